@@ -1,0 +1,339 @@
+"""What the core keeps: one record per entity, with its own timestamps, attempts and outcome.
+
+Every view (state rows, summaries, the timeline, explanations) is a reading of these records. They are slotted and plain:
+the hot path stores a number in a slot, whoever asks pays for the row. Times are seconds on the runtime's clock, 0.0 when it
+has not come to that. What the core never looks into (functions, arguments, values, exceptions) is called *opaque*.
+"""
+from __future__ import annotations
+
+from collections import deque
+
+from ..ids import INDEX_BITS, actor_hex, creation_task_hex, node_hex, object_hex, placement_group_hex, task_hex, worker_hex
+from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+
+UNIT = 10_000               # resources are counted in ten-thousandths, so that fractions add up exactly (Ray: FixedPoint)
+
+NORMAL_TASK = "NORMAL_TASK"
+ACTOR_CREATION_TASK = "ACTOR_CREATION_TASK"
+ACTOR_TASK = "ACTOR_TASK"
+
+PENDING, READY, FAILED, LOST, SPILLED = range(5)    # ObjectRecord.done: READY and FAILED have their value at hand
+
+
+def units(resources: dict[str, float]) -> dict[str, int]:
+    """Amounts as a user gives them, in the core's whole units."""
+    return {name: round(amount * UNIT) for name, amount in resources.items()}
+
+
+def amounts(resources: dict[str, int]) -> dict[str, float]:
+    """The core's units as a user reads them."""
+    return {name: amount / UNIT for name, amount in resources.items()}
+
+
+class Failure:
+    """Why an object has an error in place of a value, or why an actor is dead.
+
+    error_type: Ray's name (common.proto, ErrorType). message: one sentence for people. error: the user's exception, opaque,
+    when there is one. cause: the failure of the argument or actor that this one follows from. about: the record it is about.
+    """
+
+    __slots__ = ("error_type", "message", "error", "cause", "about")
+
+    def __init__(self, error_type: str, message: str = "", error=None, cause: "Failure | None" = None, about=None):
+        self.error_type, self.message, self.error, self.cause, self.about = error_type, message, error, cause, about
+
+    def __repr__(self):
+        return f"Failure({self.error_type}, {self.message!r})"
+
+
+class SchedulingClass:
+    """All tasks that ask for the same: they stand in one queue, and when its head cannot be placed, none of them can.
+
+    need: what a node must have free. hold: what is taken from it; less than need for a default actor, which needs a CPU to be
+    placed and then holds none. strategy: ("DEFAULT",) | ("SPREAD",) | ("NODE_AFFINITY", node hex, soft) | ("NODE_LABEL", hard,
+    soft) | ("PLACEMENT_GROUP", number, bundle index). selector: labels a node must have. Ray: SchedulingClass.
+    """
+
+    __slots__ = ("need", "hold", "strategy", "selector", "queue", "group", "spread_at")
+
+    def __init__(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()):
+        self.need, self.hold, self.strategy, self.selector = need, hold, strategy, selector
+        self.queue: deque[TaskRecord] = deque()
+        self.group: PlacementGroupRecord | None = None
+        self.spread_at = 0
+
+    def __repr__(self):
+        return f"SchedulingClass({amounts(self.need)}, {self.strategy})"
+
+
+class TaskSpec:
+    """What every call of one remote function with one set of options has in common.
+
+    name: what the task is called (options(name=)); func_name: the function's or Class.method's own. num_returns: a number,
+    "streaming" or "dynamic". max_retries: -1 for no limit. retry_exceptions, function, runtime_env: opaque.
+    resources: what was asked for, as the user wrote it. group: the concurrency group of a method, "" for the default.
+    """
+
+    __slots__ = ("kind", "name", "func_name", "module", "function", "scheduling_class", "resources", "num_returns",
+                 "max_retries", "retry_exceptions", "group", "runtime_env", "capture_child_tasks", "backpressure", "streams",
+                 "signature", "options")
+
+    def __init__(self, kind: str, name: str, func_name: str, module: str = "", function=None,
+                 scheduling_class: SchedulingClass | None = None, resources: dict | None = None, num_returns=1,
+                 max_retries: int = 0, retry_exceptions=False, group: str = "", runtime_env=None,
+                 capture_child_tasks: bool = False, backpressure: int = -1, signature=None, options: dict | None = None):
+        self.kind, self.name, self.func_name, self.module, self.function = kind, name, func_name, module, function
+        self.scheduling_class, self.resources, self.num_returns = scheduling_class, resources or {}, num_returns
+        self.max_retries, self.retry_exceptions, self.group = max_retries, retry_exceptions, group
+        self.runtime_env, self.capture_child_tasks, self.backpressure = runtime_env, capture_child_tasks, backpressure
+        self.streams = num_returns == "streaming"
+        self.signature, self.options = signature, options
+
+
+class Attempt:
+    """An attempt that is over while its task goes on: what its row needs."""
+
+    __slots__ = ("number", "worker", "node", "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished",
+                 "failure")
+
+    def __init__(self, task: "TaskRecord", failure: Failure | None):
+        self.number, self.worker, self.node, self.failure = task.attempt, task.worker, task.node, failure
+        self.t_created, self.t_ready, self.t_leased = task.t_created, task.t_ready, task.t_leased
+        self.t_started, self.t_ended, self.t_finished = task.t_started, task.t_ended, task.t_finished
+
+
+class TaskRecord:
+    """One task: its call, and where its current attempt stands.
+
+    args: opaque, dropped when no attempt can need it any more. deps: the objects that stand as arguments themselves;
+    contained: those inside arguments, which the task keeps alive. parent: hex id of the task that called `.remote()`.
+    owner: the worker that did, None for the driver. pending: how many deps have no value yet.
+    Times: created (.remote() was called), ready (arguments there), leased (a worker was told), started (the user's function
+    was entered), ended (it returned or raised), finished (its values are stored, or its error).
+    """
+
+    __slots__ = ("number", "spec", "args", "deps", "contained", "parent", "owner", "pending", "status", "attempt",
+                 "retries_left", "worker", "node", "bundle", "returns", "actor", "stream", "failure", "history", "cancelled",
+                 "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
+
+    def __init__(self, spec: TaskSpec, args=None, deps: tuple = (), contained: tuple = (), parent: str = "",
+                 owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None):
+        self.number = 0
+        self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
+        self.parent, self.owner, self.actor = parent, owner, actor
+        self.pending = self.attempt = 0
+        self.status = TaskStatus.PENDING_ARGS_AVAIL
+        self.retries_left = spec.max_retries
+        self.worker = self.node = self.bundle = self.stream = self.failure = self.history = None
+        self.returns: tuple[ObjectRecord, ...] = ()
+        self.cancelled = False
+        self.t_created = self.t_ready = self.t_leased = self.t_started = self.t_ended = self.t_finished = 0.0
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        if self.spec.kind == ACTOR_CREATION_TASK:
+            return creation_task_hex(self.actor.number)
+        return task_hex(self.number, self.actor.number if self.actor is not None else None)
+
+    def __repr__(self):
+        return f"TaskRecord({self.number}, {self.spec.name}, {self.status.name}, attempt {self.attempt})"
+
+
+class ObjectRecord:
+    """One object: who makes it, who holds it, where it is.
+
+    done: PENDING, READY, FAILED, LOST or SPILLED. value: opaque, a Failure when FAILED. size: bytes, -1 while unknown.
+    refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
+    three it goes. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
+    stays with its owner. task: who makes it; None for a put and for an actor's handle.
+    """
+
+    __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "contained", "waiters", "dependents",
+                 "locations", "owner", "actor", "t_created", "t_ready")
+
+    def __init__(self, number: int, task: TaskRecord | None = None, owner: "WorkerRecord | None" = None,
+                 actor: "ActorRecord | None" = None, refs: int = 1):
+        self.number, self.task, self.owner, self.actor, self.refs = number, task, owner, actor, refs
+        self.done, self.value, self.size = PENDING, None, -1
+        self.uses = self.held = 0
+        self.contained: tuple = ()
+        self.waiters = self.dependents = self.locations = None
+        self.t_created = self.t_ready = 0.0
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        number, index = self.number >> INDEX_BITS, self.number & (1 << INDEX_BITS) - 1
+        if self.task is not None:
+            return object_hex(task_hex(number, self.task.actor.number if self.task.actor is not None else None), index)
+        return object_hex(task_hex(number, self.actor.number if self.actor is not None else None), index)
+
+    def __repr__(self):
+        return f"ObjectRecord({self.number >> INDEX_BITS}.{self.number & (1 << INDEX_BITS) - 1}, done={self.done})"
+
+
+class StreamRecord:
+    """What a generator task has yielded. items: an object per yield; taken: how many were handed out; ended: no more come."""
+
+    __slots__ = ("task", "items", "taken", "produced", "ended", "waiters", "refs", "producer_waiter")
+
+    def __init__(self, task: TaskRecord):
+        self.task = task
+        self.items: list[ObjectRecord | None] = []
+        self.taken = self.produced = 0
+        self.ended = False
+        self.waiters = None
+        self.refs = 1
+        self.producer_waiter = None
+
+
+class WorkerRecord:
+    """One worker. handle: the runtime's own, opaque. lease: the class whose resources it holds, lent: CPU units given back
+    while it is blocked. task: what it runs now. tasks_done: how many attempts it has ended."""
+
+    __slots__ = ("number", "node", "status", "handle", "lease", "held", "lent", "bundle", "task", "running", "actor", "group",
+                 "gpu_ids", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
+
+    def __init__(self, number: int, node: "NodeRecord", actor: "ActorRecord | None" = None):
+        self.number, self.node, self.actor = number, node, actor
+        self.status = WorkerStatus.STARTING
+        self.handle = self.lease = self.bundle = self.task = self.group = self.exit_type = None
+        self.held: dict[str, int] = {}
+        self.running: dict[int, TaskRecord] = {}       # only of an async actor's worker: its calls in flight
+        self.gpu_ids: tuple[int, ...] = ()
+        self.lent = self.tasks_done = 0
+        self.t_created = self.t_started = self.t_died = 0.0
+        self.exit_detail = ""
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        return worker_hex(self.number)
+
+    def __repr__(self):
+        return f"WorkerRecord({self.number}, {self.status.name})"
+
+
+class NodeRecord:
+    """One node. total, available: resource units. idle: its parked workers, the last to park last. starting: workers ordered
+    for tasks that have not answered yet. store: its object store."""
+
+    __slots__ = ("number", "name", "alive", "is_head", "total", "available", "labels", "idle", "workers", "starting", "store",
+                 "gpu_free", "t_started", "t_died", "death_message")
+
+    def __init__(self, number: int, total: dict[str, int], labels: dict[str, str], is_head: bool, store, now: float):
+        self.number, self.total, self.labels, self.is_head, self.store = number, total, labels, is_head, store
+        self.name = f"127.0.0.{number}"
+        self.alive = True
+        self.available = dict(total)
+        self.idle: list[WorkerRecord] = []
+        self.workers: dict[int, WorkerRecord] = {}
+        self.starting = 0
+        self.gpu_free = {index: UNIT for index in range(total.get("GPU", 0) // UNIT)}
+        self.t_started, self.t_died, self.death_message = now, 0.0, ""
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        return node_hex(self.number)
+
+    def __repr__(self):
+        return f"NodeRecord({self.number}, {'alive' if self.alive else 'dead'})"
+
+
+class ConcurrencyGroup:
+    """Calls of an actor that share one limit. queue: calls in order of submission; running: how many are in it now."""
+
+    __slots__ = ("name", "limit", "queue", "running", "idle", "workers")
+
+    def __init__(self, name: str, limit: int):
+        self.name, self.limit = name, limit
+        self.queue: deque[TaskRecord] = deque()
+        self.running = 0
+        self.idle: list[WorkerRecord] = []
+        self.workers: list[WorkerRecord] = []
+
+
+class ActorRecord:
+    """One actor. creation: the task that runs its constructor. handle: the object that all its handles refer to; when nobody
+    holds it the actor ends. in_order: one call at a time, in the order of submission. restarts: how often it was made anew."""
+
+    __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "max_task_retries",
+                 "restarts", "creation", "handle", "worker", "node", "bundle", "groups", "is_async", "in_order", "owner",
+                 "failure", "calls", "out_of_scope", "repr_name", "held", "gpu_ids", "t_created", "t_alive", "t_died",
+                 "meta", "tasks_done", "options")
+
+    def __init__(self, class_name: str, name: str = "", namespace: str = "", detached: bool = False, max_restarts: int = 0,
+                 max_task_retries: int = 0, groups: dict[str, int] | None = None, is_async: bool = False,
+                 owner: WorkerRecord | None = None, meta=None, options: dict | None = None):
+        self.number = 0
+        self.status = ActorStatus.DEPENDENCIES_UNREADY
+        self.class_name, self.name, self.namespace, self.detached = class_name, name, namespace, detached
+        self.max_restarts, self.max_task_retries, self.restarts = max_restarts, max_task_retries, 0
+        self.groups = {key: ConcurrencyGroup(key, limit) for key, limit in (groups or {"": 1}).items()}
+        self.is_async = is_async
+        self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
+        self.owner, self.meta, self.options = owner, meta, options
+        self.creation = self.handle = self.worker = self.node = self.bundle = self.failure = None
+        self.calls: dict[int, TaskRecord] = {}          # every call that is not over, in order of submission
+        self.held: dict[str, int] = {}
+        self.gpu_ids: tuple[int, ...] = ()
+        self.out_of_scope = False
+        self.repr_name = ""
+        self.tasks_done = 0
+        self.t_created = self.t_alive = self.t_died = 0.0
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        return actor_hex(self.number)
+
+    def __repr__(self):
+        return f"ActorRecord({self.number}, {self.class_name}, {self.status.name})"
+
+
+class Bundle:
+    """A set of resources reserved together on one node, and what of it is free."""
+
+    __slots__ = ("index", "total", "available", "node", "selector")
+
+    def __init__(self, index: int, total: dict[str, int], selector: tuple = ()):
+        self.index, self.total, self.selector = index, total, selector
+        self.available = dict(total)
+        self.node: NodeRecord | None = None
+
+
+class PlacementGroupRecord:
+    """One placement group: bundles, how they are spread, and the object that is ready when all are reserved."""
+
+    __slots__ = ("number", "name", "strategy", "bundles", "status", "detached", "owner", "ready", "t_created", "t_placed",
+                 "attempts", "refs")
+
+    def __init__(self, bundles: list[dict[str, int]], strategy: str, name: str = "", detached: bool = False,
+                 owner: WorkerRecord | None = None, selectors: list[tuple] | None = None):
+        self.number, self.strategy, self.name, self.detached, self.owner = 0, strategy, name, detached, owner
+        self.bundles = [Bundle(i, b, selectors[i] if selectors else ()) for i, b in enumerate(bundles)]
+        self.status = PlacementGroupStatus.PENDING
+        self.ready: ObjectRecord | None = None
+        self.t_created = self.t_placed = 0.0
+        self.attempts = 0
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        return placement_group_hex(self.number)
+
+    def __repr__(self):
+        return f"PlacementGroupRecord({self.number}, {self.status.name})"
+
+
+class Waiter:
+    """Somebody who waits for objects. need: how many more must come; hasty: one that failed is enough, as for `get`.
+    token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up."""
+
+    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker")
+
+    def __init__(self, need: int, token, hasty: bool = False, objects: tuple = (), worker: WorkerRecord | None = None):
+        self.need, self.token, self.hasty, self.objects, self.worker = need, token, hasty, objects, worker
+        self.fired = False
