@@ -1,0 +1,109 @@
+"""Does a call fit a signature? Asked at every `.remote()`, so that a wrong call fails where it is written, not in the worker.
+
+`inspect.Signature.bind` answers that with the best texts, in twenty microseconds. Whether a call fits takes only a few
+numbers and names, which are worked out once per function; `bind` is asked for the text when a call does not fit. So the
+answers are always `inspect`'s, as in Ray (ray/_common/signature.py).
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Checker = Callable[[Sequence[Any], Mapping[str, Any]], None]
+
+_KEYWORD_ONLY = -1
+
+
+def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
+    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work, and returns None.
+
+    skip_first: leave out the first parameter; for a function found in a class, whose `self` the caller does not pass.
+    Raises ValueError when skip_first is set and there is none, and ValueError or TypeError for a callable without a known
+    signature (some built-ins). The texts are those of `inspect.Signature.bind`: "missing a required argument: 'a'", "too many
+    positional arguments", "got an unexpected keyword argument 'z'", "multiple values for argument 'a'".
+    """
+    signature = inspect.signature(function)
+    if skip_first:
+        parameters = list(signature.parameters.values())
+        if not parameters:
+            name = getattr(function, "__name__", function)
+            raise ValueError(f"a method needs 'self' as its first parameter, and '{name}' has none")
+        signature = signature.replace(parameters=parameters[1:])
+    return _checker_of(signature)
+
+
+def constructor_checker(cls: type) -> Checker:
+    """As `checker`, for the arguments of `cls(...)`, which go to its `__init__`.
+
+    A class without an `__init__` in Python takes none, even if a built-in base would have taken some: Ray gives such an actor
+    class a constructor of its own (ray/actor.py, _modify_class).
+    """
+    init = cls.__init__  # type: ignore[misc]
+    if not inspect.isfunction(init):
+        return _checker_of(inspect.Signature())
+    return checker(init, skip_first=True)
+
+
+def is_generator(function: Callable[..., Any]) -> bool:
+    """Whether a call makes a generator or an async generator, so that its task streams by default."""
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call makes a coroutine or an async generator: one such method makes the actor an async one."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _checker_of(signature: inspect.Signature) -> Checker:
+    positional: list[inspect.Parameter] = []
+    position: dict[str, int] = {}         # of each parameter that may be given by name
+    keywords_required = 0
+    takes_any_positional = takes_any_keyword = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            takes_any_positional = True
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            takes_any_keyword = True
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            position[parameter.name] = _KEYWORD_ONLY
+            keywords_required += parameter.default is parameter.empty
+        else:
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                position[parameter.name] = len(positional)
+            positional.append(parameter)
+    # Parameters with a default come last, so the required ones are the first so many.
+    required = sum(parameter.default is parameter.empty for parameter in positional)
+    at_most = float("inf") if takes_any_positional else len(positional)
+    keyword_only = {name for name, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+
+    def fits_with_keywords(given: int, kwargs: Mapping[str, Any]) -> bool:
+        if given > at_most:
+            return False
+        missing = max(required - given, 0)
+        missing_keywords = keywords_required
+        for name in kwargs:
+            place = position.get(name)
+            if place is None:
+                if not takes_any_keyword:
+                    return False
+            elif place == _KEYWORD_ONLY:
+                missing_keywords -= name in keyword_only
+            elif place < given:
+                return False                       # given twice
+            elif place < required:
+                missing -= 1
+        return not missing and not missing_keywords
+
+    def check(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if kwargs or keywords_required:
+            if fits_with_keywords(len(args), kwargs):
+                return
+        elif required <= len(args) <= at_most:
+            return
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise TypeError(str(problem)) from None    # without the frames of inspect, which say nothing to the caller
+
+    return check
