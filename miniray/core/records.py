@@ -107,7 +107,8 @@ class TaskRecord:
 
     args: opaque, dropped when no attempt can need it any more. deps: the objects that stand as arguments themselves;
     contained: those inside arguments, which the task keeps alive. parent: hex id of the task that called `.remote()`.
-    owner: the worker that did, None for the driver. pending: how many deps have no value yet.
+    owner: the worker that did, None for the driver. pending: how many deps have no value yet. cancelled: 1 when asked to
+    stop, 2 when the user's code was interrupted.
     Times: created (.remote() was called), ready (arguments there), leased (a worker was told), started (the user's function
     was entered), ended (it returned or raised), finished (its values are stored, or its error).
     """
@@ -126,7 +127,7 @@ class TaskRecord:
         self.retries_left = spec.max_retries
         self.worker = self.node = self.bundle = self.stream = self.failure = self.history = None
         self.returns: tuple[ObjectRecord, ...] = ()
-        self.cancelled = False
+        self.cancelled = 0
         self.t_created = self.t_ready = self.t_leased = self.t_started = self.t_ended = self.t_finished = 0.0
 
     @property
@@ -145,18 +146,19 @@ class ObjectRecord:
 
     done: PENDING, READY, FAILED, LOST or SPILLED. value: opaque, a Failure when FAILED. size: bytes, -1 while unknown.
     refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
-    three it goes. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
+    three its value goes. lineage: values that could only be rebuilt with its help; until that is zero too, whatever could
+    rebuild this one stays. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
     stays with its owner. task: who makes it; None for a put and for an actor's handle.
     """
 
-    __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "contained", "waiters", "dependents",
-                 "locations", "owner", "actor", "t_created", "t_ready")
+    __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
+                 "dependents", "locations", "owner", "actor", "t_created", "t_ready")
 
     def __init__(self, number: int, task: TaskRecord | None = None, owner: "WorkerRecord | None" = None,
                  actor: "ActorRecord | None" = None, refs: int = 1):
         self.number, self.task, self.owner, self.actor, self.refs = number, task, owner, actor, refs
         self.done, self.value, self.size = PENDING, None, -1
-        self.uses = self.held = 0
+        self.uses = self.held = self.lineage = 0
         self.contained: tuple = ()
         self.waiters = self.dependents = self.locations = None
         self.t_created = self.t_ready = 0.0
@@ -189,17 +191,17 @@ class StreamRecord:
 
 
 class WorkerRecord:
-    """One worker. handle: the runtime's own, opaque. lease: the class whose resources it holds, lent: CPU units given back
-    while it is blocked. task: what it runs now. tasks_done: how many attempts it has ended."""
+    """One worker. handle: the runtime's own, opaque. lease: the class whose resources it holds (from `bundle`, or else from its
+    node); lent: the CPU units of it that are given back while it is blocked. task: what it runs now."""
 
-    __slots__ = ("number", "node", "status", "handle", "lease", "held", "lent", "bundle", "task", "running", "actor", "group",
-                 "gpu_ids", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
+    __slots__ = ("number", "node", "status", "handle", "lease", "lent", "bundle", "task", "running", "actor", "group",
+                 "gpu_ids", "owns", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
 
     def __init__(self, number: int, node: "NodeRecord", actor: "ActorRecord | None" = None):
         self.number, self.node, self.actor = number, node, actor
         self.status = WorkerStatus.STARTING
         self.handle = self.lease = self.bundle = self.task = self.group = self.exit_type = None
-        self.held: dict[str, int] = {}
+        self.owns = False                              # whether it ever submitted a task, made an actor or put a value
         self.running: dict[int, TaskRecord] = {}       # only of an async actor's worker: its calls in flight
         self.gpu_ids: tuple[int, ...] = ()
         self.lent = self.tasks_done = 0
@@ -261,8 +263,8 @@ class ActorRecord:
 
     __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "max_task_retries",
                  "restarts", "creation", "handle", "worker", "node", "bundle", "groups", "is_async", "in_order", "owner",
-                 "failure", "calls", "out_of_scope", "repr_name", "held", "gpu_ids", "t_created", "t_alive", "t_died",
-                 "meta", "tasks_done", "options")
+                 "failure", "calls", "out_of_scope", "repr_name", "gpu_ids", "t_created", "t_alive", "t_died",
+                 "meta", "tasks_done", "options", "lease")
 
     def __init__(self, class_name: str, name: str = "", namespace: str = "", detached: bool = False, max_restarts: int = 0,
                  max_task_retries: int = 0, groups: dict[str, int] | None = None, is_async: bool = False,
@@ -277,7 +279,7 @@ class ActorRecord:
         self.owner, self.meta, self.options = owner, meta, options
         self.creation = self.handle = self.worker = self.node = self.bundle = self.failure = None
         self.calls: dict[int, TaskRecord] = {}          # every call that is not over, in order of submission
-        self.held: dict[str, int] = {}
+        self.lease: SchedulingClass | None = None       # what it holds for life
         self.gpu_ids: tuple[int, ...] = ()
         self.out_of_scope = False
         self.repr_name = ""

@@ -1,0 +1,286 @@
+"""The actor manager: actors from their creation to their death, their queues, restarts and names.
+
+An actor is a worker of its own, in which calls run one at a time in the order of submission, or several at once where it was
+made so. Ray: gcs/gcs_actor_manager.h, core_worker/task_submission/actor_task_submitter.h.
+"""
+from __future__ import annotations
+
+from .actions import RunTask, StartWorker
+from .records import FAILED, READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
+from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
+
+PENDING_ARGS_AVAIL, PENDING_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
+SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
+ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
+DEAD_KEPT = 100_000             # Ray: maximum_gcs_destroyed_actor_cached_count
+
+
+class NameTaken(Exception):
+    """Another living actor has this name in this namespace."""
+
+
+class ActorManager:
+    """The actors, and who is called what."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.names: dict[tuple[str, str], ActorRecord] = {}
+        self.dead: dict[int, ActorRecord] = {}          # oldest first
+
+    # ------------------------------------------------------------ birth
+
+    def create(self, now: float, actor: ActorRecord, creation: TaskRecord) -> None:
+        """An actor is asked for. Its handle's one reference belongs to the caller. Raises NameTaken, and then changes nothing."""
+        cluster = self.cluster
+        if actor.name:
+            key = actor.namespace, actor.name
+            if key in self.names:
+                raise NameTaken(actor.name)
+            self.names[key] = actor
+        cluster.number = actor.number = cluster.number + 1
+        actor.t_created = now
+        actor.creation, creation.actor = creation, actor
+        if actor.owner is not None:
+            actor.owner.owns = True
+        handle = actor.handle = ObjectRecord(actor.number << 32 | 1, owner=actor.owner, actor=actor)
+        handle.done, handle.t_created = READY, now
+        cluster.objects[handle.number] = handle
+        cluster.actors[actor.number] = actor
+        cluster.task_manager.register(now, creation)
+        if not creation.pending:
+            cluster.task_manager.arguments_ready(now, creation)
+
+    def constructor_ready(self, now: float, actor: ActorRecord) -> None:
+        """Its constructor's arguments are there: it may be placed."""
+        if actor.status is ActorStatus.DEPENDENCIES_UNREADY:
+            move(actor, ActorStatus.PENDING_CREATION)
+
+    def placed(self, now: float, actor: ActorRecord, worker: WorkerRecord) -> None:
+        """It has a node and a worker; its constructor is about to run. It holds its resources until it dies."""
+        actor.worker, actor.node, actor.bundle, actor.lease, actor.gpu_ids = \
+            worker, worker.node, worker.bundle, worker.lease, worker.gpu_ids
+        group = actor.groups[""]
+        worker.group = group
+        group.workers.append(worker)
+
+    def created(self, now: float, actor: ActorRecord) -> None:
+        """Its constructor has returned: it takes calls."""
+        move(actor, ALIVE)
+        actor.t_alive = now
+        group = actor.groups[""]
+        if not actor.is_async:
+            group.idle.append(actor.worker)
+        for task in actor.calls.values():
+            if task.status is PENDING_NODE:
+                move(task, SUBMITTED)
+        for group in actor.groups.values():
+            self.pump(now, actor, group)
+        self._end_if_unwanted(now, actor)
+
+    # ------------------------------------------------------------ calls
+
+    def submit(self, now: float, task: TaskRecord) -> None:
+        """A method was called."""
+        actor = task.actor
+        self.cluster.task_manager.register(now, task)
+        if actor.status is DEAD:
+            self.cluster.task_manager.fail(now, task, self.death_of(actor))
+            return
+        actor.calls[task.number] = task
+        self._line_up(now, actor, task)
+
+    def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord) -> None:
+        group = actor.groups.get(task.spec.group)
+        if group is None:
+            self.cluster.task_manager.fail(now, task, Failure(
+                "TASK_EXECUTION_EXCEPTION", f"{actor.class_name} has no concurrency group {task.spec.group!r}", about=task))
+            return
+        if actor.in_order:                          # the queue holds also what waits for arguments, so that order is kept
+            group.queue.append(task)
+        if not task.pending:
+            if task.deps:
+                self.cluster.task_manager.arguments_ready(now, task)
+            else:
+                self.call_ready(now, task)
+
+    def call_ready(self, now: float, task: TaskRecord) -> None:
+        """The call's arguments are there."""
+        actor = task.actor
+        group = actor.groups[task.spec.group]
+        if not actor.in_order:
+            group.queue.append(task)
+        task.t_ready = now
+        move(task, PENDING_NODE)
+        if actor.status is ALIVE:
+            move(task, SUBMITTED)
+            if group.running < group.limit:
+                self.pump(now, actor, group)
+
+    def pump(self, now: float, actor: ActorRecord, group: ConcurrencyGroup) -> None:
+        """Start calls of the group, up to its limit."""
+        queue = group.queue
+        while queue and group.running < group.limit and actor.status is ALIVE:
+            task = queue[0]
+            if task.status is not SUBMITTED:
+                if task.status is PENDING_ARGS_AVAIL:
+                    return                          # in order: nobody overtakes it
+                queue.popleft()                     # cancelled, or failed for an argument
+                continue
+            queue.popleft()
+            group.running += 1
+            if actor.is_async:
+                worker = actor.worker
+                worker.running[task.number] = task
+                self._start(now, task, worker)
+            elif group.idle:
+                worker = group.idle.pop()
+                self._start(now, task, worker)
+            else:
+                worker = self.cluster.new_worker(now, actor.node, actor)
+                worker.group = group
+                group.workers.append(worker)
+                self._start(now, task, worker, starting=True)
+                self.cluster.actions.append(StartWorker(worker))
+
+    def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
+        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+        for dep in task.deps:
+            if dep.locations is not None:
+                self.cluster.store.fetched(now, dep, worker.node)
+        if worker is not self.cluster.scheduler.reporting and not starting:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
+        """A call has ended in this worker: it takes the next of its group."""
+        actor, group = worker.actor, worker.actor.groups[task.spec.group]
+        actor.tasks_done += 1
+        group.running -= 1
+        worker.task = None
+        if actor.is_async:
+            worker.running.pop(task.number, None)
+        else:
+            group.idle.append(worker)
+        if group.queue:
+            self.pump(now, actor, group)
+
+    def call_over(self, now: float, task: TaskRecord) -> None:
+        """A call has reached its last state."""
+        actor = task.actor
+        if actor.calls.pop(task.number, None) is None:
+            return
+        if actor.in_order and actor.status is ALIVE:
+            group = actor.groups[""]
+            if group.queue and group.queue[0] is task:          # it stood at the head and never ran
+                self.pump(now, actor, group)
+        if actor.out_of_scope:
+            self._end_if_unwanted(now, actor)
+
+    # ------------------------------------------------------------ death
+
+    def handles_gone(self, now: float, actor: ActorRecord) -> None:
+        """Nobody holds a handle any more: the actor ends when the calls already made are over."""
+        actor.out_of_scope = True
+        self._end_if_unwanted(now, actor)
+
+    def _end_if_unwanted(self, now: float, actor: ActorRecord) -> None:
+        handle = actor.handle
+        if handle.refs or handle.uses or handle.held:
+            actor.out_of_scope = False              # somebody got a new one, by its name
+            return
+        if actor.detached or actor.status is DEAD or actor.calls or not actor.out_of_scope:
+            return
+        if actor.status is not ALIVE and actor.creation.args is not None and actor.status is not ActorStatus.DEPENDENCIES_UNREADY \
+                and actor.worker is not None:
+            return                                  # its constructor runs; it ends when that has returned
+        self.died(now, actor, Failure("ACTOR_DIED", "all references to the actor were removed", about=actor), False,
+                  exit_type="INTENDED_SYSTEM_EXIT")
+
+    def death_of(self, actor: ActorRecord) -> Failure:
+        """What a call of a dead actor fails with."""
+        return actor.failure
+
+    def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR") -> None:
+        """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left."""
+        if actor.status is DEAD:
+            return
+        cluster = self.cluster
+        workers = [worker for group in actor.groups.values() for worker in group.workers]
+        for group in actor.groups.values():
+            group.workers, group.idle, group.running = [], [], 0
+            group.queue.clear()
+        node_alive = actor.node is None or actor.node.alive
+        for worker in workers:
+            cluster.end_worker(now, worker, failure, exit_type)
+        restart = may_restart and (actor.max_restarts < 0 or actor.restarts < actor.max_restarts)
+        creation = actor.creation
+        actor.worker = actor.node = actor.lease = actor.bundle = None
+        actor.gpu_ids = ()
+        if restart:
+            move(actor, RESTARTING)
+            actor.restarts += 1
+            cluster.events.add(now, "actor_restarting", f"{actor.class_name}: {failure.message}", actor)
+            self._calls_of_the_dead(now, actor, failure)
+            cluster.task_manager.again(now, creation, failure)
+        else:
+            move(actor, DEAD)
+            actor.failure, actor.t_died = failure, now
+            if actor.name and self.names.get((actor.namespace, actor.name)) is actor:
+                del self.names[actor.namespace, actor.name]
+            cluster.events.add(now, "actor_died", f"{actor.class_name}: {failure.message}", actor)
+            if not creation.t_finished:
+                cluster.task_manager.fail(now, creation, failure)
+            elif creation.args is not None:
+                cluster.references.release_arguments(now, creation)
+            for task in list(actor.calls.values()):
+                if task.status not in (TaskStatus.FINISHED, TaskStatus.FAILED):
+                    cluster.task_manager.fail(now, task, failure)
+            actor.calls.clear()
+            self._bury(actor)
+        for worker in workers:
+            cluster.owner_died(now, worker)
+        if node_alive:
+            cluster.resources_freed(now)
+
+    def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
+        """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""
+        for task in list(actor.calls.values()):
+            if task.pending:
+                if actor.in_order:
+                    actor.groups[task.spec.group].queue.append(task)
+                continue
+            if not task.retries_left or task.cancelled:
+                unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor)
+                cluster_task = task
+                self.cluster.task_manager.fail(now, cluster_task, unavailable)
+                continue
+            if task.retries_left > 0:
+                task.retries_left -= 1
+            if task.status is SUBMITTED and task.t_started:
+                move(task, TaskStatus.RUNNING)
+            if task.status is not PENDING_NODE:
+                self.cluster.task_manager.again(now, task, failure)
+                self._line_up(now, actor, task)
+            elif actor.in_order:
+                actor.groups[task.spec.group].queue.append(task)
+
+    def retry_call(self, now: float, task: TaskRecord, failure: Failure) -> None:
+        """A call that raised is tried again in the living actor, before those behind it."""
+        actor = task.actor
+        self.cluster.task_manager.again(now, task, failure)
+        group = actor.groups[task.spec.group]
+        task.t_ready = now
+        move(task, PENDING_NODE)
+        move(task, SUBMITTED)
+        group.queue.appendleft(task)
+
+    def _bury(self, actor: ActorRecord) -> None:
+        self.dead[actor.number] = actor
+        if len(self.dead) > DEAD_KEPT:
+            number = next(iter(self.dead))
+            del self.dead[number]
+            self.cluster.actors.pop(number, None)
+            self.cluster.dropped["actors"] += 1
+
+    def find(self, name: str, namespace: str) -> ActorRecord | None:
+        """The living actor of this name."""
+        return self.names.get((namespace, name))

@@ -1,0 +1,146 @@
+"""Placement groups: bundles of resources reserved together, before the work that will use them.
+
+All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
+"""
+from __future__ import annotations
+
+from .records import READY, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
+from .scheduler import fits, labels_match
+from .transitions import PlacementGroupStatus, WorkerStatus, move
+
+CREATED, PENDING = PlacementGroupStatus.CREATED, PlacementGroupStatus.PENDING
+REMOVED, RESCHEDULING = PlacementGroupStatus.REMOVED, PlacementGroupStatus.RESCHEDULING
+
+
+class PlacementGroups:
+    """The groups that wait for their bundles, and those that have them."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.waiting: dict[int, PlacementGroupRecord] = {}
+
+    def create(self, now: float, group: PlacementGroupRecord) -> None:
+        """A group is asked for. Its `ready` object has one reference, which belongs to the caller."""
+        cluster = self.cluster
+        cluster.number = group.number = cluster.number + 1
+        group.t_created = now
+        group.ready = ObjectRecord(group.number << 32 | 1, owner=group.owner)
+        cluster.objects[group.ready.number] = group.ready
+        cluster.placement_groups[group.number] = group
+        if group.owner is not None:
+            group.owner.owns = True
+        self.waiting[group.number] = group
+        self._try(now, group)
+
+    def retry(self, now: float) -> None:
+        """Resources came: groups that wait may fit now, oldest first."""
+        for group in list(self.waiting.values()):
+            self._try(now, group)
+
+    def _try(self, now: float, group: PlacementGroupRecord) -> None:
+        group.attempts += 1
+        open_bundles = [bundle for bundle in group.bundles if bundle.node is None]
+        choice = self.plan(group, open_bundles)
+        if choice is None:
+            return
+        for bundle, node in choice:
+            for name, amount in bundle.total.items():
+                node.available[name] -= amount
+            bundle.node, bundle.available = node, dict(bundle.total)
+        del self.waiting[group.number]
+        move(group, CREATED)
+        group.t_placed = now
+        ready = group.ready
+        if ready.done != READY:
+            self.cluster.task_manager.value_there(now, ready, READY, 0)
+        self.cluster.scheduler.retry_infeasible(now)
+
+    def plan(self, group: PlacementGroupRecord, bundles: list[Bundle]) -> list[tuple[Bundle, NodeRecord]] | None:
+        """A node for each bundle, by the group's strategy, from what is free now; None when they do not all fit."""
+        return self._plan(group, bundles, {n.number: dict(n.available) for n in self.cluster.scheduler.alive})
+
+    def feasible(self, group: PlacementGroupRecord) -> bool:
+        """Whether the group would fit if nothing else ran."""
+        return self._plan(group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive},
+                          fresh=True) is not None
+
+    def _plan(self, group, bundles, free: dict[int, dict[str, int]], fresh: bool = False):
+        nodes = self.cluster.scheduler.alive
+        taken = {bundle.node.number for bundle in group.bundles if bundle.node is not None and not fresh}
+        strategy = group.strategy
+        # The largest first: they have the fewest places to go to.
+        order = sorted(bundles, key=lambda b: (-len(b.total), -sum(b.total.values())))
+        if strategy == "STRICT_PACK":
+            for node in nodes:
+                if taken and node.number not in taken:
+                    continue
+                need: dict[str, int] = {}
+                for bundle in order:
+                    for name, amount in bundle.total.items():
+                        need[name] = need.get(name, 0) + amount
+                if fits(free[node.number], need) and all(labels_match(node.labels, b.selector) for b in order):
+                    return [(bundle, node) for bundle in order]
+            return None
+        choice = []
+        for bundle in order:
+            fitting = [n for n in nodes if fits(free[n.number], bundle.total) and labels_match(n.labels, bundle.selector)]
+            unused = [n for n in fitting if n.number not in taken]
+            if strategy == "STRICT_SPREAD":
+                node = unused[0] if unused else None
+            elif strategy == "SPREAD":
+                node = (unused or fitting or [None])[0]
+            else:                                   # PACK: where the group already is, if it fits there
+                node = ([n for n in fitting if n.number in taken] or fitting or [None])[0]
+            if node is None:
+                return None
+            taken.add(node.number)
+            for name, amount in bundle.total.items():
+                free[node.number][name] -= amount
+            choice.append((bundle, node))
+        return choice
+
+    def remove(self, now: float, group: PlacementGroupRecord) -> None:
+        """Give back the bundles; what runs in them ends, what waits for them waits for ever."""
+        if group.status is REMOVED:
+            return
+        cluster = self.cluster
+        move(group, REMOVED)
+        self.waiting.pop(group.number, None)
+        cluster.events.add(now, "placement_group_removed", f"placement group {group.hex} was removed", group)
+        self._evict(now, group.bundles, "its placement group was removed", "PLACEMENT_GROUP_REMOVED")
+        for bundle in group.bundles:
+            if bundle.node is not None and bundle.node.alive:
+                for name, amount in bundle.total.items():
+                    bundle.node.available[name] += amount
+            bundle.node = None
+        if group.ready.done != READY:
+            group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)
+            cluster.task_manager.value_there(now, group.ready, 2, -1)
+        cluster.scheduler.sort_again()
+        cluster.resources_freed(now)
+
+    def _evict(self, now: float, bundles: list[Bundle], why: str, error_type: str) -> None:
+        cluster = self.cluster
+        for worker in list(cluster.workers.values()):
+            if worker.status is WorkerStatus.DEAD or worker.bundle is None or worker.bundle not in bundles:
+                continue
+            if worker.actor is not None:
+                cluster.actor_manager.died(now, worker.actor, Failure(
+                    "ACTOR_" + error_type if error_type == "PLACEMENT_GROUP_REMOVED" else "ACTOR_DIED", why,
+                    about=worker.actor), may_restart=False)
+            else:
+                task = worker.task
+                if task is not None:
+                    cluster.task_manager.fail(now, task, Failure("TASK_" + error_type, why, about=task))
+                cluster.kill_worker(now, worker, Failure("WORKER_DIED", why, about=worker))
+
+    def node_died(self, now: float, node: NodeRecord) -> None:
+        """Bundles on the node are lost and are reserved anew elsewhere; the others stay."""
+        for group in self.cluster.placement_groups.values():
+            lost = [bundle for bundle in group.bundles if bundle.node is node]
+            if lost and group.status is CREATED:
+                for bundle in lost:
+                    bundle.node = None
+                move(group, RESCHEDULING)
+                self.waiting[group.number] = group
+                self._try(now, group)

@@ -1,0 +1,134 @@
+"""Who holds an object, and what happens when nobody does.
+
+An object lives while an ObjectRef of the program, an unfinished task, or another stored value holds it. What could rebuild a
+value (its task's arguments: the lineage) stays while that value, or one made from it, could be lost.
+Ray: core_worker/reference_counter.h.
+"""
+from __future__ import annotations
+
+from collections import deque
+
+from .records import LOST, PENDING, ObjectRecord, StreamRecord, TaskRecord
+
+
+class ReferenceCounter:
+    """Counts for every object; the cascade when a count reaches zero runs in a worklist, never in recursion."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.freed: list[ObjectRecord] = []         # their values are dropped by the runtime, outside its lock
+        self._worklist: deque[ObjectRecord] = deque()
+        self._running = False
+
+    def drop(self, now: float, dropped: deque) -> None:
+        """ObjectRefs, handles and streams that the program let go of. dropped: a deque, emptied here."""
+        pop = dropped.popleft
+        while dropped:
+            record = pop()
+            if type(record) is StreamRecord:
+                self.drop_stream(now, record)
+            else:
+                record.refs -= 1
+                if not record.refs:
+                    self.check(now, record)
+
+    def drop_stream(self, now: float, stream: StreamRecord) -> None:
+        """Nobody will ask for the stream's items any more."""
+        stream.refs -= 1
+        if stream.refs:
+            return
+        for index in range(stream.taken, len(stream.items)):
+            item, stream.items[index] = stream.items[index], None
+            if item is not None:
+                item.refs -= 1
+                self.check(now, item)
+        if stream.producer_waiter is not None:
+            self.cluster.wake(stream.producer_waiter)
+            stream.producer_waiter = None
+
+    def check(self, now: float, obj: ObjectRecord) -> None:
+        """One of its counts went down: let it go when nothing holds it."""
+        if obj.refs or obj.uses or obj.held:
+            return
+        if obj.actor is not None and obj.actor.handle is obj:
+            self.cluster.actor_manager.handles_gone(now, obj.actor)
+            return
+        self._worklist.append(obj)
+        if not self._running:
+            self._run(now)
+
+    def _run(self, now: float) -> None:
+        self._running = True
+        worklist = self._worklist
+        while worklist:
+            obj = worklist.popleft()
+            if obj.refs or obj.uses or obj.held:
+                continue
+            self._free(now, obj)
+        self._running = False
+
+    def _free(self, now: float, obj: ObjectRecord) -> None:
+        objects = self.cluster.objects
+        if objects.get(obj.number) is not obj:
+            return                                  # gone already, or of an ended session
+        if obj.done == PENDING and obj.task is not None and not obj.task.t_finished:
+            return                                  # its task still runs; it goes when that ends
+        del objects[obj.number]
+        if obj.locations is not None:
+            self.cluster.store.forget(obj)
+        for inner in obj.contained:
+            inner.held -= 1
+            self.check(now, inner)
+        obj.contained = ()
+        if obj.done != PENDING:
+            self.freed.append(obj)
+        task = obj.task
+        if task is not None:
+            if not obj.lineage and task.args is not None:
+                self.release_lineage(now, task)
+            self.cluster.history.value_gone(task)
+
+    def release_arguments(self, now: float, task: TaskRecord) -> None:
+        """The task will not run again: what it took is not needed for its sake."""
+        deps, contained = task.deps, task.contained
+        task.args, task.deps, task.contained = None, (), ()
+        for dep in deps:
+            dep.uses -= 1
+            if not (dep.uses or dep.refs or dep.held):
+                self.check(now, dep)
+        for inner in contained:
+            inner.held -= 1
+            self.check(now, inner)
+
+    def keep_lineage(self, now: float, task: TaskRecord) -> None:
+        """The task has run, and its values could be lost: its arguments' values may go, what makes them stays."""
+        for dep in task.deps:
+            dep.lineage += 1
+            dep.uses -= 1
+            self.check(now, dep)
+
+    def release_lineage(self, now: float, task: TaskRecord) -> None:
+        """No value of the task, nor one made from it, can need it again."""
+        worklist = [task]
+        while worklist:
+            task = worklist.pop()
+            if not task.t_finished or any(o.number in self.cluster.objects or o.lineage for o in task.returns):
+                continue
+            deps, contained = task.deps, task.contained
+            task.args, task.deps, task.contained = None, (), ()
+            for dep in deps:
+                dep.lineage -= 1
+                if not dep.lineage and dep.task is not None and dep.task.args is not None:
+                    worklist.append(dep.task)
+            for inner in contained:
+                inner.held -= 1
+                self.check(now, inner)
+
+    def use_again(self, task: TaskRecord) -> None:
+        """The task is to run once more for a lost value: its arguments are in use again."""
+        for dep in task.deps:
+            dep.lineage -= 1
+            dep.uses += 1
+            if dep.number not in self.cluster.objects:      # its value had gone; its record comes back, to be rebuilt
+                self.cluster.objects[dep.number] = dep
+                dep.done = LOST

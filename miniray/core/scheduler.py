@@ -1,0 +1,386 @@
+"""The scheduler: which node a task goes to, and when. It does nothing else.
+
+Tasks that ask for the same stand in one queue (a SchedulingClass), so what cannot be placed is looked at once per class and
+never scanned. A worker that ends a task takes the next of its class together with the resources it holds.
+Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.h.
+"""
+from __future__ import annotations
+
+from .actions import RunTask, Say, StartWorker, StopWorker
+from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, WorkerRecord,
+                      amounts)
+from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus, move
+
+PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
+SPREAD_THRESHOLD = 0.5          # Ray: scheduler_spread_threshold: nodes are filled up to here in order, then evenly
+IDLE_SPARE = 8                  # parked workers kept beyond one per CPU
+
+
+def fits(available: dict[str, int], need: dict[str, int]) -> bool:
+    """Whether every amount that is needed is there."""
+    for name, amount in need.items():
+        if available.get(name, 0) < amount:
+            return False
+    return True
+
+
+def labels_match(labels: dict[str, str], selector: tuple) -> bool:
+    """Whether a node's labels meet every (key, operator, values) of a selector; operators: in, not_in, exists, absent."""
+    for key, operator, values in selector:
+        has = key in labels
+        if operator == "in" and not (has and labels[key] in values):
+            return False
+        if operator == "not_in" and has and labels[key] in values:
+            return False
+        if operator == "exists" and not has or operator == "absent" and has:
+            return False
+    return True
+
+
+class Scheduler:
+    """The queues by class, and the placement of their heads.
+
+    waiting: classes that fit a node when something is given back, in the order of their turn. infeasible: classes that fit no
+    node or group as things are; they are looked at again when a node joins or a group is placed.
+    """
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.classes: dict[tuple, SchedulingClass] = {}
+        self.waiting: dict[SchedulingClass, None] = {}
+        self.infeasible: dict[SchedulingClass, None] = {}
+        self.alive: list[NodeRecord] = []
+        self.reporting: WorkerRecord | None = None      # it asks for its next task itself: no action wakes it
+        self._warned: set[SchedulingClass] = set()
+
+    def scheduling_class(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",),
+                         selector: tuple = ()) -> SchedulingClass:
+        """The one class for this demand."""
+        key = tuple(sorted(need.items())), tuple(sorted(hold.items())), strategy, selector
+        found = self.classes.get(key)
+        if found is None:
+            found = self.classes[key] = SchedulingClass(need, hold, strategy, selector)
+            if strategy[0] == "PLACEMENT_GROUP":
+                found.group = self.cluster.placement_groups.get(strategy[1])
+        return found
+
+    # ------------------------------------------------------------ queues
+
+    def enqueue(self, now: float, task: TaskRecord) -> None:
+        """The task's arguments are there: place it, or let it wait behind the others of its class."""
+        if task.status is not PENDING_NODE_ASSIGNMENT:
+            move(task, PENDING_NODE_ASSIGNMENT)
+        task.t_ready = now
+        wanted = task.spec.scheduling_class
+        queue = wanted.queue
+        if queue or not self._place(now, task, wanted):
+            queue.append(task)
+            if len(queue) == 1:
+                self._sort_in(wanted)
+
+    def _sort_in(self, wanted: SchedulingClass) -> None:
+        if self.feasible(wanted):
+            self.waiting[wanted] = None
+            return
+        self.infeasible[wanted] = None
+        if wanted not in self._warned and wanted.group is None:
+            self._warned.add(wanted)
+            self.cluster.actions.append(Say("WARNING", (
+                f"No available node types can fulfill resource request {amounts(wanted.need)}: {wanted.queue[0].spec.name} "
+                "waits until a node that has this joins the cluster.")))
+
+    def feasible(self, wanted: SchedulingClass) -> bool:
+        """Whether some node, or the class's placement group, could ever take it as things are."""
+        if wanted.group is not None:
+            return wanted.group.status is PlacementGroupStatus.CREATED
+        for node in self.alive:
+            if fits(node.total, wanted.need) and self._allowed(node, wanted):
+                return True
+        return False
+
+    def _allowed(self, node: NodeRecord, wanted: SchedulingClass) -> bool:
+        strategy = wanted.strategy
+        if wanted.selector and not labels_match(node.labels, wanted.selector):
+            return False
+        if strategy[0] == "NODE_AFFINITY" and not strategy[2]:
+            return node.hex == strategy[1]
+        if strategy[0] == "NODE_LABEL":
+            return labels_match(node.labels, strategy[1])
+        return True
+
+    def _head(self, wanted: SchedulingClass) -> TaskRecord | None:
+        """The first task of the class that still wants to run; cancelled ones are let go on the way."""
+        queue = wanted.queue
+        while queue:
+            task = queue[0]
+            if task.status is PENDING_NODE_ASSIGNMENT:
+                return task
+            queue.popleft()
+        return None
+
+    def dispatch(self, now: float, node: NodeRecord | None = None) -> None:
+        """Something was given back (on this node): let the waiting classes have their turns."""
+        waiting = self.waiting
+        progress = True
+        while progress and waiting:
+            progress = False
+            for wanted in list(waiting):
+                task = self._head(wanted)
+                if task is None:
+                    del waiting[wanted]
+                    continue
+                if not self._place(now, task, wanted, node):
+                    continue
+                wanted.queue.popleft()
+                del waiting[wanted]
+                if wanted.queue:                # its turn comes again behind the others
+                    waiting[wanted] = None
+                    progress = True
+            if node is not None and not node.available:
+                return
+
+    def retry_infeasible(self, now: float) -> None:
+        """A node joined or a group was placed: what fitted nowhere may fit now."""
+        for wanted in list(self.infeasible):
+            if self._head(wanted) is None:
+                del self.infeasible[wanted]
+            elif self.feasible(wanted):
+                del self.infeasible[wanted]
+                self.waiting[wanted] = None
+        self.dispatch(now)
+
+    def sort_again(self) -> None:
+        """A node or a group went: what waited may have become infeasible."""
+        for wanted in list(self.waiting):
+            if not self.feasible(wanted):
+                del self.waiting[wanted]
+                if self._head(wanted) is not None:
+                    self._sort_in(wanted)
+
+    def worker_free(self, now: float, worker: WorkerRecord) -> None:
+        """A task ended: its worker goes on with the next of its class, or gives back what it held."""
+        wanted, waiting = worker.lease, self.waiting
+        worker.task = None
+        if len(waiting) == 1 and wanted in waiting and not worker.lent and worker.bundle is None and wanted.selector == () \
+                and wanted.strategy[0] == "DEFAULT":
+            task = self._head(wanted)
+            if task is not None:
+                queue = wanted.queue
+                queue.popleft()
+                if not queue:
+                    del waiting[wanted]
+                self._assign(now, worker, task)
+                return
+        node = worker.node
+        self.give_back(worker)
+        move(worker, WorkerStatus.IDLE)
+        node.idle.append(worker)
+        if waiting:
+            self.dispatch(now, node)
+
+    def retire_spare(self, node: NodeRecord) -> None:
+        """Keep no more parked workers than could be useful."""
+        if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
+            worker = node.idle.pop(0)
+            move(worker, WorkerStatus.DEAD)
+            worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", "the worker was idle and not needed"
+            self.cluster.worker_gone(worker)
+            self.cluster.actions.append(StopWorker(worker))
+
+    # ------------------------------------------------------------ placement
+
+    def _place(self, now: float, task: TaskRecord, wanted: SchedulingClass, freed: NodeRecord | None = None) -> bool:
+        """Lease a worker for the task if a node has room. freed: the only node where room may have come since the last look.
+
+        Returns whether the task is off the queue: leased, or failed for good.
+        """
+        if wanted.group is not None:
+            return self._place_in_group(now, task, wanted)
+        strategy = wanted.strategy
+        if strategy[0] == "NODE_AFFINITY" and not strategy[2] and not any(n.hex == strategy[1] for n in self.alive):
+            self._unschedulable(now, task, f"the node {strategy[1]} that it must run on does not exist or is dead")
+            return True
+        if strategy[0] == "NODE_LABEL" and not any(labels_match(n.labels, strategy[1]) for n in self.alive):
+            return False
+        node = self._choose(task, wanted, freed)
+        if node is None:
+            return False
+        self._lease(now, task, wanted, node, None)
+        return True
+
+    def _unschedulable(self, now: float, task: TaskRecord, why: str) -> None:
+        if task.spec.kind == ACTOR_CREATION_TASK:
+            self.cluster.actor_manager.died(now, task.actor, Failure(
+                "ACTOR_UNSCHEDULABLE_ERROR", f"The actor cannot be scheduled: {why}.", about=task.actor), may_restart=False)
+        else:
+            self.cluster.task_manager.fail(now, task, Failure(
+                "TASK_UNSCHEDULABLE_ERROR", f"The task cannot be scheduled: {why}.", about=task))
+
+    def _has_room(self, node: NodeRecord, task: TaskRecord, wanted: SchedulingClass) -> bool:
+        for name, amount in wanted.need.items():        # as fits(), without the call: this is the hot path
+            if node.available.get(name, 0) < amount:
+                return False
+        if "GPU" in wanted.need and not self._pick_gpus(node, wanted.need["GPU"]):
+            return False
+        # A task that asks for no CPU is held back only while as many workers are starting as there are CPUs: tasks that end
+        # at once then share a few threads, and those that block each other still all get one.
+        return bool(node.idle) or "CPU" in wanted.need or task.actor is not None \
+            or node.starting * UNIT < max(node.total.get("CPU", 0), UNIT)
+
+    def _choose(self, task: TaskRecord, wanted: SchedulingClass, freed: NodeRecord | None) -> NodeRecord | None:
+        alive, kind = self.alive, wanted.strategy[0]
+        if len(alive) == 1 and kind in ("DEFAULT", "SPREAD") and not wanted.selector:
+            return alive[0] if self._has_room(alive[0], task, wanted) else None
+        if kind == "SPREAD":
+            for step in range(len(alive)):
+                node = alive[(wanted.spread_at + step) % len(alive)]
+                if self._allowed(node, wanted) and self._has_room(node, task, wanted):
+                    wanted.spread_at = (wanted.spread_at + step + 1) % len(alive)
+                    return node
+            return None
+        if kind == "NODE_AFFINITY":
+            for node in alive:
+                if node.hex == wanted.strategy[1]:
+                    if self._has_room(node, task, wanted):
+                        return node
+                    if not wanted.strategy[2]:
+                        return None
+        if kind == "NODE_LABEL" and wanted.strategy[2]:             # soft labels: those nodes first
+            for node in alive:
+                if labels_match(node.labels, wanted.strategy[2]) and self._allowed(node, wanted) \
+                        and self._has_room(node, task, wanted):
+                    return node
+        if freed is not None:
+            return freed if freed.alive and self._allowed(freed, wanted) and self._has_room(freed, task, wanted) else None
+        return self._hybrid(task, wanted)
+
+    def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
+        """Ray's default: the node with most of the arguments' bytes, else the submitter's own, up to half full; then the others
+        in order up to half full; then the least used."""
+        first = self._node_of_arguments(task) or (task.owner.node if task.owner is not None else self.alive[0])
+        best, best_use = None, 2.0
+        for node in (first, *self.alive):
+            if not node.alive or not self._allowed(node, wanted) or not self._has_room(node, task, wanted):
+                continue
+            use = max(((node.total[name] - node.available.get(name, 0) + amount) / node.total[name]
+                       for name, amount in wanted.need.items() if node.total.get(name)), default=0.0)
+            if use <= SPREAD_THRESHOLD:
+                return node
+            if use < best_use:
+                best, best_use = node, use
+        return best
+
+    @staticmethod
+    def _node_of_arguments(task: TaskRecord) -> NodeRecord | None:
+        sizes: dict[int, int] = {}
+        nodes: dict[int, NodeRecord] = {}
+        for dep in task.deps:
+            for node in (dep.locations or {}).values():
+                sizes[node.number] = sizes.get(node.number, 0) + dep.size
+                nodes[node.number] = node
+        return nodes[max(sizes, key=sizes.__getitem__)] if sizes else None
+
+    def _place_in_group(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> bool:
+        group, index = wanted.group, wanted.strategy[2]
+        if group.status is not PlacementGroupStatus.CREATED:
+            return False
+        for bundle in group.bundles if index < 0 else (group.bundles[index],):
+            if bundle.node is not None and fits(bundle.available, wanted.need):
+                self._lease(now, task, wanted, bundle.node, bundle)
+                return True
+        return False
+
+    # ------------------------------------------------------------ leases
+
+    def _lease(self, now: float, task: TaskRecord, wanted: SchedulingClass, node: NodeRecord, bundle: Bundle | None) -> None:
+        creation = task.spec.kind == ACTOR_CREATION_TASK
+        started = None
+        if node.idle and not creation:
+            worker = node.idle.pop()
+        else:
+            worker = started = self.cluster.new_worker(now, node, task.actor if creation else None)
+            if not creation:
+                node.starting += 1
+        self.take(worker, wanted, bundle)
+        if worker.status is not WorkerStatus.STARTING:
+            move(worker, WorkerStatus.LEASED)
+        if creation:
+            self.cluster.actor_manager.placed(now, task.actor, worker)
+        self._assign(now, worker, task, started is not None)
+        if started is not None:
+            self.cluster.actions.append(StartWorker(worker))
+
+    def take(self, worker: WorkerRecord, wanted: SchedulingClass, bundle: Bundle | None) -> None:
+        """The worker holds what the class holds, of the bundle or else of its node."""
+        worker.lease, worker.bundle = wanted, bundle
+        available = worker.node.available if bundle is None else bundle.available
+        for name, amount in wanted.hold.items():
+            available[name] -= amount
+        if "GPU" in wanted.hold:
+            self._take_gpus(worker, wanted.hold["GPU"])
+
+    def give_back(self, worker: WorkerRecord) -> None:
+        """The worker holds nothing any more."""
+        wanted, bundle = worker.lease, worker.bundle
+        if wanted is None:
+            return
+        node = worker.node
+        available = node.available if bundle is None else bundle.available
+        for name, amount in wanted.hold.items():
+            available[name] += amount
+        if worker.lent:
+            available["CPU"] -= worker.lent
+            worker.lent = 0
+        for index in worker.gpu_ids:
+            node.gpu_free[index] += min(UNIT, wanted.hold["GPU"])
+        worker.gpu_ids, worker.lease, worker.bundle = (), None, None
+
+    def _assign(self, now: float, worker: WorkerRecord, task: TaskRecord, starting: bool = False) -> None:
+        move(task, SUBMITTED_TO_WORKER)
+        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+        for dep in task.deps:
+            if dep.locations is not None:
+                self.cluster.store.fetched(now, dep, worker.node)
+        if worker is not self.reporting and not starting:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    @staticmethod
+    def _pick_gpus(node: NodeRecord, amount: int) -> tuple[int, ...]:
+        """Which of the node's GPUs would be given: whole ones, or a part of one that has enough left."""
+        if amount >= UNIT:
+            free = [index for index, left in node.gpu_free.items() if left == UNIT]
+            return tuple(free[:amount // UNIT]) if len(free) >= amount // UNIT else ()
+        partly = sorted((left, index) for index, left in node.gpu_free.items() if left >= amount)
+        return (partly[0][1],) if partly else ()
+
+    def _take_gpus(self, worker: WorkerRecord, amount: int) -> None:
+        worker.gpu_ids = self._pick_gpus(worker.node, amount)
+        for index in worker.gpu_ids:
+            worker.node.gpu_free[index] -= min(UNIT, amount)
+
+    # ------------------------------------------------------------ a worker that waits lends its CPU
+
+    def worker_blocked(self, now: float, worker: WorkerRecord) -> None:
+        """Its task waits in get or wait: others may have its CPU meanwhile."""
+        move(worker, WorkerStatus.BLOCKED)
+        lent = worker.lease.hold.get("CPU", 0) if worker.lease is not None else 0
+        if not lent:
+            return
+        worker.lent = lent
+        (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += lent
+        self.dispatch(now, worker.node)
+
+    def worker_unblocked(self, now: float, worker: WorkerRecord) -> None:
+        """It goes on. It takes back what is free of its CPU and goes on without the rest: to wait for it could wait for ever."""
+        move(worker, WorkerStatus.LEASED)
+        if worker.lent:
+            available = worker.node.available if worker.bundle is None else worker.bundle.available
+            back = min(worker.lent, available.get("CPU", 0))
+            available["CPU"] -= back
+            worker.lent -= back
+
+    # ------------------------------------------------------------ actors
+
+    def actor_alive(self, actor) -> bool:
+        """Whether the actor can be given a call."""
+        return actor.status is ActorStatus.ALIVE

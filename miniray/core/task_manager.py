@@ -1,0 +1,340 @@
+"""The task manager: a task from its submission to its last outcome: arguments, attempts, retries, cancellation.
+
+Ray: core_worker/task_manager.h, dependency_resolver.h.
+"""
+from __future__ import annotations
+
+from .actions import CallLater, InterruptTask
+from .object_store import INLINE_BYTES
+from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, Attempt, Failure, ObjectRecord,
+                      StreamRecord, TaskRecord)
+from .transitions import TaskStatus, move
+
+RUNNING, FINISHED, TASK_FAILED = TaskStatus.RUNNING, TaskStatus.FINISHED, TaskStatus.FAILED
+PENDING_ARGS_AVAIL, SUBMITTED = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.SUBMITTED_TO_WORKER
+INTERRUPT_GRACE_S = 1.0         # how long a cancelled task may stay in code that cannot be interrupted
+
+
+class TaskManager:
+    """Registers tasks, counts their missing arguments, ends their attempts."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}    # number -> (give up at, task, attempt)
+        self.num_reconstructions = 0
+
+    def register(self, now: float, task: TaskRecord) -> None:
+        """A task was submitted: it gets its number, the objects it will make, and its place in the table.
+
+        Each return has one reference, which belongs to the caller. A stream's first return is the object that is ready when
+        the generator has ended.
+        """
+        cluster = self.cluster
+        cluster.number = number = cluster.number + 1
+        task.number, task.t_created = number, now
+        cluster.tasks[number] = task
+        if task.owner is not None:
+            task.owner.owns = True
+        returns = task.spec.num_returns
+        key = number << 32
+        if returns == 1:
+            obj = ObjectRecord(key | 1, task)
+            cluster.objects[key | 1] = obj
+            task.returns = (obj,)
+        elif returns:
+            if task.spec.streams:
+                task.stream = StreamRecord(task)
+            count = returns if type(returns) is int else 1
+            task.returns = tuple(ObjectRecord(key | index, task) for index in range(1, count + 1))
+            for obj in task.returns:
+                cluster.objects[obj.number] = obj
+        if task.deps:
+            for dep in task.deps:
+                dep.uses += 1
+            self.resolve(now, task)
+        for inner in task.contained:
+            inner.held += 1
+
+    def resolve(self, now: float, task: TaskRecord) -> None:
+        """Count the arguments that have no value at hand, and see to it that each will come."""
+        task.pending = 0
+        for dep in task.deps:
+            done = dep.done
+            if done == READY or done == FAILED:
+                continue
+            task.pending += 1
+            if dep.dependents is None:
+                dep.dependents = [task]
+            else:
+                dep.dependents.append(task)
+            if done != PENDING:
+                self.wanted(now, dep)
+
+    def wanted(self, now: float, obj: ObjectRecord) -> None:
+        """Somebody waits for a value that is not in memory: bring it back from its file, or make it again."""
+        if obj.done == SPILLED:
+            self.cluster.store.wanted(now, obj)
+        elif obj.done == LOST:
+            self.rebuild(now, obj)
+
+    def failed_argument(self, task: TaskRecord) -> ObjectRecord | None:
+        """The first argument that came out as an error."""
+        for dep in task.deps:
+            if dep.done == FAILED:
+                return dep
+        return None
+
+    def arguments_ready(self, now: float, task: TaskRecord) -> None:
+        """The last missing argument came."""
+        if task.status is not PENDING_ARGS_AVAIL:
+            return
+        if task.deps:
+            for dep in task.deps:                   # one may have been spilled or lost while others were awaited
+                if dep.done not in (READY, FAILED):
+                    self.resolve(now, task)
+                    return
+            failed = self.failed_argument(task)
+            if failed is not None:
+                self.fail_for_argument(now, task, failed)
+                return
+        if task.spec.kind == ACTOR_TASK:
+            self.cluster.actor_manager.call_ready(now, task)
+        else:
+            if task.spec.kind == ACTOR_CREATION_TASK:
+                self.cluster.actor_manager.constructor_ready(now, task.actor)
+            self.cluster.scheduler.enqueue(now, task)
+
+    def fail_for_argument(self, now: float, task: TaskRecord, failed: ObjectRecord) -> None:
+        """An argument came out as an error: the task never runs and fails with it."""
+        cause = failed.value
+        failure = Failure(cause.error_type, cause.message, cause=cause, about=task)
+        if task.spec.kind == ACTOR_CREATION_TASK:
+            self.cluster.actor_manager.died(now, task.actor, Failure(
+                "ACTOR_DIED", "an argument of its constructor failed", cause=failure, about=task.actor), may_restart=False)
+        else:
+            self.fail(now, task, failure)
+
+    # ------------------------------------------------------------ outcomes
+
+    def complete(self, now: float, task: TaskRecord, sizes, contained) -> None:
+        """The attempt returned; the runtime has put the values in the returns. sizes: bytes of each; contained: for each the
+        records inside it, or None when there are none anywhere."""
+        if task.status is SUBMITTED:
+            move(task, RUNNING)
+        move(task, FINISHED)
+        task.t_finished = now
+        cluster = self.cluster
+        large = False
+        for index, obj in enumerate(task.returns):
+            if obj.done == READY or obj.done == FAILED:
+                continue                            # rebuilt for a sibling's sake
+            size = sizes[index]
+            if contained is not None and contained[index]:
+                obj.contained = contained[index]
+                for inner in obj.contained:
+                    inner.held += 1
+            if size > INLINE_BYTES and task.node is not None and task.node.alive:
+                obj.size, obj.done, obj.t_ready = size, READY, now
+                cluster.store.created(now, obj, task.node)
+                large = True
+            self.value_there(now, obj, READY, size)
+        if task.stream is not None:
+            large = large or any(item is not None and item.locations for item in task.stream.items)
+            self.end_stream(now, task)
+        self._end(now, task, keep_lineage=large and task.spec.kind == "NORMAL_TASK")
+
+    def value_there(self, now: float, obj: ObjectRecord, done: int, size: int) -> None:
+        """An object has its value, or its error."""
+        obj.size, obj.done, obj.t_ready = size, done, now
+        if obj.waiters is not None or obj.dependents is not None:
+            self.cluster.ready.append(obj)
+        elif not (obj.refs or obj.uses or obj.held):
+            self.cluster.references.check(now, obj)
+
+    def _end(self, now: float, task: TaskRecord, keep_lineage: bool = False) -> None:
+        references = self.cluster.references
+        if task.deps or task.contained:
+            if keep_lineage:
+                references.keep_lineage(now, task)
+            else:
+                references.release_arguments(now, task)
+        elif not keep_lineage:
+            task.args = None
+        self.cluster.history.task_ended(task)
+        for obj in task.returns:                    # nobody may have waited for it: the record must not keep it
+            if not (obj.refs or obj.uses or obj.held):
+                references.check(now, obj)
+
+    def fail(self, now: float, task: TaskRecord, failure: Failure) -> None:
+        """No attempt is left: the error is what every return holds."""
+        move(task, TASK_FAILED)
+        task.failure, task.t_finished = failure, now
+        self.interrupted.pop(task.number, None)
+        for obj in task.returns:
+            if obj.done != READY or task.stream is None:
+                obj.value = failure
+                self.value_there(now, obj, FAILED, -1)
+        if task.stream is not None:
+            self.stream_error(now, task, failure)
+        if task.spec.kind == ACTOR_TASK:
+            self.cluster.actor_manager.call_over(now, task)
+        self._end(now, task)
+
+    def attempt_failed(self, now: float, task: TaskRecord, failure: Failure, retry: bool) -> None:
+        """The running attempt is over. retry: whether this kind of failure may be tried again, if attempts are left."""
+        if task.status is SUBMITTED and task.t_started:
+            move(task, RUNNING)
+        if task.cancelled and failure.error_type != "TASK_CANCELLED" and retry:
+            failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
+            retry = False
+        if not retry or not task.retries_left:
+            task.t_finished = now
+            self.fail(now, task, failure)
+            return
+        if task.retries_left > 0:
+            task.retries_left -= 1
+        self.again(now, task, failure)
+
+    def again(self, now: float, task: TaskRecord, failure: Failure | None) -> None:
+        """Start the next attempt; the last one is kept for its row."""
+        task.t_finished = now
+        if task.history is None:
+            task.history = []
+        task.history.append(Attempt(task, failure))
+        task.attempt += 1
+        task.worker = task.node = None
+        task.t_ready = task.t_leased = task.t_started = task.t_ended = task.t_finished = 0.0
+        task.t_created = now
+        if task.stream is not None:
+            task.stream.produced = 0
+        self.resolve(now, task)
+        move(task, PENDING_ARGS_AVAIL)
+        if not task.pending and task.spec.kind != ACTOR_TASK:
+            self.arguments_ready(now, task)
+
+    # ------------------------------------------------------------ streams
+
+    def stream_item(self, now: float, task: TaskRecord, size: int, contained: tuple) -> ObjectRecord | None:
+        """The generator yielded. Returns the object whose value the runtime must have set, or None for a repeated item."""
+        stream = task.stream
+        index = stream.produced
+        stream.produced += 1
+        if index < len(stream.items):               # an earlier attempt had come as far
+            return None
+        number = task.number << 32 | index + 2
+        obj = ObjectRecord(number, task)
+        self.cluster.objects[number] = obj
+        task.returns += (obj,)
+        obj.contained = contained
+        for inner in contained:
+            inner.held += 1
+        if stream.refs:
+            stream.items.append(obj)
+        else:                                       # nobody will ask for it
+            stream.items.append(None)
+            obj.refs = 0
+        if size > INLINE_BYTES and task.node is not None and task.node.alive:
+            obj.size, obj.done, obj.t_ready = size, READY, now
+            self.cluster.store.created(now, obj, task.node)
+        self.value_there(now, obj, READY, size)
+        self._wake_stream(stream)
+        return obj
+
+    def stream_error(self, now: float, task: TaskRecord, failure: Failure) -> None:
+        """The generator failed: the error is one more item, the last."""
+        stream = task.stream
+        if stream.refs and not stream.ended:
+            number = task.number << 32 | len(stream.items) + 2
+            obj = ObjectRecord(number, task)
+            self.cluster.objects[number] = obj
+            task.returns += (obj,)
+            obj.value = failure
+            stream.items.append(obj)
+            self.value_there(now, obj, FAILED, -1)
+        self.end_stream(now, task)
+
+    def end_stream(self, now: float, task: TaskRecord) -> None:
+        """No more items come."""
+        task.stream.ended = True
+        self._wake_stream(task.stream)
+
+    def _wake_stream(self, stream: StreamRecord) -> None:
+        waiters, stream.waiters = stream.waiters, None
+        for waiter in waiters or ():
+            self.cluster.satisfy(waiter, failed=False)
+
+    # ------------------------------------------------------------ lost values
+
+    def rebuild(self, now: float, obj: ObjectRecord) -> None:
+        """A value that somebody needs is gone: run its task again, or say why that cannot be."""
+        task = obj.task
+        if task is None:
+            self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
+        elif not task.t_finished:
+            return                                  # it is being made again already
+        elif task.args is None or task.spec.kind != "NORMAL_TASK":
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
+        elif not task.spec.max_retries:
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "its task has max_retries=0")
+        elif not task.retries_left:
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left")
+        else:
+            if task.retries_left > 0:
+                task.retries_left -= 1
+            self.num_reconstructions += 1
+            self.cluster.events.add(now, "reconstruction", f"{task.spec.name} runs again to rebuild a lost value", task)
+            self.cluster.references.use_again(task)
+            for sibling in task.returns:
+                if sibling.done == LOST:
+                    sibling.done = PENDING
+            self.again(now, task, None)
+
+    def _unbuildable(self, now: float, obj: ObjectRecord, error_type: str, why: str) -> None:
+        obj.value = Failure(error_type, why, about=obj)
+        self.value_there(now, obj, FAILED, obj.size)
+
+    # ------------------------------------------------------------ cancellation
+
+    def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> None:
+        """Stop a task if it has not ended: at once when it waits, by an interrupt when it runs, by its worker's death on force."""
+        if recursive:
+            self._cancel_children(now, task)
+        if task.t_finished and task.status in (FINISHED, TASK_FAILED):
+            return
+        failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
+        worker = task.worker
+        if worker is None:
+            self.fail(now, task, failure)           # queues let go of it when they come to it
+            return
+        task.cancelled = task.cancelled or 1
+        if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
+            return                                  # a plain method that runs goes on, as in Ray
+        if force:
+            self.fail(now, task, failure)
+            self.cluster.kill_worker(now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker))
+            return
+        self.cluster.actions.append(InterruptTask(worker, task))
+        if task.spec.kind != ACTOR_TASK:
+            self.interrupted[task.number] = (now + INTERRUPT_GRACE_S, task, task.attempt)
+            self.cluster.actions.append(CallLater(now + INTERRUPT_GRACE_S))
+
+    def _cancel_children(self, now: float, task: TaskRecord) -> None:
+        parents = [task.hex]
+        while parents:
+            parent = parents.pop()
+            for child in list(self.cluster.tasks.values()):
+                if child.parent == parent and not child.t_finished and child.spec.kind != ACTOR_CREATION_TASK:
+                    parents.append(child.hex)
+                    self.cancel(now, child, False, False)
+
+    def give_up_interrupted(self, now: float) -> None:
+        """Cancelled tasks that sit in code that no interrupt reaches: their workers are left behind, the tasks are over."""
+        for number, (at, task, attempt) in list(self.interrupted.items()):
+            if task.t_finished or task.attempt != attempt or task.cancelled == 2:
+                del self.interrupted[number]
+            elif at <= now:
+                del self.interrupted[number]
+                worker = task.worker
+                self.fail(now, task, Failure("TASK_CANCELLED", "it was cancelled", about=task))
+                self.cluster.kill_worker(now, worker, Failure(
+                    "WORKER_DIED", "its cancelled task could not be interrupted", about=worker))
