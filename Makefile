@@ -1,0 +1,69 @@
+# What a newcomer needs is `make demo` and `make test`; what has to pass before a commit is `make check`.
+# PYTHON may be any Python from 3.10 on. Only pip reaches for the network.
+
+PYTHON ?= python3
+RAY_PYTHON ?= python3
+N ?= 1000
+ROUNDS ?= 3
+# The workloads of the README's table, and the peers they are measured against.
+BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local
+WORKLOADS ?= *
+
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+PYTEST := $(IN_VENV) -m pytest
+PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
+QUICK := $(wildcard tests/core tests/api tests/runtimes)
+
+.PHONY: demo test fast check lint types bench bench-ray chapters seeds conformance-stress clean
+
+demo:
+	$(PYTHON) -m miniray demo
+
+test: $(VENV)/.pytest
+	$(PYTEST)
+
+fast: $(VENV)/.pytest
+	$(PYTEST) -q -x $(QUICK) tests/tidy
+
+check: lint types test
+
+lint: $(VENV)/.tools
+	$(IN_VENV) -m ruff check miniray tests examples
+
+types: $(VENV)/.tools
+	$(IN_VENV) -m mypy
+
+chapters: $(VENV)/.pytest
+	$(PYTEST) tests/chapters tests/tidy/test_readme.py
+
+# Search: random events under N seeds. A seed that fails is printed with the command that replays it.
+seeds: $(VENV)/.pytest
+	$(PYTEST) -q -m seeds --seeds $(N)
+
+# The recorded answers of Ray again, while Python changes threads as often as it can.
+conformance-stress: $(VENV)/.pytest
+	$(PYTEST) -q tests/conformance --switch-interval 1e-6
+
+bench:
+	$(PYTHON) tests/bench/bench.py --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
+
+# The same with real Ray: RAY_PYTHON is a Python that has it installed.
+bench-ray:
+	$(PYTHON) tests/bench/bench.py --backend '$(BACKENDS),ray' --workload '$(WORKLOADS)' --rounds $(ROUNDS) \
+	    --ray-python '$(RAY_PYTHON)'
+
+$(VENV)/.pytest:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "miniray needs Python 3.10 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) pytest
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.pytest
+	$(PIP) ruff mypy
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venvs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find miniray tests examples chapters -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Run programs whose answers were recorded from real Ray, and compare the answers.
+
+    python tests/conformance/run.py [PATH...]                          compare miniray; exit 1 if a case differs
+    python tests/conformance/run.py --backend ray --record PATH...     record PATH/*.expected on real Ray
+
+A case is a module with a one-line docstring (the behaviour it pins), optionally `INIT = dict(num_cpus=4, ...)` (the
+arguments of `init`; default `dict(num_cpus=4)`; `INIT = None`: the case calls init and shutdown itself), and `def run(ctx)`:
+
+    ctx.ray                    the package under test, `ray` or `miniray`
+    ctx.sub("util.queue")      a submodule of it, imported
+    ctx.show(*things)          records one line, as print would write it
+    ctx.raises(call, *names)   records which error `call()` raised: the first of the names found in its class hierarchy, else its own
+
+The lines must be the same on every run: no ids, addresses, times or orders that may vary. `cases/` holds what real Ray
+printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a patch, a trace function that reach a task).
+
+The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only itself:
+the rest go on in the next child. The child is watched by `faulthandler`, whose C thread needs no lock of Python's.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import faulthandler
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# Ray's metrics accept an undeclared tag and a second registration, which miniray refuses unless told to be as lenient.
+ENVIRONMENT = {"MINIRAY_STRICT_METRICS": "0"}
+# What single cases need on top. Ray loses an error's __cause__ and __traceback__ on its way, and so does miniray by default.
+ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"}}
+
+
+# ---------------------------------------------------------------- what a case sees
+
+class Context:
+    """What `run(ctx)` is given: the package under test, and the lines recorded so far."""
+
+    def __init__(self, package: Any) -> None:
+        self.ray, self.lines = package, []  # type: Any, list[str]
+
+    def sub(self, name: str) -> Any:
+        """A submodule of the package under test: `ctx.sub("util.queue")`."""
+        return importlib.import_module(f"{self.ray.__name__}.{name}")
+
+    def show(self, *things: object) -> None:
+        """Record one line: the things as text, a space between them."""
+        self.lines.append(" ".join(map(str, things)))
+
+    def raises(self, call: Any, *names: str) -> BaseException | None:
+        """Record and return the error that `call()` raised, by the first of the names that is among its classes."""
+        try:
+            value = call()
+        except BaseException as error:
+            classes = [c.__name__ for c in type(error).__mro__]
+            self.show("raises", next((n for n in names if n in classes), classes[0]))
+            return error
+        self.show("returned", repr(value))
+        return None
+
+
+# ---------------------------------------------------------------- one case
+
+@dataclass
+class Answer:
+    """What came of one case. `end` is "answered", "hung" (with every thread's stack in `trace`) or "died"."""
+
+    path: str
+    text: str = ""
+    trace: str = ""
+    seconds: float = 0.0
+    end: str = "answered"
+
+    @property
+    def difference(self) -> str:
+        """Why the case failed, to be read by a person; empty when the answer is the recorded one."""
+        if self.end != "answered":
+            return f"{case_name(self.path)} {self.end} after {self.seconds:.1f} s\n{self.trace}"
+        recorded = pathlib.Path(self.path).with_suffix(".expected")
+        expected = recorded.read_text(encoding="utf-8") if recorded.exists() else ""
+        if self.text == expected:
+            return ""
+        lines = difflib.unified_diff(expected.splitlines(True), self.text.splitlines(True), "expected", "answered")
+        return f"{case_name(self.path)} answers differently\n{''.join(lines)}{self.trace}"
+
+
+@dataclass
+class Options:
+    """How the cases are run. `timeout_s` holds for each case; `switch_interval_s` is `sys.setswitchinterval`'s."""
+
+    backend: str = "miniray"
+    timeout_s: float = 20.0
+    local_mode: bool = False
+    switch_interval_s: float | None = None
+    init: dict[str, Any] = field(default_factory=dict)
+
+
+def case_name(path: str | os.PathLike[str]) -> str:
+    """How a case is called: its path inside `cases/` (or from `wanted/` on), without the suffix."""
+    path = pathlib.Path(path).resolve().with_suffix("")
+    for base in (HERE / "cases", HERE):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return path.as_posix()
+
+
+def cases_in(paths: Iterable[pathlib.Path]) -> list[pathlib.Path]:
+    """All cases in these files and folders, in order of their names."""
+    return sorted(f for p in paths for f in ([p] if p.is_file() else p.rglob("*.py")) if not f.name.startswith("_"))
+
+
+def run_case(path: pathlib.Path, package: Any, init: dict[str, Any]) -> Answer:
+    """Run one case in this process. An error that it lets through is a line of its answer."""
+    spec = importlib.util.spec_from_file_location("case_" + path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    own_init = getattr(module, "INIT", {"num_cpus": 4})
+    ctx, trace, started = Context(package), "", time.perf_counter()
+    if package.is_initialized():
+        package.shutdown()
+    if own_init is not None:
+        package.init(**{**init, **own_init})
+    try:
+        module.run(ctx)
+    except BaseException as error:
+        ctx.show("UNCAUGHT", type(error).__name__, str(error).splitlines()[0] if str(error) else "")
+        trace = traceback.format_exc()
+    try:
+        package.shutdown()
+    except BaseException as error:
+        ctx.show("SHUTDOWN FAILED", type(error).__name__)
+        trace += traceback.format_exc()
+    return Answer(str(path), "\n".join(ctx.lines) + "\n", trace, time.perf_counter() - started)
+
+
+# ---------------------------------------------------------------- many cases, in processes of their own
+
+class Runner:
+    """Runs cases in child processes and hands out each answer as it comes. `stop` may be called from any thread."""
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.child, self.stopped = options, None, False  # type: Options, subprocess.Popen[str] | None, bool
+
+    def run(self, paths: list[pathlib.Path]) -> Iterator[Answer]:
+        """One answer per path, in order. A case that hangs or ends its process is answered for here, and the next child goes on."""
+        left = list(paths)
+        while left and not self.stopped:
+            with tempfile.NamedTemporaryFile("r", prefix="conformance-", suffix=".stacks") as stacks:
+                started = time.perf_counter()
+                for answer in self._run_in_child(left, stacks.name):
+                    left.pop(0)
+                    started = time.perf_counter()
+                    yield answer
+                if left and not self.stopped:
+                    trace, code = stacks.read(), self.child.returncode if self.child else None
+                    hung = "Timeout" in trace
+                    yield Answer(str(left.pop(0)), trace=trace if hung else f"the process ended with exit code {code}",
+                                 seconds=time.perf_counter() - started, end="hung" if hung else "died")
+
+    def stop(self) -> None:
+        """End the child that is running, and start no other."""
+        self.stopped = True
+        if self.child:
+            self.child.kill()
+
+    def _run_in_child(self, paths: list[pathlib.Path], stacks: str) -> Iterator[Answer]:
+        ask = {"options": asdict(self.options), "stacks": stacks, "paths": [str(p) for p in paths]}
+        environment = {**os.environ, **ENVIRONMENT}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, str(HERE / "run.py"), "--child"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+                              stderr=None if os.environ.get("CONFORMANCE_LOUD") else subprocess.DEVNULL) as self.child:
+            assert self.child.stdin and self.child.stdout
+            with contextlib.suppress(BrokenPipeError):
+                self.child.stdin.write(json.dumps(ask))
+                self.child.stdin.close()
+            for line in self.child.stdout:
+                yield Answer(**json.loads(line))
+
+
+def child() -> None:
+    """In the process of its own: run what stdin asks for, and write one line of JSON per case to the real stdout."""
+    ask = json.load(sys.stdin)
+    options = Options(**ask["options"])
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what cases print must not mix with the answers
+    package = importlib.import_module(options.backend)
+    if options.switch_interval_s is not None:
+        sys.setswitchinterval(options.switch_interval_s)
+    if options.local_mode:
+        package.init = functools.partial(package.init, local_mode=True)  # also for the cases that call init themselves
+    with open(ask["stacks"], "w", encoding="utf-8") as stacks:
+        for path in map(pathlib.Path, ask["paths"]):
+            extra = ENVIRONMENT_OF.get(case_name(path), {})
+            os.environ.update(extra)
+            faulthandler.dump_traceback_later(options.timeout_s, exit=True, file=stacks)
+            answer = run_case(path, package, options.init)
+            faulthandler.cancel_dump_traceback_later()
+            for name in extra:
+                del os.environ[name]
+            answers.write(json.dumps(asdict(answer)) + "\n")
+            answers.flush()
+    os._exit(0)  # whatever a case left behind must not keep the process
+
+
+# ---------------------------------------------------------------- the command
+
+def main() -> int:
+    """Compare, or record. Returns the exit code."""
+    parser = argparse.ArgumentParser(description="Compare a package's answers with the recorded ones.")
+    parser.add_argument("--backend", default="miniray", help="the package under test")
+    parser.add_argument("--record", action="store_true", help="write .expected files from this backend's answers")
+    parser.add_argument("--timeout", type=float, help="seconds for one case (20; on ray 120)")
+    parser.add_argument("--local-mode", action="store_true", help="init(local_mode=True) in every case")
+    parser.add_argument("--switch-interval", type=float, help="seconds after which Python offers to change the thread")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show each differing case's lines")
+    parser.add_argument("--durations", action="store_true", help="show what each case took")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("paths", nargs="*", type=pathlib.Path, default=[HERE / "cases", HERE / "wanted"])
+    asked = parser.parse_args()
+    if asked.child:
+        child()
+    on_ray = asked.backend == "ray"
+    options = Options(asked.backend, asked.timeout or (120 if on_ray else 20), asked.local_mode, asked.switch_interval,
+                      {"include_dashboard": False, "log_to_driver": False} if on_ray else {})
+    paths = cases_in(asked.paths)
+    if importlib.util.find_spec("numpy") is None:
+        with_numpy = [p for p in paths if "numpy" in p.parts]
+        if with_numpy:
+            print(f"numpy is not installed: {len(with_numpy)} cases skipped")
+        paths = [p for p in paths if p not in with_numpy]
+    failed = 0
+    for answer in Runner(options).run(paths):
+        if asked.record and answer.end == "answered":
+            pathlib.Path(answer.path).with_suffix(".expected").write_text(answer.text, encoding="utf-8")
+        difference = answer.difference
+        failed += bool(difference)
+        if asked.durations:
+            print(f"{answer.seconds:6.2f} s  {case_name(answer.path)}")
+        if difference:
+            print(difference if asked.verbose else difference.splitlines()[0], flush=True)
+    print(f"{len(paths) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Every recorded answer of real Ray, and every wanted one, is miniray's answer too: one test per case.
+
+The cases of one area run in one child process (see run.py), two areas at a time since most cases wait more than they compute.
+The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack in its report.
+"""
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.not_run import NEEDS_CONCURRENCY, NOT_READY
+from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
+
+CASES = cases_in([HERE / "cases", HERE / "wanted"])
+LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NEEDS_CONCURRENCY.items() for case in cases}
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+MODES = ("threaded", "local_mode")
+
+
+def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
+    """Why this case is not run in this mode, if it is not."""
+    name = case_name(path)
+    area = name.split("/")[0]
+    if not HAS_NUMPY and "numpy" in path.parts:
+        return [pytest.mark.skip(reason="numpy is not installed")]
+    for key in (area, name):
+        if key in NOT_READY:
+            return [pytest.mark.skip(reason=f"not ready: {NOT_READY[key]}")]
+    return []
+
+
+class Answers:
+    """Starts the collected cases in the background, and gives out each answer as soon as it is there."""
+
+    def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None) -> None:
+        self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
+        self.runners: list[Runner] = []
+        self.pool = ThreadPoolExecutor(2, "conformance")
+        groups: dict[tuple[str, str], list[Path]] = {}
+        for mode, path in wanted:
+            groups.setdefault((mode, case_name(path).split("/")[0]), []).append(path)
+        for (mode, _), paths in groups.items():
+            runner = Runner(Options(local_mode=mode == "local_mode", switch_interval_s=switch_interval_s))
+            self.runners.append(runner)
+            self.pool.submit(self._run, runner, mode, paths)
+
+    def _run(self, runner: Runner, mode: str, paths: list[Path]) -> None:
+        try:
+            for path, answer in zip(paths, runner.run(paths), strict=False):
+                self.futures[mode, path].set_result(answer)
+        except Exception as error:
+            for path in paths:
+                if not self.futures[mode, path].done():
+                    self.futures[mode, path].set_exception(error)
+
+    def stop(self) -> None:
+        """End the children that still run, when the test session ends before they do."""
+        for runner in self.runners:
+            runner.stop()
+        self.pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
+    """The answers of the cases that this session collected, none others."""
+    wanted = [(item.callspec.params["mode"], item.callspec.params["path"])
+              for item in request.session.items
+              if item.nodeid.startswith(request.node.nodeid) and hasattr(item, "callspec")
+              and "path" in item.callspec.params and not item.get_closest_marker("skip")]
+    found = Answers(wanted, request.config.getoption("--switch-interval"))
+    yield found
+    found.stop()
+
+
+def params() -> list[Any]:
+    """Both modes, area by area; what a mode cannot answer by nature is no test of it at all."""
+    return [pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
+            for mode in MODES for path in CASES
+            if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)]
+
+
+@pytest.mark.watchdog(0)  # each case has a watchdog of its own in its child process
+@pytest.mark.parametrize(("mode", "path"), params())
+def test_the_answer_is_the_recorded_one(answers: Answers, mode: str, path: Path):
+    """What the program shows is, line for line, what its .expected file holds."""
+    difference = answers.futures[mode, path].result().difference
+    assert not difference, difference
+
+
+def test_every_case_left_out_exists():
+    """The lists of what is not run name nothing that is gone."""
+    names = {case_name(path) for path in CASES}
+    known = names | {name.split("/")[0] for name in names}
+    assert [name for name in NOT_READY if name not in known] == []
+    assert [name for name in LEFT_OUT_OF_LOCAL_MODE if name not in names] == []
