@@ -444,7 +444,8 @@ class Timer:
         if self._started is not None:
             raise RuntimeError("This timer is running already; call timer() again for each block.")
         # Wrong tags are told before the body runs: told after it, they would hide the error that the body raised.
-        self._histogram._series_for(self._tags)
+        if self._histogram._records:
+            self._histogram._complete(self._histogram._default_tags, self._tags)
         self._started = time.perf_counter()
         return self
 

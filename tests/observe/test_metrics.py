@@ -494,7 +494,7 @@ def test_a_series_made_by_many_threads_at_once_is_one():
 
 
 def test_a_handler_may_record_and_read_in_the_middle_of_a_fold(monkeypatch):
-    """A signal handler or finaliser runs on the thread that is adding up: it neither waits for that nor counts twice."""
+    """A signal handler or finaliser runs on the thread that adds up: it neither waits for that nor counts twice."""
     histogram, bisect, seen = Histogram("h", boundaries=[1]), series.bisect_left, []
 
     def interrupted(*arguments):
