@@ -5,18 +5,19 @@
     python tests/conformance/run.py --backend ray --record PATH...     record PATH/*.expected on real Ray
 
 A case is a module with a one-line docstring (the behaviour it pins), optionally `INIT = dict(num_cpus=4, ...)` (the
-arguments of `init`; default `dict(num_cpus=4)`; `INIT = None`: the case calls init and shutdown itself), and `def run(ctx)`:
+arguments of `init`; default `dict(num_cpus=4)`; `INIT = None`: the case calls init itself), and `def run(ctx)`:
 
     ctx.ray                    the package under test, `ray` or `miniray`
     ctx.sub("util.queue")      a submodule of it, imported
     ctx.show(*things)          records one line, as print would write it
-    ctx.raises(call, *names)   records which error `call()` raised: the first of the names found in its class hierarchy, else its own
+    ctx.raises(call, *names)   records which error `call()` raised: the first of the names found among its classes, else
+                               its own
 
 The lines must be the same on every run: no ids, addresses, times or orders that may vary. `cases/` holds what real Ray
-printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a patch, a trace function that reach a task).
+printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a patch, a trace function reach a task).
 
-The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only itself:
-the rest go on in the next child. The child is watched by `faulthandler`, whose C thread needs no lock of Python's.
+The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only
+itself: the rest go on in the next child. The child is watched by `faulthandler`, whose C thread needs no lock of Python's.
 """
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Ray's metrics accept an undeclared tag and a second registration, which miniray refuses unless told to be as lenient.
 ENVIRONMENT = {"MINIRAY_STRICT_METRICS": "0"}
-# What single cases need on top. Ray loses an error's __cause__ and __traceback__ on its way, and so does miniray by default.
+# What single cases need on top. Ray loses an error's __cause__ and __traceback__ on its way, and so does miniray unless told.
 ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"}}
 
 
@@ -53,7 +54,8 @@ class Context:
     """What `run(ctx)` is given: the package under test, and the lines recorded so far."""
 
     def __init__(self, package: Any) -> None:
-        self.ray, self.lines = package, []  # type: Any, list[str]
+        self.ray = package
+        self.lines: list[str] = []
 
     def sub(self, name: str) -> Any:
         """A submodule of the package under test: `ctx.sub("util.queue")`."""
@@ -156,10 +158,12 @@ class Runner:
     """Runs cases in child processes and hands out each answer as it comes. `stop` may be called from any thread."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.child, self.stopped = options, None, False  # type: Options, subprocess.Popen[str] | None, bool
+        self.options = options
+        self.child: subprocess.Popen[str] | None = None
+        self.stopped = False
 
     def run(self, paths: list[pathlib.Path]) -> Iterator[Answer]:
-        """One answer per path, in order. A case that hangs or ends its process is answered for here, and the next child goes on."""
+        """One answer per path, in order. A case that hangs or ends its process is answered for; the next child goes on."""
         left = list(paths)
         while left and not self.stopped:
             with tempfile.NamedTemporaryFile("r", prefix="conformance-", suffix=".stacks") as stacks:

@@ -1,0 +1,86 @@
+"""miniray's own source, read once: which modules there are, and what each imports."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of Python. `name` is how it is imported: `miniray.core.scheduler`."""
+
+    path: Path
+
+    @cached_property
+    def name(self) -> str:
+        parts = self.path.relative_to(ROOT).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def package(self) -> str:
+        """What a relative import with one dot is relative to."""
+        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed source. Syntax that is newer than Python 3.10 is an error here."""
+        return ast.parse(self.text, str(self.path), feature_version=(3, 10))
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """(line, full name) of everything imported, also inside functions. `from a import b` gives `a.b`."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield node.lineno, alias.name
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    parts = self.package.split(".")
+                    base = ".".join([*parts[:len(parts) - node.level + 1], *filter(None, [base])])
+                for alias in node.names:
+                    yield node.lineno, f"{base}.{alias.name}"
+
+    def calls(self) -> Iterator[tuple[int, str]]:
+        """(line, name) of every call whose target is a plain or a dotted name: `print`, `time.sleep`."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and (name := dotted(node.func)):
+                yield node.lineno, name
+
+    def at(self, line: int, what: str) -> str:
+        """How a finding is reported."""
+        return f"{self.path.relative_to(ROOT)}:{line}: {what}"
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of an expression that is such a name, else nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (base := dotted(node.value)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def modules(folder: str) -> list[Module]:
+    """Every module under a folder of the repository, recorded programs excepted: they are kept as they were run."""
+    kept_as_run = {ROOT / "tests/conformance/cases", ROOT / "tests/conformance/wanted"}
+    return [Module(path) for path in sorted((ROOT / folder).rglob("*.py")) if not kept_as_run & set(path.parents)]
+
+
+MINIRAY = modules("miniray")
+TESTS = modules("tests")
+EXAMPLES = modules("examples")
+EVERYTHING = [*MINIRAY, *TESTS, *EXAMPLES]
+
+
+def listed(findings: list[str]) -> str:
+    """Findings as an assertion's message: one on each line, none cut off."""
+    return f"{len(findings)} found\n" + "\n".join(findings)
