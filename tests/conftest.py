@@ -1,4 +1,4 @@
-"""For every test: a watchdog, and a clean end. A test that hangs fails with all stacks, as does one that leaves a session."""
+"""For every test: a watchdog, and a clean end. What hangs fails with all stacks; what leaves a session open fails."""
 from __future__ import annotations
 
 import faulthandler
@@ -24,15 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches that single folders of tests read."""
     parser.addoption("--switch-interval", type=float, default=None, metavar="SECONDS",
                      help="run the conformance cases under sys.setswitchinterval(SECONDS)")
-    parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds the searching tests try, from 0")
+    parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds a searching test tries")
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="the one seed that the searching tests try")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and keep the real stderr: during a test pytest puts its own in place."""
     global stderr_fd
-    config.addinivalue_line("markers", f"watchdog(seconds): until a test counts as hung, instead of {WATCHDOG_S}; 0: never")
-    config.addinivalue_line("markers", "seeds: searches over seeds, those of --seeds N or --seed SEED; set by an argument `seed`")
+    config.addinivalue_line("markers", f"watchdog(seconds): when it counts as hung, instead of {WATCHDOG_S}; 0: never")
+    config.addinivalue_line("markers", "seeds: searches over --seeds N or --seed SEED; set by an argument `seed`")
     stderr_fd = os.dup(2)
 
 

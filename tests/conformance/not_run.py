@@ -6,4 +6,4 @@ NOT_READY: dict[str, str] = {
 
 NEEDS_CONCURRENCY: dict[str, tuple[str, ...]] = {
 }
-"""By reason: what `local_mode=True` cannot answer, since there a task runs to its end inside the call that submits it."""
+"""By reason: what local_mode cannot answer, since there a task runs to its end inside the call that submits it."""

@@ -17,7 +17,7 @@ The lines must be the same on every run: no ids, addresses, times or orders that
 printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a patch, a trace function reach a task).
 
 The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only
-itself: the rest go on in the next child. The child is watched by `faulthandler`, whose C thread needs no lock of Python's.
+itself: the rest go on in the next child. It is watched by `faulthandler`, whose C thread needs no lock of Python's.
 """
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Ray's metrics accept an undeclared tag and a second registration, which miniray refuses unless told to be as lenient.
 ENVIRONMENT = {"MINIRAY_STRICT_METRICS": "0"}
-# What single cases need on top. Ray loses an error's __cause__ and __traceback__ on its way, and so does miniray unless told.
+# What single cases need on top. An error loses its __cause__ and __traceback__ on its way, as in Ray, unless told.
 ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"}}
 
 
@@ -163,7 +163,7 @@ class Runner:
         self.stopped = False
 
     def run(self, paths: list[pathlib.Path]) -> Iterator[Answer]:
-        """One answer per path, in order. A case that hangs or ends its process is answered for; the next child goes on."""
+        """One answer per path, in order. What hangs or ends the process is answered for; the next child goes on."""
         left = list(paths)
         while left and not self.stopped:
             with tempfile.NamedTemporaryFile("r", prefix="conformance-", suffix=".stacks") as stacks:

@@ -1,7 +1,7 @@
 """Every recorded answer of real Ray, and every wanted one, is miniray's answer too: one test per case.
 
 The cases of one area run in one child process (see run.py), two areas at a time since most cases wait more than they
-compute. The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack in its report.
+compute. The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack.
 """
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CALLS_BANNED_IN_CORE = {"open", "print", "input", "exec", "eval",
 
 
 def room(imported: str) -> str:
-    """The part of miniray that an imported name belongs to: `core` of `miniray.core.gcs`; nothing for other packages."""
+    """The part of miniray that an imported name belongs to, `core` of `miniray.core.gcs`; nothing for others."""
     package, _, rest = imported.partition(".")
     return rest.split(".")[0] if package == "miniray" else ""
 

@@ -23,7 +23,7 @@ FOUND_BY_NAME = {"miniray.__main__": "python -m miniray",
 
 
 def test_no_error_is_swallowed():
-    """A bare except, or one whose body does nothing, hides the next mistake. contextlib.suppress says what may happen."""
+    """A bare except, or one whose body does nothing, hides the next mistake. contextlib.suppress names it."""
     found = []
     for m in EVERYTHING:
         for node in ast.walk(m.tree):
@@ -65,7 +65,7 @@ def test_long_files_have_a_reason():
 
 
 def without_docstring(m: Module) -> Iterator[str]:
-    """The public names of a module that say nothing of themselves. A method may inherit the words of what it overrides."""
+    """The public names of a module that say nothing of themselves. A method inherits the words of what it overrides."""
     if not ast.get_docstring(m.tree) and m.text.strip():
         yield m.at(1, "the module")
     for node in m.tree.body:
