@@ -1,7 +1,8 @@
 """Every error that Ray can raise: one class per thing that can go wrong, all below `RayError`.
 
 The names, the bases and the constructor arguments are those of `ray.exceptions` (Ray 2.60), so that an `except` clause
-written for Ray works unchanged. The texts are ours: each says what happened, to which task, actor or object, and what to do.
+written for Ray works unchanged. The texts are ours: each says what happened, to which task, actor or
+object, and what to do.
 
 Two families need more than a text:
 
@@ -91,31 +92,31 @@ class RayTaskError(RayError):
     def as_instanceof_cause(self) -> RayTaskError:
         """An error that is an instance of both `RayTaskError` and the class of the cause.
 
-        Its class is called `RayTaskError(ValueError)`; its `args` are `(cause,)`, its text is that of this error, and every
-        attribute that it does not have itself is looked up on the cause, then on this error. A new instance each time, so that
-        the traceback of one `raise` does not grow into the next.
+        Its class is called `RayTaskError(ValueError)`; its `args` are `(cause,)`, its text is that of this error, and
+        every attribute that it does not have itself is looked up on the cause, then on this error. A new instance each
+        time, so that the traceback of one `raise` does not grow into the next.
 
-        Returns this error itself when nothing would be gained (the cause is a plain `Exception` or `RayError`) and, with
-        a warning in the log, when the cause's class does not let itself be subclassed or be made from a single argument.
+        Returns this error itself when nothing would be gained (the cause is a plain `Exception` or `RayError`) and,
+        with a warning in the log, when the cause's class does not let itself be subclassed or be made from a single
+        argument.
         """
         cause_class = type(self.cause)
         if issubclass(RayTaskError, cause_class):
             return self
         try:
-            dual = _dual_class(cause_class)(self.cause)
-            dual._task_error = self
-            return dual
+            return self.make_dual_exception_instance()
         except Exception as problem:
-            logger.warning("The error of %s is raised as a plain RayTaskError, which `except %s` does not catch: no class "
-                           "could be derived from %r (%s). Its exception is in the attribute `cause`.",
+            logger.warning("The error of %s is raised as a plain RayTaskError, which `except %s` does not catch: no "
+                           "class could be derived from %r (%s). Its exception is in the attribute `cause`.",
                            self.function_name, cause_class.__name__, cause_class, problem)
             return self
 
     def make_dual_exception_instance(self) -> RayTaskError:
-        """As `as_instanceof_cause`, but always a new class: raises TypeError when the cause's class forbids it."""
-        dual = _dual_class(type(self.cause))(self.cause)
+        """The error that is of both classes. Raises what the cause's class does when it refuses to be derived from."""
+        dual: Any = _dual_class(type(self.cause))(self.cause)
         dual._task_error = self
-        return dual
+        made: RayTaskError = dual
+        return made
 
     def __str__(self) -> str:
         place = f"pid={self.pid}, ip={self.ip}"
@@ -149,15 +150,15 @@ def _readable(traceback_str: str, header: str) -> str:
 
 
 # One dual class per class of a cause, for as long as an error of it is alive. Weak on the value's side: the dual class
-# has the cause's class among its bases, so a table that is only weak in its keys would keep both for ever, and with them
-# every class that a session made for its workers.
-_dual_classes: weakref.WeakValueDictionary[type[BaseException], type[RayTaskError]] = weakref.WeakValueDictionary()
+# has the cause's class among its bases, so a table that is only weak in its keys would keep both for ever, and with
+# them every class that a session made for its workers.
+_dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
 
 _ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)      # Python 3.11 and later
 
 
-def _dual_class(cause_class: type[BaseException]) -> type[RayTaskError]:
-    """The class that derives from RayTaskError and `cause_class`. Raises what the second base raises when derived from."""
+def _dual_class(cause_class: type[BaseException]) -> Any:
+    """The class that derives from RayTaskError and `cause_class`; its instances are made from the cause alone."""
     found = _dual_classes.get(cause_class)
     if found is not None:
         return found
@@ -174,8 +175,8 @@ def _dual_class(cause_class: type[BaseException]) -> type[RayTaskError]:
     if _ExceptionGroup is not None and issubclass(cause_class, _ExceptionGroup):
         namespace["__new__"] = _dual_group_new
     # Through the metaclass that a class statement would choose: the user's class may have one of its own.
-    metaclass = type(cause_class)
-    dual: type[RayTaskError] = metaclass(namespace["__qualname__"], (RayTaskError, cause_class), namespace)
+    metaclass: Any = type(cause_class)
+    dual = metaclass(namespace["__qualname__"], (RayTaskError, cause_class), namespace)
     return _dual_classes.setdefault(cause_class, dual)
 
 
@@ -223,7 +224,7 @@ def _dual_str(self: Any) -> str:
 
 
 def _dual_reduce(self: Any) -> tuple[Any, ...]:
-    # The class is made anew where the error arrives; what travels is the plain RayTaskError and what was added to this one.
+    # The class is made anew where the error arrives. What travels is the plain error, and what was added to this one.
     own = {name: value for name, value in self.__dict__.items() if name not in ("cause", "_dual_args", "_task_error")}
     return RayTaskError.as_instanceof_cause, (self._task_error,), own or None
 
@@ -244,8 +245,8 @@ class WorkerCrashedError(RayError):
     """The worker that ran the task is gone (`os._exit`, `sys.exit`, an injected crash) and no retry is left."""
 
     def __str__(self) -> str:
-        return super().__str__() or ("The worker died while it ran this task: it exited, or was made to crash. With max_retries "
-                                     "the task is tried again on another worker; the worker's log has its last words.")
+        return super().__str__() or ("The worker died unexpectedly while it ran this task: it exited, or was made to "
+                                     "crash. With max_retries a task is tried again on another worker.")
 
 
 class LocalRayletDiedError(RayError):
@@ -263,7 +264,8 @@ class CrossLanguageError(RayError):
     """An error from a worker of another language. ray_exception has `language` and `formatted_exception_string`."""
 
     def __init__(self, ray_exception: Any) -> None:
-        super().__init__(f"An error was raised in {ray_exception.language}:\n{ray_exception.formatted_exception_string}")
+        super().__init__(f"An error was raised in {ray_exception.language}:\n"
+                         f"{ray_exception.formatted_exception_string}")
 
 
 class UnserializableException(RayError):
@@ -276,8 +278,8 @@ class UnserializableException(RayError):
         self._original_stack_trace = original_stack_trace
 
     def __str__(self) -> str:
-        return ("The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If its "
-                "constructor takes other arguments than those in `args`, give the class a `__reduce__`.\n"
+        return ("The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If "
+                "its constructor takes other arguments than those in `args`, give the class a `__reduce__`.\n"
                 f"Original exception:\n{self._original_stack_trace}")
 
 
@@ -334,7 +336,8 @@ class ActorDiedErrorContext:
 class ActorDiedError(RayActorError):
     """The actor is dead and will not come back: this call was lost, and each later one will be.
 
-    cause: a `RayTaskError` when the constructor raised, an `ActorDiedErrorContext` otherwise, None when nothing is known.
+    cause: a `RayTaskError` when the constructor raised, an `ActorDiedErrorContext` otherwise, None when nothing is
+    known.
     """
 
     BASE_ERROR_MSG = "The actor died before it could finish this call."
@@ -343,9 +346,10 @@ class ActorDiedError(RayActorError):
         if cause is None:
             super().__init__(None, self.BASE_ERROR_MSG)
         elif isinstance(cause, RayTaskError):
-            super().__init__(cause._actor_id, f"The actor died because its constructor raised an error: {cause}",
-                             actor_init_failed=True)
+            text = f"The actor died because its creation task failed: its constructor raised an error, {cause}"
+            super().__init__(cause._actor_id, text, actor_init_failed=True)
         else:
+            assert isinstance(cause, ActorDiedErrorContext), f"not a cause of an actor's death: {cause!r}"
             lines = [self.BASE_ERROR_MSG, f"\tclass_name: {cause.class_name}", f"\tactor_id: {cause.actor_id}"]
             known = (("pid", cause.pid), ("name", cause.name), ("namespace", cause.ray_namespace),
                      ("ip", cause.node_ip_address))
@@ -369,7 +373,8 @@ class ActorUnavailableError(RayActorError):
 
     def __init__(self, error_message: str, actor_id: Any) -> None:
         hex_id = actor_id if actor_id is None or isinstance(actor_id, str) else actor_id.hex()
-        super().__init__(hex_id, f"The actor {hex_id} is not available: {error_message} The call may or may not have run.")
+        text = f"The actor {hex_id} is unavailable: {error_message}. The call may or may not have run."
+        super().__init__(hex_id, text)
 
 
 class AsyncioActorExit(RayError):
@@ -408,7 +413,8 @@ class ActorHandleNotFoundError(ValueError, RayError):
 class ObjectLostError(RayError):
     """Every copy of the object is gone, with the node that held it, and it cannot be made again.
 
-    object_ref_hex: the object. owner_address: who owned it, if known. call_site: where its reference was made, if recorded.
+    object_ref_hex: the object. owner_address: who owned it, if known. call_site: where its reference was made, if
+    recorded.
     """
 
     def __init__(self, object_ref_hex: str, owner_address: Any = None, call_site: str = "") -> None:
@@ -453,8 +459,8 @@ class OwnerDiedError(ObjectLostError):
 
     def _reason(self) -> str:
         owner = f" ({self.owner_address})" if self.owner_address else ""
-        return (f"Its owner{owner} has exited: the worker that called `.remote()` or `put` for it. An object lives no longer "
-                "than its owner; let a worker that lives longer make it.")
+        return (f"Its owner{owner} has exited: the worker that called `.remote()` or `put` for it. An object lives no "
+                "longer than its owner; let a worker that lives longer make it.")
 
 
 class ObjectReconstructionFailedError(ObjectLostError):
@@ -496,16 +502,16 @@ class ObjectStoreFullError(RayError):
     """The object does not fit: the store is full of objects that are in use and cannot be spilled."""
 
     def __str__(self) -> str:
-        return (f"{super().__str__()}\nThe object store of this node is full of objects that are still referred to. Drop "
-                "references, or give `init` a larger object_store_memory; `memory` on the command line lists what is held.")
+        return (f"{super().__str__()}\nThe object store of this node is full of objects that are still referred to. "
+                "Drop references, or give `init` a larger object_store_memory. `miniray memory` lists what is held.")
 
 
 class OutOfDiskError(RayError):
     """The object does not fit, and there is no room on the disk to spill another one."""
 
     def __str__(self) -> str:
-        return (f"{super().__str__()}\nThe object store of this node is full, and so is the disk that it spills to. Free some "
-                "space there, or drop references.")
+        return (f"{super().__str__()}\nThe object store of this node is full, and so is the disk that it spills to. "
+                "Free some space there, or drop references.")
 
 
 class PlasmaObjectNotAvailable(RayError):
@@ -654,10 +660,11 @@ class RayDirectTransportError(RaySystemError):
 
 # Ray's list of what a stored error may be, in Ray's order. Programs loop over it.
 RAY_EXCEPTION_TYPES: list[type[RayError]] = [
-    PlasmaObjectNotAvailable, RayError, RayTaskError, WorkerCrashedError, RayActorError, ObjectStoreFullError, ObjectLostError,
-    ObjectFetchTimedOutError, ReferenceCountingAssertionError, ObjectReconstructionFailedError, OwnerDiedError, GetTimeoutError,
-    AsyncioActorExit, RuntimeEnvSetupError, TaskPlacementGroupRemoved, ActorPlacementGroupRemoved, PendingCallsLimitExceeded,
-    LocalRayletDiedError, TaskUnschedulableError, ActorDiedError, ActorUnschedulableError, ActorUnavailableError,
-    RayChannelError, RayChannelTimeoutError, OufOfBandObjectRefSerializationException, RayCgraphCapacityExceeded,
-    UnserializableException, ActorAlreadyExistsError, ActorHandleNotFoundError, AuthenticationError,
+    PlasmaObjectNotAvailable, RayError, RayTaskError, WorkerCrashedError, RayActorError, ObjectStoreFullError,
+    ObjectLostError, ObjectFetchTimedOutError, ReferenceCountingAssertionError, ObjectReconstructionFailedError,
+    OwnerDiedError, GetTimeoutError, AsyncioActorExit, RuntimeEnvSetupError, TaskPlacementGroupRemoved,
+    ActorPlacementGroupRemoved, PendingCallsLimitExceeded, LocalRayletDiedError, TaskUnschedulableError, ActorDiedError,
+    ActorUnschedulableError, ActorUnavailableError, RayChannelError, RayChannelTimeoutError,
+    OufOfBandObjectRefSerializationException, RayCgraphCapacityExceeded, UnserializableException,
+    ActorAlreadyExistsError, ActorHandleNotFoundError, AuthenticationError,
 ]

@@ -1,4 +1,5 @@
-"""Does a call fit a signature? Asked at every `.remote()`, so that a wrong call fails where it is written, not in the worker.
+"""Does a call fit a signature? Asked at every `.remote()`, so that a wrong call fails where it is written, not in the
+worker.
 
 `inspect.Signature.bind` answers that with the best texts, in twenty microseconds. Whether a call fits takes only a few
 numbers and names, which are worked out once per function; `bind` is asked for the text when a call does not fit. So the
@@ -16,12 +17,13 @@ _KEYWORD_ONLY = -1
 
 
 def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
-    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work, and returns None.
+    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work, and returns
+    None.
 
     skip_first: leave out the first parameter; for a function found in a class, whose `self` the caller does not pass.
-    Raises ValueError when skip_first is set and there is none, and ValueError or TypeError for a callable without a known
-    signature (some built-ins). The texts are those of `inspect.Signature.bind`: "missing a required argument: 'a'", "too many
-    positional arguments", "got an unexpected keyword argument 'z'", "multiple values for argument 'a'".
+    Raises ValueError when skip_first is set and there is none, and ValueError or TypeError for a callable without a
+    known signature (some built-ins). The texts are those of `inspect.Signature.bind`: "missing a required argument:
+    'a'", "too many positional arguments", "got an unexpected keyword argument 'z'", "multiple values for argument 'a'".
     """
     signature = inspect.signature(function)
     if skip_first:
@@ -36,8 +38,8 @@ def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
 def constructor_checker(cls: type) -> Checker:
     """As `checker`, for the arguments of `cls(...)`, which go to its `__init__`.
 
-    A class without an `__init__` in Python takes none, even if a built-in base would have taken some: Ray gives such an actor
-    class a constructor of its own (ray/actor.py, _modify_class).
+    A class without an `__init__` in Python takes none, even if a built-in base would have taken some: Ray gives such an
+    actor class a constructor of its own (ray/actor.py, _modify_class).
     """
     init = cls.__init__  # type: ignore[misc]
     if not inspect.isfunction(init):
@@ -50,6 +52,17 @@ def is_generator(function: Callable[..., Any]) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
+def method_checker(cls: type, name: str) -> Checker:
+    """As `checker`, for calls of the method `name` on an instance of `cls`.
+
+    A method that was wrapped (functools.wraps) is judged by what it wraps, and a `self` is left out unless it is a
+    static or a class method (ray/actor.py, _ActorClassMethodMetadata).
+    """
+    method = inspect.unwrap(getattr(cls, name))
+    bound = getattr(method, "__self__", None) is not None
+    return checker(method, skip_first=not bound and not isinstance(inspect.getattr_static(cls, name), staticmethod))
+
+
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether a call makes a coroutine or an async generator: one such method makes the actor an async one."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
@@ -58,7 +71,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 def _checker_of(signature: inspect.Signature) -> Checker:
     positional: list[inspect.Parameter] = []
     position: dict[str, int] = {}         # of each parameter that may be given by name
-    keywords_required = 0
+    keywords_required: set[str] = set()
     takes_any_positional = takes_any_keyword = False
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -67,7 +80,8 @@ def _checker_of(signature: inspect.Signature) -> Checker:
             takes_any_keyword = True
         elif parameter.kind is parameter.KEYWORD_ONLY:
             position[parameter.name] = _KEYWORD_ONLY
-            keywords_required += parameter.default is parameter.empty
+            if parameter.default is parameter.empty:
+                keywords_required.add(parameter.name)
         else:
             if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                 position[parameter.name] = len(positional)
@@ -75,20 +89,19 @@ def _checker_of(signature: inspect.Signature) -> Checker:
     # Parameters with a default come last, so the required ones are the first so many.
     required = sum(parameter.default is parameter.empty for parameter in positional)
     at_most = float("inf") if takes_any_positional else len(positional)
-    keyword_only = {name for name, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
 
     def fits_with_keywords(given: int, kwargs: Mapping[str, Any]) -> bool:
         if given > at_most:
             return False
         missing = max(required - given, 0)
-        missing_keywords = keywords_required
+        missing_keywords = len(keywords_required)
         for name in kwargs:
             place = position.get(name)
             if place is None:
                 if not takes_any_keyword:
                     return False
             elif place == _KEYWORD_ONLY:
-                missing_keywords -= name in keyword_only
+                missing_keywords -= name in keywords_required
             elif place < given:
                 return False                       # given twice
             elif place < required:
