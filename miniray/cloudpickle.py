@@ -1,0 +1,27 @@
+"""The names of `ray.cloudpickle`: pickling that also takes lambdas, local classes and what __main__ defines."""
+from __future__ import annotations
+
+import pickle
+from pickle import PicklingError, load
+from typing import Any, Callable, Optional
+
+from .runtime.by_value import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
+from .runtime.serialization import dumps, loads
+
+__all__ = ["CloudPickler", "Pickler", "PicklingError", "dump", "dumps", "load", "loads", "register_pickle_by_value",
+           "unregister_pickle_by_value"]
+
+
+class CloudPickler(ByValuePickler):
+    """pickle.Pickler, for functions and classes by value too."""
+
+    def __init__(self, file: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback)
+
+
+Pickler = CloudPickler
+
+
+def dump(obj: Any, file: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None) -> None:
+    """dumps into a file that is open for writing bytes."""
+    file.write(dumps(obj, protocol, buffer_callback))

@@ -1,0 +1,226 @@
+"""Why can this value not be sent? The way to the culprit, for an error's text and for `util.inspect_serializability`.
+
+Everything here runs after a failure, or because somebody asks: it pickles each part of the value again, and user hooks with it.
+"""
+from __future__ import annotations
+
+import inspect
+import pickle
+import types
+from typing import Any, Iterator, Optional, TextIO
+
+from .by_value import ATOMS, dump, global_names, importable
+
+_LONGEST_REPR = 200
+_DEEPEST = 50           # steps into a value; nobody reads a longer way
+
+_HINT = ("Leave it out, or make it where it is used: inside the task, or in the actor's __init__. "
+         "miniray.util.inspect_serializability(value) tells more.")
+
+
+def explain(value: Any, subject: str, error: BaseException) -> str:
+    """The text of the TypeError for a value that could not be pickled because of error."""
+    way, culprit = _find_culprit(value)
+    place = f"{' -> '.join(way)} is {shown(culprit)}" if way else f"it is {_kind(culprit)}"
+    return f"Could not serialize {subject}: {place}, and {error}. {_HINT}"
+
+
+def shown(value: Any) -> str:
+    """repr of a value that may be long, or have a repr that fails."""
+    try:
+        text = repr(value)
+    except Exception as error:      # a repr of the user's must not hide the error that is being reported
+        text = f"<{_kind(value)} whose repr raises {type(error).__name__}>"
+    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__module__}.{type(value).__qualname__}".replace("a builtins.", "a ")
+
+
+def _find_culprit(value: Any) -> tuple[list[str], Any]:
+    """The innermost part that cannot be pickled by itself, and the steps that lead to it."""
+    way: list[str] = []
+    seen = {id(value)}
+    while len(way) < _DEEPEST:
+        for step, part in _parts(value):
+            if type(part) not in ATOMS and id(part) not in seen and not _can_be_sent(part):
+                seen.add(id(part))
+                if way and step.startswith(("[", ".")):
+                    way[-1] += step
+                else:
+                    way.append(step)
+                value = part
+                break
+        else:
+            break
+    return way, value
+
+
+def _can_be_sent(value: Any) -> bool:
+    try:
+        dump(value)
+    except Exception:       # a hook may raise anything; what counts is that it did
+        return False
+    return True
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """What value would be pickled with: a step like [0], .name or "closure variable 'x' of f", and the part there."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"[{shown(key)}]", item
+            yield f"key {shown(key)}", key
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+    elif isinstance(value, (set, frozenset)):
+        for item in value:
+            yield f"element {shown(item)}", item
+    elif isinstance(value, types.FunctionType):
+        yield from _parts_of_function(value)
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+        yield ".__func__", value.__func__
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield ".__func__", value.__func__
+    elif isinstance(value, property):
+        yield from ((f".{name}", getattr(value, name)) for name in ("fget", "fset", "fdel"))
+    elif isinstance(value, type):
+        if not importable(value):
+            for name, attribute in vars(value).items():
+                if name not in ("__dict__", "__weakref__", "_abc_impl") and type(attribute) is not types.MemberDescriptorType:
+                    yield f"attribute {name!r} of {value.__qualname__}", attribute
+            yield from ((f"base {base.__qualname__} of {value.__qualname__}", base) for base in value.__bases__)
+    else:
+        yield from _parts_by_reduce(value)
+
+
+def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    if importable(function):
+        return
+    name = function.__name__
+    for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield f"closure variable {variable!r} of {name}", cell.cell_contents
+        except ValueError:      # it has no value yet
+            continue
+    for variable in global_names(function.__code__):
+        if variable in function.__globals__:
+            yield f"global variable {variable!r} of {name}", function.__globals__[variable]
+    yield f"a default of {name}: ", function.__defaults__
+    yield f"a default of {name}: ", function.__kwdefaults__
+    yield f"the attributes of {name}: ", function.__dict__
+
+
+def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts that an object itself says it is made of."""
+    try:
+        reduced = value.__reduce_ex__(5)
+    except Exception:       # then the object itself is what cannot be sent
+        return
+    if not isinstance(reduced, tuple):
+        return
+    _, arguments, state, items, pairs, *_ = (*reduced, *[None] * 5)
+    states = state if isinstance(state, tuple) else (state,)        # (dict, slots) when there are slots
+    for attributes in states:
+        if isinstance(attributes, dict):
+            for name, part in attributes.items():
+                yield f".{name}", part
+        elif attributes is not None:
+            yield "its state", attributes
+    for index, part in enumerate(arguments or ()):
+        yield f"its class {part.__qualname__}" if part is type(value) else f"argument {index} of its __reduce__", part
+    for index, part in enumerate(items or ()):
+        yield f"[{index}]", part
+    for key, part in pairs or ():
+        yield f"[{shown(key)}]", part
+
+
+# ------------------------------------------------------------------------------------------------------ the public tool
+
+
+class FailureTuple:
+    """One part that could not be serialised.
+
+    obj: the part. path: the names that lead to it from the outside in; the last one is its own. parent: the object that holds it.
+    """
+
+    def __init__(self, obj: Any, path: tuple[str, ...], parent: Any):
+        self.obj, self.path, self.parent = obj, path, parent
+
+    def __repr__(self) -> str:
+        names = [str(name) for name in self.path] or ["unknown"]
+        return f"FailTuple({names[-1]} [path={' -> '.join(self.path)}, obj={self.obj}, parent={self.parent}])"
+
+
+def inspect_serializability(base_obj: Any, name: Optional[str] = None, depth: int = 3,
+                            print_file: Optional[TextIO] = None) -> tuple[bool, set[FailureTuple]]:
+    """Tell whether base_obj can be sent, and print what was tried.
+
+    name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file: where the
+    report goes; sys.stdout when None.
+    Returns (True, empty set), or (False, the parts that failed). Like Ray's it looks into globals and closures of functions and
+    into attributes of objects, and not into the items of a list or dict: the report names those.
+    Ray: ray.util.inspect_serializability.
+    """
+    title = f"Checking Serializability of {shown(base_obj)}"
+    line = "=" * min(len(title), 80)
+    report = _Report(print_file)
+    report.say(line, title, line)
+    failures: set[FailureTuple] = set()
+    if _inspect(base_obj, name, depth, None, (), failures, report):
+        return True, failures
+    way, culprit = _find_culprit(base_obj)
+    report.say(line, *(f"Cannot be serialised: {failure!r}" for failure in failures))
+    if way:
+        report.say(f"The way to it: {' -> '.join(way)} is {shown(culprit)}")
+    report.say("There may be others behind it. Make it where it is used, inside the function or the class, or leave it out.", line)
+    return False, failures
+
+
+class _Report:
+    """Where the search prints to, and how far it is indented."""
+
+    def __init__(self, print_file: Optional[TextIO]):
+        self.print_file, self.level = print_file, 0
+
+    def say(self, *lines: str) -> None:
+        for line in lines:
+            print("    " * self.level + line, file=self.print_file)
+
+
+def _inspect(obj: Any, name: Optional[str], depth: int, parent: Any, path: tuple[str, ...], failures: set[FailureTuple],
+             report: _Report) -> bool:
+    """Whether obj can be sent. If not, the first failing part at the innermost level that depth allows joins failures."""
+    if parent is not None:
+        report.say(f"Serializing {name!r} {shown(obj)}...")
+    try:
+        dump(obj)
+        return True
+    except Exception as error:      # whatever it is, it is what the user asked about
+        report.say(f"!!! FAIL serialization: {error}")
+    path = path if name is None else (*path, name)
+    if depth > 0:
+        report.level += 1
+        for part_name, part in _named_parts(obj):
+            if not _inspect(part, part_name, depth - 1, obj, path, failures, report):
+                break
+        else:
+            report.say(f"None of the parts of {shown(obj)} fails by itself.")
+        report.level -= 1
+    if not failures:
+        failures.add(FailureTuple(obj, path, parent))
+    return False
+
+
+def _named_parts(obj: Any) -> Iterator[tuple[str, Any]]:
+    if inspect.isfunction(obj):
+        captured = inspect.getclosurevars(obj)
+        yield from captured.globals.items()
+        yield from captured.nonlocals.items()
+        return
+    yield from inspect.getmembers(obj, inspect.isfunction)
+    for name, member in inspect.getmembers(obj):
+        if not (name.startswith("__") and name.endswith("__") or inspect.isbuiltin(member) or inspect.isfunction(member)):
+            yield name, member

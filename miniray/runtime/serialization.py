@@ -1,0 +1,280 @@
+"""Values in and out: what a task, an actor or an object gets is a copy, made the way Ray makes it.
+
+`serialize` turns a value into what is stored, `deserialize` turns that into a fresh value each time. In between it is immutable,
+so that one stored value serves every reader:
+
+- What is immutable through and through is stored as it is: nobody can tell it from a copy.
+- Of a list or dict of such things a private copy is kept; when lists and dicts are nested in it, the bytes that marshal makes of
+  it. As in Ray, which tries msgpack first, two places in it that held the same list no longer share it, and a
+  bytearray has become bytes.
+- Everything else goes through pickle (protocol 5) and keeps its inner sharing. Buffers, as numpy's arrays have, are copied once
+  and handed out read-only from then on. Functions and classes without an importable name go by value, see `by_value`.
+"""
+from __future__ import annotations
+
+import io
+import marshal
+import pickle
+from typing import Any, Callable, Optional, Union
+
+from .by_value import ATOMS, ByValuePickler, contain, custom_reducers, dump, importable
+from .spaces import Space, current_space
+
+__all__ = ["Captured", "Serialized", "Space", "capture", "contain", "current_space", "deregister_serializer", "deserialize",
+           "dumps", "loads", "register_serializer", "serialize", "size_of"]
+
+
+class Serialized:
+    """A stored value that is not immutable by itself. Never changed once made.
+
+    form says what data is: COPY: a list or dict of immutable things, of which a copy is all that is needed. PLAIN: bytes of marshal.
+    PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space.
+    buffers: the stream's out-of-band buffers. contained: one record for each distinct reference inside (see `contain`).
+    size: bytes of all that.
+    """
+
+    __slots__ = ("data", "buffers", "contained", "size", "form")
+
+    def __init__(self, data: Any, buffers: tuple[bytes, ...], contained: tuple, size: int, form: str):
+        self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
+
+    def as_bytes(self) -> "Serialized":
+        """The same value with bytes for data, which a file can take: itself, unless its form is COPY."""
+        if self.form != COPY:
+            return self
+        return Serialized(marshal.dumps(self.data), (), (), self.size, PLAIN)
+
+
+COPY, PLAIN, PICKLED, BY_VALUE = "copy", "plain", "pickled", "by value"
+
+
+def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
+    """What is to be stored for value: itself when it is immutable through and through, else a Serialized.
+
+    A bytearray or a memoryview becomes bytes. Bytes are never copied.
+    TypeError for what pickle refuses, with the way to the culprit inside the value; subject and taker go into its text: "Could
+    not serialize {subject} {value!r} for a task or actor {taker}". PicklingError for what is nested too deeply. Anything else
+    that a hook of the user's raises (__reduce__, __getstate__, a registered serializer) comes out unchanged, as in Ray.
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is tuple and _is_immutable(value):
+        return value
+    try:
+        if kind is list or kind is dict:
+            return _store_plain(value)
+        if kind is bytearray or kind is memoryview:
+            return _to_bytes(value)
+        return _store(value)
+    except TypeError as error:
+        from .inspect_serializability import explain, shown         # only needed on the way to an error
+
+        whose = "" if taker is None else f" for a task or actor {taker}"
+        raise TypeError(explain(value, f"{subject} {shown(value)}{whose}", error)) from error
+
+
+def deserialize(stored: Any) -> Any:
+    """The value that serialize stored, a fresh one each time; built in the current space.
+
+    Raises what the value's own hooks raise, and what pickle does when they do not fit (an exception whose __init__ does not
+    take its args).
+    """
+    if type(stored) is not Serialized:
+        return stored
+    form = stored.form
+    if form == COPY:
+        return stored.data.copy()
+    if form == PICKLED:
+        return pickle.loads(stored.data, buffers=stored.buffers)
+    if form == PLAIN:
+        return marshal.loads(stored.data)
+    return current_space().load(stored.data, stored.buffers)
+
+
+def size_of(stored: Any) -> int:
+    """Bytes that what serialize returned takes in a store, about: exact for bytes and streams, an estimate for the rest."""
+    kind = type(stored)
+    if kind is Serialized:
+        return stored.size
+    if kind is bytes or kind is str:
+        return len(stored)
+    if kind is int:
+        return 8 + stored.bit_length() // 8
+    return _size_of_items(stored) if kind is tuple else 8
+
+
+def _size_of_items(items: Any) -> int:
+    if _NUMBERS.issuperset(map(type, items)):
+        return 8 * len(items)
+    return 8 * len(items) + sum(map(size_of, items))
+
+
+_NUMBERS = frozenset({float, bool, type(None)})
+
+
+# ------------------------------------------------------------------------------------------------- what needs no pickle
+
+
+def _is_immutable(value: tuple) -> bool:
+    if ATOMS.issuperset(map(type, value)):
+        return True
+    for item in value:
+        kind = type(item)
+        if kind not in ATOMS and not (kind is tuple and _is_immutable(item)):
+            return False
+    return True
+
+
+def _to_bytes(value: Union[bytearray, memoryview]) -> bytes:
+    if type(value) is memoryview and not value.c_contiguous:
+        raise BufferError("memoryview: underlying buffer is not C-contiguous")
+    return bytes(value)
+
+
+def _store_plain(value: Union[list, dict]) -> Serialized:
+    # First the copy, then the look at it: another thread may be changing the value.
+    copied = value.copy()
+    if ATOMS.issuperset(map(type, copied)):
+        if type(copied) is list:
+            return Serialized(copied, (), (), _size_of_items(copied), COPY)
+        if ATOMS.issuperset(map(type, copied.values())):
+            return Serialized(copied, (), (), _size_of_items(copied) + _size_of_items(copied.values()), COPY)
+    try:
+        plain = _copy_inside(copied, {id(value)})
+        data = marshal.dumps(copied) if plain else b""
+    except (_Cycle, RecursionError, ValueError):        # ValueError: deeper than marshal goes
+        return _store(value)        # pickle can follow a cycle
+    if not plain:
+        return _store(copied)
+    return Serialized(data, (), (), len(data), PLAIN)
+
+
+class _Cycle(Exception):
+    """A list or a dict holds itself."""
+
+
+def _copy_inside(copied: Union[list, dict], above: set[int]) -> bool:
+    """Replace, in a copy, the lists and dicts directly or indirectly inside by copies of their own, and buffers by bytes.
+
+    above: ids of the lists and dicts that the original is in, itself included.
+    Returns whether everything is now plain, so that pickling it calls nobody.
+    """
+    if type(copied) is list:
+        plain = True
+        items: Any = enumerate(copied)
+    else:
+        plain = ATOMS.issuperset(map(type, copied))
+        items = copied.items()
+    for place, item in items:
+        kind = type(item)
+        if kind in ATOMS:
+            continue
+        if kind is list or kind is dict:
+            key = id(item)
+            if key in above:
+                raise _Cycle
+            inner = copied[place] = item.copy()
+            if not (ATOMS.issuperset(map(type, inner)) and (kind is list or ATOMS.issuperset(map(type, inner.values())))):
+                above.add(key)
+                plain &= _copy_inside(inner, above)
+                above.discard(key)
+        elif kind is bytearray or kind is memoryview:
+            copied[place] = _to_bytes(item)
+        elif not (kind is tuple and _is_immutable(item)):
+            plain = False
+    return plain
+
+
+# ------------------------------------------------------------------------------------------------------ what is pickled
+
+
+def _store(value: Any, definitions: bool = True) -> Serialized:
+    try:
+        data, buffers, contained, by_value = dump(value, definitions)
+    except RecursionError as error:
+        raise pickle.PicklingError(_TOO_DEEP) from error
+    return Serialized(data, buffers, contained, len(data) + sum(map(len, buffers)), BY_VALUE if by_value else PICKLED)
+
+
+_TOO_DEEP = "Could not pickle the object: it is nested too deeply"
+
+
+def dumps(value: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None) -> bytes:
+    """value in one stream of bytes, with everything that is sent by value written out in it. Raises as pickle does.
+
+    The arguments are those of pickle.dumps; the protocol is 5 unless told otherwise.
+    """
+    file = io.BytesIO()
+    try:
+        ByValuePickler(file, 5 if protocol is None else protocol, buffer_callback).dump(value)
+    except RecursionError as error:
+        raise pickle.PicklingError(_TOO_DEEP) from error
+    return file.getvalue()
+
+
+def loads(data: Any, *, buffers: Any = ()) -> Any:
+    """The value of a stream of `dumps`, built in the current space."""
+    return current_space().load(data, buffers)
+
+
+# ------------------------------------------------------------------------------------------------------------- captures
+
+
+class Captured:
+    """A function or class as it was at one moment, for every space to have its own copy of.
+
+    contained: records of the references that its globals, closure and defaults hold (see `contain`).
+    size: bytes that its definition takes; 0 when it travels by name.
+    """
+
+    __slots__ = ("_target", "_stored", "contained", "size", "__weakref__")
+
+    def __init__(self, target: Any, stored: Optional[Serialized]):
+        self._target, self._stored = target, stored
+        self.contained: tuple = () if stored is None else stored.contained
+        self.size: int = 0 if stored is None else stored.size
+
+    def load(self, space: Space) -> Any:
+        """The copy that belongs to space, made at the first call. What can be imported is itself everywhere.
+
+        Load a function before its arguments: then a class that both hold shares its globals with the function, as in Ray.
+        """
+        stored = self._stored
+        if stored is None:
+            return self._target
+        return space.load(stored.data, stored.buffers, once=self)
+
+
+def capture(target: Any) -> Captured:
+    """Take a function or class as it is now: its globals and closure are copied.
+
+    TypeError when they hold what cannot be sent, with the way to it. Other errors as `serialize`.
+    """
+    if importable(target):
+        return Captured(target, None)
+    try:
+        return Captured(None, _store(target, definitions=False))
+    except TypeError as error:
+        from .inspect_serializability import explain
+
+        name = f"{target.__module__}.{target.__qualname__}"
+        subject = f"the actor class {name}.__init__" if isinstance(target, type) else f"the function {name}"
+        raise TypeError(explain(target, subject, error)) from error
+
+
+# ------------------------------------------------------------------------------------------ the user's own serialisers
+
+
+def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]) -> None:
+    """Send values of exactly this class as serializer(value), and make them again with deserializer.
+
+    serializer answers with something that can be sent; deserializer is sent along, by value if need be.
+    Ray: ray.util.register_serializer.
+    """
+    custom_reducers[cls] = lambda value, _: (deserializer, (serializer(value),))
+
+
+def deregister_serializer(cls: type) -> None:
+    """Take register_serializer back. Nothing happens for a class without one."""
+    custom_reducers.pop(cls, None)
