@@ -46,11 +46,11 @@ conformance-stress: $(VENV)/.pytest
 	$(PYTEST) -q tests/conformance --switch-interval 1e-6
 
 bench:
-	$(PYTHON) tests/bench/bench.py --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
+	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
 
 # The same with real Ray: RAY_PYTHON is a Python that has it installed.
 bench-ray:
-	$(PYTHON) tests/bench/bench.py --backend '$(BACKENDS),ray' --workload '$(WORKLOADS)' --rounds $(ROUNDS) \
+	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS),ray' --workload '$(WORKLOADS)' --rounds $(ROUNDS) \
 	    --ray-python '$(RAY_PYTHON)'
 
 $(VENV)/.pytest:

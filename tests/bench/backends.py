@@ -1,0 +1,536 @@
+"""The runtimes that are compared: one small adapter class for each.
+
+A method that an adapter leaves out makes the workloads that need it show '-' for it.
+"""
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import importlib
+import json
+import os
+import pathlib
+import pickle
+import queue
+import threading
+import time
+from typing import Any
+
+WORKERS = 2
+
+
+def children(pid: int) -> list[int]:
+    """The processes that descend from this one."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        text = " ".join(pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text() for t in tasks)
+    except OSError:
+        return []
+    found = [int(p) for p in text.split()]
+    return found + [g for p in found for g in children(p)]
+
+
+def share_weight() -> None:
+    """Give the processes that Ray started, in sessions of their own, the weight of this one in the scheduler's eyes."""
+    try:
+        weight = pathlib.Path("/proc/self/autogroup").read_text().split()[-1]
+        for pid in children(os.getpid()):
+            pathlib.Path(f"/proc/{pid}/autogroup").write_text(weight)
+    except OSError as error:
+        print("processes keep their weight:", error)
+
+
+class Backend:
+    """What a workload may ask for."""
+
+    name = "?"
+    package: str | None = None          # what is imported
+    hello: str | None = None            # a whole program: import, start, one task, stop
+    scale = 1.0                         # shrinks every workload's size, for slow backends
+    limits: dict[str, int] = {}         # the most that one workload may ask of it
+    keep_worker = False                 # one worker process for the whole run
+    resolves_refs = True                # a ref passed as an argument arrives as its value
+    inline = False                      # a task runs inside the call that submits it
+    ran = 0                             # for a backend without tables: how many tasks it would list
+
+    def start(self) -> None:
+        """Make it ready to take work."""
+
+    def stop(self) -> None:
+        """End what it started."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no {name}")
+
+
+class Ray(Backend):
+    """Ray's API: real Ray, and anything that copies it."""
+
+    name = package = "ray"
+    hello = """import ray
+ray.init(num_cpus=2)
+assert ray.get(ray.remote(lambda x: x).remote(1)) == 1
+ray.shutdown()"""
+    scale = 0.1
+    limits = {"actors_1000": 20, "actors_idle": 20, "queued_1M": 20_000}
+    keep_worker = True
+    max_listed = 10_000
+
+    def start(self):
+        self.ray = importlib.import_module(self.package)
+        self.ray.init(num_cpus=WORKERS, **self.init_options())
+        self.get, self.put = self.ray.get, self.ray.put
+        self.after_start()
+
+    def after_start(self):
+        share_weight()
+
+    def init_options(self):
+        return {"log_to_driver": False, "logging_level": "ERROR"}
+
+    def stop(self):
+        self.ray.shutdown()
+
+    def task(self, fn):
+        return self.ray.remote(fn).remote
+
+    def infeasible(self, fn):
+        return self.ray.remote(fn).options(resources={"nowhere": 1}).remote
+
+    def nested(self, fn):
+        ray, inner = self.ray, self.ray.remote(fn)
+
+        def outer(x):
+            return ray.get(inner.remote(x))
+        return ray.remote(outer).remote
+
+    def forget(self, refs):
+        for ref in refs:
+            self.ray.cancel(ref)
+
+    def actor(self, cls):
+        return self.ray.remote(cls).remote()
+
+    def actor_record(self, cls):
+        return self.ray.remote(cls).remote()
+
+    def async_actor(self, cls, concurrency):
+        return self.ray.remote(cls).options(max_concurrency=concurrency).remote()
+
+    def method(self, actor, name):
+        return getattr(actor, name).remote
+
+    def kill(self, actor):
+        self.ray.kill(actor)
+
+    def drain(self, refs):
+        wait = self.ray.wait
+        while refs:
+            _, refs = wait(refs)
+
+    def counter(self):
+        metrics = importlib.import_module(self.package + ".util.metrics")
+        c = metrics.Counter("bench_counter", description="x", tag_keys=("kind", "place"))
+        h = metrics.Histogram("bench_histogram", description="x", boundaries=[1, 2, 5, 10, 20, 50])
+        d = metrics.Counter("bench_bound", description="x", tag_keys=("kind", "place"))
+        d.set_default_tags({"kind": "a", "place": "b"})
+        return (lambda: c.inc(1, tags={"kind": "a", "place": "b"})), d.inc, h.observe, (1,)
+
+    def list_tasks(self, n):
+        state = importlib.import_module(self.package + ".util.state")
+        return len(state.list_tasks(limit=min(n, self.max_listed), raise_on_missing_output=False))
+
+    def summarize(self):
+        state = importlib.import_module(self.package + ".util.state")
+        return state.summarize_tasks(raise_on_missing_output=False)
+
+    def settle(self):
+        time.sleep(4)       # task events reach the head once a second
+
+    def timeline(self, path):
+        if path.endswith(".html"):
+            raise NotImplementedError
+        self.ray.timeline(path)
+
+
+class Miniray(Ray):
+    """miniray with worker threads: the same API in one process, current at once, and without Ray's limits."""
+
+    name = package = "miniray"
+    hello = Ray.hello.replace("import ray", "import miniray as ray")
+    scale = 1.0
+    limits: dict[str, int] = {}
+    keep_worker = False
+
+    def after_start(self):
+        """There are no other processes to weigh."""
+
+    def init_options(self):
+        return {}
+
+    def list_tasks(self, n):
+        state = importlib.import_module("miniray.state")
+        return len(state.list_tasks())
+
+    def settle(self):
+        """Its tables are current."""
+
+    def timeline(self, path):
+        if path.endswith(".html"):
+            self.ray.timeline(html=path)
+        else:
+            self.ray.timeline(path)
+
+
+class MinirayLocal(Miniray):
+    """The debugging mode that runs a task inside the call that submits it."""
+
+    name = "miniray-local"
+    inline = True
+
+    def init_options(self):
+        return {"local_mode": True}
+
+
+class ThreadPool(Backend):
+    """concurrent.futures: the bar for tasks. Refs as arguments: by hand, through callbacks."""
+
+    name, package = "tpe", "concurrent.futures"
+    hello = """from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(2) as pool:
+    assert pool.submit(lambda x: x, 1).result() == 1"""
+    resolves_refs = False
+
+    def start(self):
+        self.pool = concurrent.futures.ThreadPoolExecutor(WORKERS)
+        self.outer = concurrent.futures.ThreadPoolExecutor(WORKERS)
+        self.actors = []
+
+    def stop(self):
+        for pool in [self.pool, self.outer, *self.actors]:
+            pool.shutdown()
+
+    def task(self, fn):
+        return functools.partial(self.pool.submit, fn)
+
+    def after(self, fn):
+        """Submit fn once the future it takes is done."""
+        submit, Future = self.pool.submit, concurrent.futures.Future
+
+        def call(dependency):
+            result = Future()
+
+            def start(done):
+                submit(fn, done.result()).add_done_callback(lambda f: result.set_result(f.result()))
+            dependency.add_done_callback(start)
+            return result
+        return call
+
+    def nested(self, fn):
+        submit = self.pool.submit
+        return functools.partial(self.outer.submit, lambda x: submit(fn, x).result())
+
+    def get(self, refs):
+        return [r.result() for r in refs] if isinstance(refs, list) else refs.result()
+
+    def drain(self, refs):
+        done = sum(1 for _ in concurrent.futures.as_completed(refs))
+        assert done == len(refs)
+
+    def actor(self, cls):
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.actors.append(pool)
+        return pool, pool.submit(cls).result()
+
+    def method(self, actor, name):
+        pool, instance = actor
+        return functools.partial(pool.submit, getattr(instance, name))
+
+    def kill(self, actor):
+        actor[0].shutdown()
+
+
+class Reply:
+    """A one-shot result: the cheapest hand-over there is in pure Python."""
+
+    __slots__ = ("lock", "value")
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.lock.acquire()
+
+    def result(self):
+        """Wait for the value."""
+        self.lock.acquire()
+        self.lock.release()
+        return self.value
+
+
+class Queue(Backend):
+    """Threads that read a queue.SimpleQueue: the floor for threads that take turns.
+
+    No errors, no pickling, no ids: nothing but the hand-over.
+    """
+
+    name, package = "queue", "queue"
+    resolves_refs = False
+    get = ThreadPool.get
+
+    def start(self):
+        self.inbox = queue.SimpleQueue()
+        for _ in range(WORKERS):
+            threading.Thread(target=self.serve, args=(self.inbox,), daemon=True).start()
+
+    def stop(self):
+        for _ in range(WORKERS):
+            self.inbox.put(None)
+
+    @staticmethod
+    def serve(inbox):
+        """A worker's loop."""
+        while item := inbox.get():
+            reply, fn, args = item
+            reply.value = fn(*args)
+            reply.lock.release()
+
+    @staticmethod
+    def _submitter(inbox, fn):
+        def call(*args):
+            reply = Reply()
+            inbox.put((reply, fn, args))
+            return reply
+        return call
+
+    def task(self, fn):
+        return self._submitter(self.inbox, fn)
+
+    def actor(self, cls):
+        inbox = queue.SimpleQueue()
+        threading.Thread(target=self.serve, args=(inbox,), daemon=True).start()
+        return inbox, self._submitter(inbox, cls)().result()
+
+    def method(self, actor, name):
+        inbox, instance = actor
+        return self._submitter(inbox, getattr(instance, name))
+
+    def kill(self, actor):
+        actor[0].put(None)
+
+
+class Dask(Backend):
+    """dask.distributed with threads in this process."""
+
+    name, package = "dask", "distributed"
+    hello = """import distributed
+with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    assert client.submit(lambda x: x, 1).result() == 1"""
+    scale = 0.05
+    limits = {"queued_1M": 5_000}
+
+    def start(self):
+        import logging
+
+        import distributed
+        logging.disable(logging.CRITICAL)
+        self.lib = distributed
+        self.cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=WORKERS, processes=False,
+                                                dashboard_address=None, memory_limit=0)
+        self.client = distributed.Client(self.cluster)
+
+    def stop(self):
+        self.client.close()
+        self.cluster.close()
+
+    def task(self, fn):
+        return functools.partial(self.client.submit, fn, pure=False)
+
+    def infeasible(self, fn):
+        return functools.partial(self.client.submit, fn, pure=False, resources={"nowhere": 1})
+
+    def nested(self, fn):
+        from distributed import worker_client
+
+        def outer(x):
+            with worker_client() as client:
+                return client.submit(fn, x, pure=False).result()
+        return self.task(outer)
+
+    def get(self, refs):
+        if isinstance(refs, list) and refs and isinstance(refs[0], self.lib.Future):
+            return self.client.gather(refs)
+        return [r.result() for r in refs] if isinstance(refs, list) else refs.result()
+
+    def forget(self, refs):
+        self.client.cancel(refs)
+
+    def put(self, value):
+        return self.client.scatter([value], hash=False)[0]
+
+    def drain(self, refs):
+        done = sum(1 for _ in self.lib.as_completed(refs))
+        assert done == len(refs)
+
+    def actor(self, cls):
+        return self.client.submit(cls, actor=True, pure=False).result()
+
+    def method(self, actor, name):
+        return getattr(actor, name)
+
+    def kill(self, actor):
+        """It goes with its last reference."""
+
+
+class Pykka(Backend):
+    """pykka's threading actors."""
+
+    name = package = "pykka"
+
+    def start(self):
+        self.lib = importlib.import_module("pykka")
+
+    def stop(self):
+        self.lib.ActorRegistry.stop_all()
+
+    def actor(self, cls):
+        lib = self.lib
+
+        class Actor(cls, lib.ThreadingActor):
+            def __init__(self):
+                lib.ThreadingActor.__init__(self)
+                cls.__init__(self)
+        return Actor.start()
+
+    def method(self, actor, name):
+        return getattr(actor.proxy(), name)
+
+    def get(self, refs):
+        return [r.get() for r in refs] if isinstance(refs, list) else refs.get()
+
+    def kill(self, actor):
+        actor.stop()
+
+
+class Asyncio(Backend):
+    """One event loop, driven from the measuring thread: the floor for an async actor."""
+
+    name = package = "asyncio"
+
+    def start(self):
+        self.loop = asyncio.new_event_loop()
+
+    def stop(self):
+        self.loop.close()
+
+    def async_actor(self, cls, concurrency):
+        return cls()
+
+    def method(self, actor, name):
+        method, spawn = getattr(actor, name), self.loop.create_task
+        return lambda *args: spawn(method(*args))
+
+    def get(self, refs):
+        async def gather():
+            return await asyncio.gather(*refs)
+        return self.loop.run_until_complete(gather() if isinstance(refs, list) else refs)
+
+    def kill(self, actor):
+        """It is an object like others."""
+
+
+class Pickled:
+    """A value as `put` keeps it: the stream, and its buffers beside it."""
+
+    def __init__(self, data, buffers):
+        self.data, self.buffers = data, buffers
+
+
+ROW = ("task_id attempt name state job_id actor_id type func node_id worker_id pid error "
+       "lang resources runtime_env parent placement events start end").split()
+
+
+class Plain(Backend):
+    """No runtime at all: a function call, a pickle, a dict. What the work itself costs."""
+
+    name, package = "plain", "pickle"
+    hello = "pass"
+    inline = True
+
+    def task(self, fn):
+        return fn
+
+    def nested(self, fn):
+        return lambda x: fn(x)
+
+    def actor(self, cls):
+        return cls()
+
+    def actor_record(self, cls):
+        return dict(zip(ROW, range(len(ROW))))
+
+    def method(self, actor, name):
+        return getattr(actor, name)
+
+    def kill(self, actor):
+        """It is an object like others."""
+
+    def drain(self, refs):
+        taken = sum(1 for _ in refs)
+        assert taken == len(refs)
+
+    def put(self, value):
+        buffers = []
+        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+        return Pickled(data, [b.raw().tobytes() for b in buffers])
+
+    def get(self, ref):
+        if isinstance(ref, Pickled):
+            return pickle.loads(ref.data, buffers=ref.buffers)
+        return ref
+
+    def counter(self):
+        table, lock = {}, threading.Lock()
+
+        def inc(by=1, **tags):
+            key = tuple(tags.items())
+            with lock:
+                table[key] = table.get(key, 0) + by
+        return functools.partial(inc, kind="a", place="b"), inc, inc, (1,)
+
+    def list_tasks(self, n):
+        rows = [dict(zip(ROW, range(len(ROW)))) for _ in range(n)]
+        return len([r for r in rows if r["state"] != "x"])
+
+    def summarize(self):
+        totals = {}
+        for i in range(self.ran):
+            key = ("f", "FINISHED" if i else "x")
+            totals[key] = totals.get(key, 0) + 1
+        return totals
+
+    def settle(self):
+        """There is nothing to wait for."""
+
+    def timeline(self, path):
+        events = [{"cat": "task", "name": "identity", "ph": "X", "ts": i, "dur": 10,
+                   "pid": "node", "tid": "worker", "args": {"task_id": f"{i:048x}"}} for i in range(self.ran)]
+        with open(path, "w") as f:
+            f.write("<script>x=" if path.endswith(".html") else "")
+            f.write(json.dumps(events))
+            f.write("</script>" if path.endswith(".html") else "")
+
+
+class Prometheus(Backend):
+    """prometheus_client: the bar for metrics."""
+
+    name, package = "prom", "prometheus_client"
+
+    def counter(self):
+        lib = importlib.import_module(self.package)
+        c = lib.Counter("bench_counter", "x", ["kind", "place"])
+        h = lib.Histogram("bench_histogram", "x", buckets=[1, 2, 5, 10, 20, 50])
+        return (lambda: c.labels("a", "b").inc()), c.labels("a", "b").inc, h.observe, (1,)
+
+
+BACKENDS: dict[str, type[Backend]] = {b.name: b for b in (
+    Plain, ThreadPool, Queue, Asyncio, Pykka, Prometheus, Dask, Ray, Miniray, MinirayLocal)}

@@ -1,0 +1,416 @@
+"""The workloads: what is measured. Each gets a backend and a size, and returns (operations, seconds[, extra figures])."""
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.bench.backends import WORKERS, Backend, Plain, children
+
+clock = time.perf_counter
+
+
+# ---------------------------------------------------------------- what the tasks do
+
+def identity(x=None):
+    return x
+
+
+def add_one(x):
+    return x + 1
+
+
+def total(*xs):
+    return sum(xs)
+
+
+def spin(loops):
+    x = 0
+    for i in range(loops):
+        x = (x * 31 + i) & 0xFFFFFF
+    return x
+
+
+def wait_for_file(path):
+    while not os.path.exists(path):
+        time.sleep(0.005)
+
+
+class Counter:
+    """An actor's class."""
+
+    def __init__(self):
+        self.n = 0
+
+    def incr(self, by=1):
+        self.n += by
+        return self.n
+
+
+class Gate:
+    """An async actor: many calls wait, one call lets them all go."""
+
+    def __init__(self):
+        self.event = None
+
+    async def wait(self):
+        self.event = self.event or asyncio.Event()
+        await self.event.wait()
+        return 1
+
+    async def open(self):
+        self.event = self.event or asyncio.Event()
+        self.event.set()
+
+
+def memory_mb() -> float:
+    """Proportional set size of this process and its descendants, in MB. 0 where the system does not tell."""
+    size = 0
+    for pid in [os.getpid(), *children(os.getpid())]:
+        path = pathlib.Path(f"/proc/{pid}/smaps_rollup")
+        if path.exists():
+            size += sum(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith("Pss:"))
+    return size / 1024
+
+
+# ---------------------------------------------------------------- the register
+
+@dataclass
+class Workload:
+    """One thing to measure. `unit`: ns, us or ms per operation. `peer`: the backend it is held against."""
+
+    name: str
+    n: int
+    run: Callable[..., tuple]
+    about: str
+    peer: str = "tpe"
+    unit: str = "us"
+    scaled: bool = True         # whether slow backends get a smaller n
+
+
+WORKLOADS: dict[str, Workload] = {}
+
+
+def workload(name: str, n: int, **more: Any) -> Callable[[Callable], Callable]:
+    """Register a workload; what is left of `more` after the register's own fields goes to the function.
+
+    Of several sizes of one workload the lowest decorator is registered, and so measured, first.
+    """
+    def register(fn: Callable) -> Callable:
+        own = {key: more.pop(key) for key in ("peer", "unit", "scaled") if key in more}
+        WORKLOADS[name] = Workload(name, n, functools.partial(fn, **more), (fn.__doc__ or "").split("\n")[0], **own)
+        return fn
+    return register
+
+
+# ---------------------------------------------------------------- tasks
+
+@workload("startup", 1, unit="ms", scaled=False)
+def startup(b, n):
+    """a whole process: import, init, one task, shutdown ("plain": the empty program)"""
+    if b.hello is None:
+        raise NotImplementedError("no hello")
+    t0 = clock()
+    subprocess.run([sys.executable, "-c", b.hello], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return 1, clock() - t0
+
+
+@workload("task_recorded", 20_000, peer="miniray-unrecorded")
+@workload("task_async", 20_000)
+def task_async(b, n):
+    """submit n empty tasks, then get them all"""
+    submit = b.task(identity)
+    t0 = clock()
+    refs = [submit(i) for i in range(n)]
+    t1 = clock()
+    b.get(refs)
+    t2 = clock()
+    return n, t2 - t0, {"submit_us": (t1 - t0) / n * 1e6}
+
+
+@workload("task_list", 20_000)
+def task_list(b, n):
+    """the same with a small list in and out, a copy of which each side gets"""
+    submit = b.task(identity)
+    t0 = clock()
+    got = b.get([submit([i, i + 1, i + 2]) for i in range(n)])
+    spent = clock() - t0
+    assert b.inline or got[-1] == [n - 1, n, n + 1]
+    return n, spent
+
+
+@workload("task_sync", 5_000)
+def task_sync(b, n):
+    """get(task()) n times"""
+    submit, get = b.task(identity), b.get
+    t0 = clock()
+    for i in range(n):
+        get(submit(i))
+    return n, clock() - t0
+
+
+@workload("fan", 10_000)
+def fan(b, n):
+    """n tasks, and n/10 tasks that take ten of their results each"""
+    leaf, join = b.task(identity), b.task(total)
+    t0 = clock()
+    refs = [leaf(i) for i in range(n)]
+    groups = [refs[i:i + 10] for i in range(0, n, 10)]
+    if not b.resolves_refs:
+        groups = [b.get(g) for g in groups]
+    b.get([join(*g) for g in groups])
+    return n + n // 10, clock() - t0
+
+
+@workload("chain_10k", 10_000)
+@workload("chain_1k", 1_000)
+def chain(b, n):
+    """a chain of n tasks, each taking the last one's result (must be linear in n)"""
+    step = b.task(add_one) if b.resolves_refs else b.after(add_one)
+    first = b.task(identity)
+    t0 = clock()
+    ref = first(0)
+    for _ in range(n):
+        ref = step(ref)
+    assert b.get(ref) == n
+    return n, clock() - t0
+
+
+@workload("nested", 2_000)
+def nested(b, n):
+    """n tasks that each submit a task and get it"""
+    submit = b.nested(identity)
+    t0 = clock()
+    b.get([submit(i) for i in range(n)])
+    return n, clock() - t0
+
+
+@workload("cpu", 60, peer="plain", unit="ms", scaled=False)
+def cpu(b, n):
+    """n tasks of pure Python, about 10 ms each"""
+    submit = b.task(spin)
+    t0 = clock()
+    b.get([submit(150_000) for _ in range(n)])
+    return n, clock() - t0
+
+
+# ---------------------------------------------------------------- actors
+
+@workload("actor_async", 20_000, peer="queue")
+def actor_async(b, n):
+    """n calls of one actor's method, then get them all"""
+    actor = b.actor(Counter)
+    call = b.method(actor, "incr")
+    t0 = clock()
+    refs = [call(1) for _ in range(n)]
+    b.get(refs)
+    spent = clock() - t0
+    b.kill(actor)
+    return n, spent
+
+
+@workload("actor_sync", 5_000, peer="queue")
+def actor_sync(b, n):
+    """get(actor.method()) n times"""
+    actor = b.actor(Counter)
+    call, get = b.method(actor, "incr"), b.get
+    t0 = clock()
+    for _ in range(n):
+        get(call(1))
+    spent = clock() - t0
+    b.kill(actor)
+    return n, spent
+
+
+@workload("actors_1000", 1_000, peer="queue")
+@workload("actors_100", 100, peer="queue")
+def actors(b, n):
+    """create n actors and call each once"""
+    m0, t0 = memory_mb(), clock()
+    handles = [b.actor(Counter) for _ in range(n)]
+    b.get([b.method(a, "incr")(1) for a in handles])
+    spent = clock() - t0
+    grown = memory_mb() - m0
+    for a in handles:
+        b.kill(a)
+    return n, spent, {"mb": grown, "kb_each": grown * 1024 / n}
+
+
+@workload("actors_idle", 10_000, peer="plain")
+def actors_idle(b, n):
+    """create n actors that are never called ("plain": a dict for each)"""
+    create = b.actor_record
+    m0, t0 = memory_mb(), clock()
+    handles = [create(Counter) for _ in range(n)]
+    spent = clock() - t0
+    return len(handles), spent, {"mb": memory_mb() - m0, "ms": spent * 1e3}
+
+
+@workload("async_actor", 1_000, peer="asyncio", scaled=False)
+def async_actor(b, n):
+    """n awaits in flight on one async actor, then all let go"""
+    actor = b.async_actor(Gate, n + 1)
+    wait, let_go = b.method(actor, "wait"), b.method(actor, "open")
+    t0 = clock()
+    refs = [wait() for _ in range(n)]
+    refs.append(let_go())
+    b.get(refs)
+    spent = clock() - t0
+    b.kill(actor)
+    return n, spent
+
+
+# ---------------------------------------------------------------- wait, objects, queues
+
+@workload("wait_10k", 10_000, scaled=False)
+@workload("wait_5k", 5_000, scaled=False)
+@workload("wait_1k", 1_000, scaled=False)
+def drain(b, n):
+    """wait() until none is left, one ref at a time, n refs that are done (must be linear)"""
+    submit = b.task(identity)
+    refs = [submit(i) for i in range(n)]
+    b.get(refs)
+    t0 = clock()
+    b.drain(refs)
+    return n, clock() - t0
+
+
+@workload("put_100MB", 3, peer="plain", scaled=False, make=lambda: os.urandom(1_000_000) * 100)
+@workload("put_1MB", 200, peer="plain", make=lambda: os.urandom(1_000_000))
+@workload("put_1KB", 5_000, peer="plain", make=lambda: bytes(1_000))
+def put_get(b, n, make):
+    """put one value and get it back, n times; MB/s for the large ones"""
+    value = make()
+    size = getattr(value, "nbytes", None) or len(value)
+    put_s = get_s = grown = 0.0
+    for _ in range(n):
+        m0 = memory_mb() if size > 1e7 else 0
+        t0 = clock()
+        ref = b.put(value)
+        t1 = clock()
+        got = b.get(ref)
+        t2 = clock()
+        if size > 1e7:
+            grown = max(grown, memory_mb() - m0)
+        put_s, get_s = put_s + t1 - t0, get_s + t2 - t1
+        del ref, got
+    return n, put_s + get_s, {"put_us": put_s / n * 1e6, "get_us": get_s / n * 1e6, "mb": grown,
+                              "put_MB/s": size * n / put_s / 1e6, "get_MB/s": size * n / get_s / 1e6}
+
+
+@workload("put_np100MB", 3, peer="plain", scaled=False)
+def put_numpy(b, n):
+    """the same with a numpy array of 100 MB: get must not copy"""
+    try:
+        import numpy
+    except ImportError:
+        raise NotImplementedError("no numpy")
+    return put_get(b, n, lambda: numpy.arange(12_500_000, dtype=numpy.int64))
+
+
+@workload("queued_1M", 1_000_000)
+@workload("queued_100k", 100_000)
+def queued(b, n):
+    """n tasks queued behind busy workers, then run: memory per queued and per finished task"""
+    if b.inline:
+        raise NotImplementedError("nothing is ever queued")
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        gate = os.path.join(folder, "gate")
+        submit, block = b.task(identity), b.task(wait_for_file)
+        blockers = [block(gate) for _ in range(WORKERS)]
+        time.sleep(0.2)
+        gc.collect()
+        m0, t0 = memory_mb(), clock()
+        refs = [submit(None) for _ in range(n)]
+        t1 = clock()
+        m1 = memory_mb()
+        t2 = clock()
+        open(gate, "w").close()
+        b.get(refs)
+        t3 = clock()
+        del refs
+        b.get(blockers)
+    gc.collect()
+    m2 = memory_mb()
+    return n, t1 - t0 + t3 - t2, {
+        "submit_us": (t1 - t0) / n * 1e6, "run_us": (t3 - t2) / n * 1e6, "mb": m1 - m0,
+        "B_queued": (m1 - m0) * 2**20 / n, "B_finished": (m2 - m0) * 2**20 / n}
+
+
+@workload("behind_stuck", 1_000, scaled=False)
+def behind_stuck(b, n):
+    """n tasks that can run, behind 1,000 that no node can ever run"""
+    stuck, submit = b.infeasible(identity), b.task(identity)
+    b.get([submit(i) for i in range(100)])
+    t0 = clock()
+    b.get([submit(i) for i in range(n)])
+    free = clock() - t0
+    refs = [stuck(i) for i in range(1_000)]
+    t0 = clock()
+    b.get([submit(i) for i in range(n)])
+    spent = clock() - t0
+    b.forget(refs)
+    return n, spent, {"us_without": free / n * 1e6, "slower_x": spent / free}
+
+
+# ---------------------------------------------------------------- observing
+
+@workload("list_100k", 100_000, peer="plain")
+def list_tasks(b, n):
+    """list_tasks() over n finished tasks; time is per task listed"""
+    run_tasks(b, n)
+    t0 = clock()
+    listed = b.list_tasks(n)
+    t1 = clock()
+    b.summarize()
+    t2 = clock()
+    return max(listed, 1), t1 - t0, {"list_ms": (t1 - t0) * 1e3, "listed": listed, "summarize_ms": (t2 - t1) * 1e3}
+
+
+@workload("timeline_html", 100_000, peer="plain", suffix=".html")
+@workload("timeline_json", 100_000, peer="plain", suffix=".json")
+def timeline(b, n, suffix):
+    """timeline() of n finished tasks to a file; time is per task"""
+    run_tasks(b, n)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        path = os.path.join(folder, "timeline" + suffix)
+        t0 = clock()
+        b.timeline(path)
+        spent = clock() - t0
+        size = os.path.getsize(path)
+    return n, spent, {"ms": spent * 1e3, "file_mb": size / 1e6}
+
+
+def run_tasks(b: Backend, n: int) -> None:
+    """Have n finished tasks in the tables of a backend that has tables."""
+    if isinstance(b, Plain):
+        b.ran = n
+        return
+    b.settle                        # not a backend with a state API: skip it before it works in vain
+    submit = b.task(identity)
+    for start in range(0, n, 10_000):
+        b.get([submit(i) for i in range(start, min(n, start + 10_000))])
+    b.settle()
+
+
+@workload("histogram", 200_000, peer="prom", unit="ns", scaled=False, which=2)
+@workload("counter_bound", 200_000, peer="prom", unit="ns", scaled=False, which=1)
+@workload("counter_tags", 200_000, peer="prom", unit="ns", scaled=False, which=0)
+def metric(b, n, which):
+    """n updates of a metric: a Counter with tags, one with its tags bound, a Histogram"""
+    *fns, args = b.counter()
+    fn = fns[which]
+    args = args if which == 2 else ()
+    t0 = clock()
+    for _ in range(n):
+        fn(*args)
+    return n, clock() - t0
