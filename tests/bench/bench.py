@@ -6,9 +6,9 @@
     python -m tests.bench.bench --list
 
 Each measurement runs in a worker process of its own (Ray: one worker for the whole run, since it takes seconds to
-start). A round measures every backend once, in turn; the table shows the best round's time per operation, and the median
-over the rounds of the ratio to the workload's peer in the same round, which is what survives a noisy machine. `MB` is the
-memory of the process tree (Pss) that the workload added.
+start). A round measures every backend once, in turn; the table shows the best round's time per operation, and the
+median over the rounds of the ratio to the workload's peer in the same round, which is what survives a noisy machine.
+`MB` is the memory of the process tree (Pss) that the workload added.
 """
 from __future__ import annotations
 

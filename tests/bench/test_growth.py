@@ -1,6 +1,6 @@
-"""What must not grow: the cost of a step with the length of the chain, of a wait with the number of refs, memory with tasks.
+"""What must not grow: a step with the length of its chain, a wait with the number of refs, a task in memory.
 
-Only growth, and ratios half as wide again as what is asked of them: a tighter gate fails on a busy machine for no reason.
+Only growth, and ratios half as wide again as what is asked of them: a tighter gate fails on a busy machine for nothing.
 Each gate takes the best of a few rounds, since noise only ever makes a round slower. Run `make bench` for the numbers.
 """
 from __future__ import annotations

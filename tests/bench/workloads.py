@@ -1,4 +1,4 @@
-"""The workloads: what is measured. Each gets a backend and a size, and returns (operations, seconds[, extra figures])."""
+"""The workloads: what is measured. Each gets a backend and a size, and gives (operations, seconds[, extra figures])."""
 from __future__ import annotations
 
 import asyncio

@@ -1,0 +1,31 @@
+"""Text for a terminal: tables, sizes, and names that cannot talk to the terminal themselves."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_BINARY_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def printable(text: object) -> str:
+    """The text with everything escaped that would steer a terminal or break a line: a task may be called "\\x1b[2J"."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
+def size(num_bytes: float) -> str:
+    """Bytes in the largest binary unit that gives at least one: `1.50MiB`, `12B`."""
+    for unit, name in _BINARY_UNITS:
+        if num_bytes >= unit:
+            return f"{num_bytes / unit:.2f}{name}"
+    return f"{int(num_bytes)}B"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "  ") -> list[str]:
+    """Lines of aligned columns, two spaces apart: numbers right, everything else left and made printable."""
+    filled = [list(row) for row in rows]
+    numeric = [all(isinstance(row[i], (int, float)) for row in filled) for i in range(len(header))]
+    cells = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else printable(v) for v in row]
+             for row in filled]
+    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    return [indent + "  ".join(cell.rjust(width) if right else cell.ljust(width)
+                               for cell, width, right in zip(row, widths, numeric)).rstrip()
+            for row in [list(header), *cells]]
