@@ -40,6 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # `miniray list tasks | head`: the reader has seen enough. What is still buffered goes nowhere, without an error.
+        # `miniray list tasks | head`: the reader has seen enough. What is still buffered goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -74,7 +74,7 @@ def source_files(folder: str) -> list[str]:
 def work(paths: list[str]) -> tuple[int, list[tuple[str, int]], int, list[Any]]:
     """Count in tasks, add up in an actor.
 
-    Returns how many definitions there are, the ranking, how many different names, and what keeps the tables' objects alive.
+    Returns how many definitions there are, the ranking, how many different names, and what keeps the objects alive.
     """
     import miniray as ray
     tally = ray.remote(Tally).remote()
@@ -115,7 +115,7 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
                                    [(row.class_name, row.state, row.num_restarts) for row in actors]), "",
               "Objects", f"  {objects['num_objects']} referenced, {size(objects['used_bytes'])} of "
               f"{size(objects['capacity_bytes'])} in use", "",
-              "Time", f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores busy on average",
+              "Time", f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores on average",
               f"  tasks were inside their functions for {busy:.2f} s in all, {busy / wall_s:.1f} of them at a time",
               *table(("where it went", "ran for s", "waited s"),
                      [(name, ran, waited) for name, (waited, ran) in

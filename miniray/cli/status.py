@@ -1,4 +1,4 @@
-"""`miniray status`: nodes, what of their resources is in use, and what waits for more. Laid out as `ray status` does."""
+"""`miniray status`: nodes, what of their resources is in use, and what waits for more, laid out as `ray status` is."""
 from __future__ import annotations
 
 import argparse
@@ -43,7 +43,8 @@ def status_text(verbose: bool = False) -> str:
     lines = [heading, "Node status", rule, "Active:",
              *([f" 1 node_{node['NodeID']}" for node in nodes if node["Alive"]] or [" (no active nodes)"]),
              "Pending:", " (no pending nodes)", "Recent failures:",
-             *([f" node_{node['NodeID']}: NodeTerminated" for node in nodes if not node["Alive"]] or [" (no failures)"]),
+             *([f" node_{node['NodeID']}: NodeTerminated" for node in nodes if not node["Alive"]]
+               or [" (no failures)"]),
              "", "Resources", rule, "Total Usage:",
              *[" " + line for line in usage(ray.cluster_resources(), ray.available_resources(), *reserved())],
              "", "From request_resources:", " (none)", "Pending Demands:",
@@ -61,8 +62,8 @@ def status_text(verbose: bool = False) -> str:
 def usage(total: dict[str, float], free: dict[str, float], held: dict[str, float], used: dict[str, float]) -> list[str]:
     """One line per resource: `1.0/4.0 CPU`.
 
-    held: what placement groups reserve; used: how much of that is in use. What a group reserves is not free, but it is in
-    use only as far as the group's tasks use it.
+    held: what placement groups reserve; used: how much of that is in use. What a group reserves is not free, but it is
+    in use only as far as the group's tasks use it.
     """
     lines = []
     for name in sorted(total):

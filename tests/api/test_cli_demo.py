@@ -19,7 +19,8 @@ from tests.tidy.source import ROOT
 def sources(tmp_path):
     """A small tree of Python files, with things in it that are not to be read."""
     for number in range(60):
-        (tmp_path / f"m{number}.py").write_text(f"class Shape:\n    def area(self):\n        pass\ndef only_{number}(): pass\n")
+        text = f"class Shape:\n    def area(self):\n        pass\ndef only_{number}(): pass\n"
+        (tmp_path / f"m{number}.py").write_text(text)
     (tmp_path / "notes.txt").write_text("def nothing(): pass")
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "other.py").write_text("def installed(): pass")
@@ -65,7 +66,7 @@ def test_giants_and_installed_packages_are_left_out(sources):
 
 @pytest.mark.slow
 def test_the_demo_runs_from_a_bare_clone(tmp_path):
-    """Over the real standard library, with nothing installed: -S leaves every site-packages out. Some seconds of real work."""
+    """Over the real standard library, with nothing installed: -S leaves every site-packages out."""
     done = subprocess.run([sys.executable, "-S", "-m", "miniray", "demo"], cwd=ROOT, env={"PATH": os.environ["PATH"]},
                           capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr
@@ -78,8 +79,9 @@ def test_status_shows_nodes_resources_and_demands(capsys):
     """The layout of `ray status`."""
     assert main(["status", "--num-cpus", "8", "--resources", '{"disk": 2}']) == 0
     out = capsys.readouterr().out
-    assert re.match(r"======== Autoscaler status: [-\d]+ [\d:.]+ ========\nNode status\n-+\nActive:\n 1 node_[0-9a-f]{56}\n"
-                    r"Pending:\n \(no pending nodes\)\nRecent failures:\n \(no failures\)\n\nResources\n-+\nTotal Usage:\n", out)
+    assert re.match(r"======== Autoscaler status: [-\d]+ [\d:.]+ ========\nNode status\n-+\n"
+                    r"Active:\n 1 node_[0-9a-f]{56}\nPending:\n \(no pending nodes\)\n"
+                    r"Recent failures:\n \(no failures\)\n\nResources\n-+\nTotal Usage:\n", out)
     assert "\n 0.0/8.0 CPU\n 0.0/2.0 disk\n 0B/" in out
     assert out.endswith("\nFrom request_resources:\n (none)\nPending Demands:\n (no resource demands)\n")
 
@@ -126,10 +128,9 @@ def test_every_module_of_the_package_is_a_command(capsys):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(sources):
-    """`miniray demo | head -1`: the pipe is closed while there is more to say."""
-    command = f"{sys.executable} -m miniray demo --path {sources} | head -1"
+    """`miniray demo | true`: the pipe is closed while there is all to say."""
+    command = f"{sys.executable} -m miniray demo --path {sources} | true"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50)
-    assert done.stdout.startswith("Names defined in 60 Python files")
     assert done.stderr == ""
 
 
@@ -154,4 +155,5 @@ def test_sizes_are_given_in_the_largest_unit_that_fits():
 
 def test_columns_are_aligned_numbers_to_the_right():
     """Text left, numbers right, two spaces between."""
-    assert table(("name", "n"), [("a", 1_000), ("bcdefg", 2)], indent="") == ["name        n", "a       1,000", "bcdefg      2"]
+    assert table(("name", "n"), [("a", 1_000), ("bcdefg", 2)], indent="") == [
+        "name        n", "a       1,000", "bcdefg      2"]
