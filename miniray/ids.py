@@ -11,6 +11,7 @@ from __future__ import annotations
 
 JOB_HEX = "01000000"        # one driver, so one job
 _NO_ACTOR = "f" * 24
+ObjectIDBytes = 28
 INDEX_BITS = 32             # an object's number is its task's number with the return index behind it
 
 

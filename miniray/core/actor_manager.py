@@ -179,6 +179,8 @@ class ActorManager:
 
     def handles_gone(self, now: float, actor: ActorRecord) -> None:
         """Nobody holds a handle any more: the actor ends when the calls already made are over."""
+        if self.cluster.actors.get(actor.number) is not actor:
+            return                                  # of an ended session
         actor.out_of_scope = True
         self._end_if_unwanted(now, actor)
 

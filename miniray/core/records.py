@@ -17,7 +17,7 @@ NORMAL_TASK = "NORMAL_TASK"
 ACTOR_CREATION_TASK = "ACTOR_CREATION_TASK"
 ACTOR_TASK = "ACTOR_TASK"
 
-PENDING, READY, FAILED, LOST, SPILLED = range(5)    # ObjectRecord.done: READY and FAILED have their value at hand
+PENDING, READY, FAILED, LOST, SPILLED, ENDED = range(6)     # ObjectRecord.done: READY and FAILED have their value at hand
 
 
 def units(resources: dict[str, float]) -> dict[str, int]:
@@ -106,14 +106,15 @@ class TaskRecord:
     """One task: its call, and where its current attempt stands.
 
     args: opaque, dropped when no attempt can need it any more. deps: the objects that stand as arguments themselves;
-    contained: those inside arguments, which the task keeps alive. parent: hex id of the task that called `.remote()`.
+    contained: those inside arguments, which the task keeps alive. producers: numbers of the tasks that make the deps, which stay
+    known when deps is emptied at the end. parent: hex id of the task that called `.remote()`.
     owner: the worker that did, None for the driver. pending: how many deps have no value yet. cancelled: 1 when asked to
     stop, 2 when the user's code was interrupted.
     Times: created (.remote() was called), ready (arguments there), leased (a worker was told), started (the user's function
     was entered), ended (it returned or raised), finished (its values are stored, or its error).
     """
 
-    __slots__ = ("number", "spec", "args", "deps", "contained", "parent", "owner", "pending", "status", "attempt",
+    __slots__ = ("number", "spec", "args", "deps", "contained", "producers", "parent", "owner", "pending", "status", "attempt",
                  "retries_left", "worker", "node", "bundle", "returns", "actor", "stream", "failure", "history", "cancelled",
                  "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
 
@@ -121,6 +122,7 @@ class TaskRecord:
                  owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None):
         self.number = 0
         self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
+        self.producers: tuple[int, ...] = ()
         self.parent, self.owner, self.actor = parent, owner, actor
         self.pending = self.attempt = 0
         self.status = TaskStatus.PENDING_ARGS_AVAIL
@@ -144,7 +146,7 @@ class TaskRecord:
 class ObjectRecord:
     """One object: who makes it, who holds it, where it is.
 
-    done: PENDING, READY, FAILED, LOST or SPILLED. value: opaque, a Failure when FAILED. size: bytes, -1 while unknown.
+    done: PENDING, READY, FAILED, LOST, SPILLED, or ENDED with its session. value: opaque, a Failure when FAILED. size: bytes, -1 while unknown.
     refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
     three its value goes. lineage: values that could only be rebuilt with its help; until that is zero too, whatever could
     rebuild this one stays. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
@@ -212,6 +214,8 @@ class WorkerRecord:
     def hex(self) -> str:
         """The id that users see."""
         return worker_hex(self.number)
+
+    key = hex
 
     def __repr__(self):
         return f"WorkerRecord({self.number}, {self.status.name})"

@@ -51,6 +51,7 @@ class TaskManager:
         if task.deps:
             for dep in task.deps:
                 dep.uses += 1
+            task.producers = tuple({dep.task.number: None for dep in task.deps if dep.task is not None})
             self.resolve(now, task)
         for inner in task.contained:
             inner.held += 1
@@ -128,6 +129,9 @@ class TaskManager:
         for index, obj in enumerate(task.returns):
             if obj.done == READY or obj.done == FAILED:
                 continue                            # rebuilt for a sibling's sake
+            if type(obj.value) is Failure:          # this one could not be stored
+                self.value_there(now, obj, FAILED, -1)
+                continue
             size = sizes[index]
             if contained is not None and contained[index]:
                 obj.contained = contained[index]
@@ -171,9 +175,11 @@ class TaskManager:
         task.failure, task.t_finished = failure, now
         self.interrupted.pop(task.number, None)
         for obj in task.returns:
-            if obj.done != READY or task.stream is None:
+            if task.stream is None:
                 obj.value = failure
                 self.value_there(now, obj, FAILED, -1)
+            elif obj.done == PENDING:               # a stream's end is told without its error, which is an item, as in Ray
+                self.value_there(now, obj, READY, 0)
         if task.stream is not None:
             self.stream_error(now, task, failure)
         if task.spec.kind == ACTOR_TASK:

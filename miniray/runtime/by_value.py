@@ -44,19 +44,23 @@ _HEAP_TYPE = 1 << 9                 # Py_TPFLAGS_HEAPTYPE: made by a class state
 def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...], tuple, bool]:
     """Pickle value with protocol 5 and buffers out of band.
 
+    definitions: see ByValuePickler.
     Returns the stream, the buffers (each copied once, unless it is bytes already), the records that `contain` was told of,
     and whether anything went by value, so that the stream has to be loaded into a `Space`.
     Raises whatever pickle or a hook of the user's raises. No lock is held: hooks may call anything, this function too.
     """
-    file, buffers = io.BytesIO(), []        # type: ignore[var-annotated]
-    pickler = ByValuePickler(file, 5, lambda buffer: buffers.append(_frozen(buffer)), definitions)
+    file = io.BytesIO()
+    buffers: list[pickle.PickleBuffer] = []
+    pickler = ByValuePickler(file, 5, buffer_callback=buffers.append)
+    pickler.definitions = definitions
     outer = getattr(_thread, "pickler", None)
     _thread.pickler = pickler
     try:
         pickler.dump(value)
     finally:
         _thread.pickler = outer
-    return file.getvalue(), tuple(buffers), tuple(pickler.contained.values()), pickler.sent_by_value
+    contained = () if pickler.contained is None else tuple(pickler.contained.values())
+    return file.getvalue(), tuple(map(_frozen, buffers)), contained, pickler.sent_by_value
 
 
 def contain(record: Any) -> bool:
@@ -67,7 +71,7 @@ def contain(record: Any) -> bool:
     pickler: Optional[ByValuePickler] = getattr(_thread, "pickler", None)
     if pickler is None:
         return False
-    pickler.contained[id(record)] = record
+    pickler.keep(record)
     return True
 
 
@@ -87,28 +91,34 @@ class _EmptyCell:
 
 
 class ByValuePickler(pickle.Pickler):
-    """A pickler that also takes what cannot be imported.
+    """A pickler that also takes what cannot be imported."""
 
-    definitions: send classes by reference to their definition, which needs protocol 5, instead of in the stream itself.
-    sent_by_value: set when the stream needs a space to be loaded into (see `Space.load`).
-    contained: what `contain` was called with during the run, by identity.
-    """
+    # No __init__: one of these is made for every value that is sent.
+    definitions = False
+    """Send a class by reference to its definition, which needs protocol 5, instead of in the stream itself."""
+    sent_by_value = False
+    """Set when the stream has to be loaded into a space (see `Space.load`)."""
+    contained: Optional[dict[int, Any]] = None
+    """The records that `contain` was called with during the run, by identity."""
+    namespaces: Optional[dict[int, dict[str, Any]]] = None
+    """What becomes of the globals of the functions in the stream, by the identity of those."""
 
-    def __init__(self, file: Any, protocol: int = 5, buffer_callback: Optional[Callable] = None, definitions: bool = False):
-        super().__init__(file, protocol, buffer_callback=buffer_callback)
-        self.definitions = definitions
-        self.sent_by_value = False
-        self.contained: dict[int, Any] = {}
-        self._namespaces: dict[int, dict[str, Any]] = {}
+    def keep(self, record: Any) -> None:
+        """Note a record in contained."""
+        if self.contained is None:
+            self.contained = {}
+        self.contained[id(record)] = record
 
     def namespace(self, globals_: dict[str, Any]) -> dict[str, Any]:
         """The one dict that becomes, in the stream, the globals of every function whose globals these are."""
+        if self.namespaces is None:
+            self.namespaces = {}
         key = id(globals_)
-        if key not in self._namespaces:
+        if key not in self.namespaces:
             # What a relative import inside a function needs. The rest is added by each function for itself.
             names = ("__name__", "__package__", "__path__", "__file__")
-            self._namespaces[key] = {name: globals_[name] for name in names if name in globals_}
-        return self._namespaces[key]
+            self.namespaces[key] = {name: globals_[name] for name in names if name in globals_}
+        return self.namespaces[key]
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
@@ -266,16 +276,69 @@ def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
 
 
 class Definition:
-    """A class pickled by itself, kept while the class is what it was.
+    """A class pickled by itself, kept for as long as the class is what it was.
 
-    version: new with each pickling. fingerprint: of the class when this was made, see `_fingerprint`.
+    Whether it still is can be seen without pickling: attributes set, deleted or bound anew on the class and on its bases, changes of
+    a list, dict or set that is an attribute, and changes of the globals that its methods use. Changes deeper inside those are not
+    seen: they reach a space that has the class already, or a definition already made, with the next change that is.
     """
 
-    __slots__ = ("version", "data", "buffers", "contained", "fingerprint")
+    __slots__ = ("version", "data", "buffers", "contained", "_watched", "_prints")
 
-    def __init__(self, version: int, data: bytes, buffers: tuple, contained: tuple, fingerprint: tuple):
-        self.version, self.data, self.buffers = version, data, buffers
-        self.contained, self.fingerprint = contained, fingerprint
+    def __init__(self, cls: type, version: int):
+        """version: a number of its own, except for copies, which have that of the definition they were built from."""
+        self.version = version
+        self.data, self.buffers, self.contained = b"", (), ()       # type: tuple[Any, tuple, tuple]
+        self._watched = tuple(_watched(cls))
+        self._prints = self._look(cls)
+
+    def fits(self, cls: type) -> bool:
+        """Whether the class is what it was when this was made."""
+        return self._look(cls) == self._prints
+
+    def _look(self, cls: type) -> tuple:
+        bases = cls.__mro__
+        prints: list[Any] = [*map(id, bases)]
+        for index, names in self._watched:
+            if index < len(bases):
+                attributes = vars(bases[index])
+                prints += map(id, tuple(attributes.values()))
+                for name in names:
+                    _add_print(prints, attributes.get(name))
+        return tuple(prints)
+
+
+def _watched(cls: type) -> Iterator[tuple[int, list[str]]]:
+    """For each base that is not importable: its place in the mro, and the attributes of which the id alone does not tell enough."""
+    for index, base in enumerate(cls.__mro__):
+        if base is cls or not importable(base):
+            yield index, [name for name, value in tuple(vars(base).items()) if _is_watched(name, value)]
+
+
+def _is_watched(name: str, value: Any) -> bool:
+    kind = type(value)
+    if kind in ATOMS:
+        return not name.startswith("__")        # __doc__ and the like are not assigned to again
+    function = value.__func__ if kind is staticmethod or kind is classmethod else value
+    return kind in (list, dict, set) or type(function) is types.FunctionType and bool(global_names(function.__code__))
+
+
+def _add_print(prints: list[Any], value: Any) -> None:
+    """Only ids and immutable things: the table of definitions outlives the class, and must not keep it alive."""
+    kind = type(value)
+    if kind in ATOMS:
+        prints.append((kind, value))            # an id of a number says nothing once the number was freed
+    elif kind is list or kind is set:
+        prints.append((*map(id, value),))
+    elif kind is dict:
+        prints.append((*map(id, value), *map(id, value.values())))
+    else:
+        function = value.__func__ if kind is staticmethod or kind is classmethod else value
+        if type(function) is types.FunctionType:
+            globals_ = function.__globals__
+            for name in global_names(function.__code__):
+                used = globals_.get(name)
+                prints.append((type(used), used) if type(used) in ATOMS else id(used))
 
 
 def _reduce_class(cls: type, pickler: ByValuePickler) -> Any:
@@ -296,13 +359,13 @@ _NAMED_IN_TYPES = {cls: name for name, cls in vars(types).items() if isinstance(
 
 def _reduce_to_definition(cls: type, pickler: ByValuePickler) -> Any:
     tracked = track(cls)
-    fingerprint = _fingerprint(cls)
     definition = tracked.definition
-    if definition is None or definition.fingerprint != fingerprint:
-        data, buffers, contained, _ = dump(cls)
-        definition = tracked.definition = Definition(next(_versions), data, buffers, contained, fingerprint)
+    if definition is None or not definition.fits(cls):
+        definition = Definition(cls, next(_versions))
+        definition.data, definition.buffers, definition.contained, _ = dump(cls)
+        tracked.definition = definition
     for record in definition.contained:
-        pickler.contained[id(record)] = record
+        pickler.keep(record)
     # Who builds the class from a definition with references cannot say what they keep alive, and must not pass it on.
     version = None if definition.contained else definition.version
     parts = [pickle.PickleBuffer(part) for part in (definition.data, *definition.buffers)]
@@ -310,53 +373,18 @@ def _reduce_to_definition(cls: type, pickler: ByValuePickler) -> Any:
 
 
 def _load_class(tracker_id: str, version: Optional[int], data: bytes, *buffers: bytes) -> type:
+    """The class of that id in the space that is being loaded into, brought up to date if it is not an original."""
     tracked = find(tracker_id)
-    cls = None if tracked is None else tracked.ref()
-    if cls is not None and (tracked.original or _is_up_to_date(tracked, cls, version)):
-        return cls
+    if tracked is not None and (cls := tracked.ref()) is not None:
+        known = tracked.definition
+        if tracked.original or known is not None and known.version == version and known.fits(cls):
+            return cls
     cls = pickle.loads(data, buffers=buffers)
     if version is not None:
-        track(cls).definition = Definition(version, data, buffers, (), _fingerprint(cls))
+        definition = Definition(cls, version)
+        definition.data, definition.buffers = data, buffers
+        track(cls).definition = definition
     return cls
-
-
-def _is_up_to_date(tracked: Tracked, cls: type, version: Optional[int]) -> bool:
-    known = tracked.definition
-    return known is not None and known.version == version and known.fingerprint == _fingerprint(cls)
-
-
-def _fingerprint(cls: type) -> tuple:
-    """Equal for as long as the class needs no new pickling, as far as can be seen without pickling it.
-
-    Seen are: attributes set, deleted and bound anew, on the class and on its bases; changes of a list, dict or set that is
-    an attribute; and of the globals that its methods use. Not seen: changes deeper inside those.
-    """
-    prints: list[Any] = []
-    for base in cls.__mro__:
-        attributes = tuple(vars(base).values()) if base is cls or not importable(base) else ()
-        prints.append(len(attributes))
-        for value in attributes:
-            if isinstance(value, (staticmethod, classmethod)):
-                value = value.__func__
-            kind = type(value)
-            if kind is types.FunctionType:
-                prints.append(id(value))
-                globals_ = value.__globals__
-                for name in global_names(value.__code__):
-                    _append_print(prints, globals_.get(name))
-            elif kind in (list, set):
-                prints.append((id(value), tuple(map(id, value))))
-            elif kind is dict:
-                prints.append((id(value), tuple(map(id, value)), tuple(map(id, value.values()))))
-            else:
-                _append_print(prints, value)
-    return tuple(prints)
-
-
-def _append_print(prints: list[Any], value: Any) -> None:
-    # A number's id says nothing once it was freed; everything else is told by its id, since holding it here, in a
-    # table that outlives it, would keep the class alive for good.
-    prints.append((type(value), value) if type(value) in ATOMS else id(value))
 
 
 def _seed(cls: type) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 so that one stored value serves every reader:
 
 - What is immutable through and through is stored as it is: nobody can tell it from a copy.
-- Of a list or dict of such things a private copy is kept; when lists and dicts are nested in it, the bytes that marshal makes of
+- Of a list, dict or set of such things a private copy is kept; when lists and dicts are nested in it, the bytes that marshal makes of
   it. As in Ray, which tries msgpack first, two places in it that held the same list no longer share it, and a
   bytearray has become bytes.
 - Everything else goes through pickle (protocol 5) and keeps its inner sharing. Buffers, as numpy's arrays have, are copied once
@@ -27,7 +27,7 @@ __all__ = ["Captured", "Serialized", "Space", "capture", "contain", "current_spa
 class Serialized:
     """A stored value that is not immutable by itself. Never changed once made.
 
-    form says what data is: COPY: a list or dict of immutable things, of which a copy is all that is needed. PLAIN: bytes of marshal.
+    form says what data is: COPY: a list, dict or set of immutable things, of which a copy is all that is needed. PLAIN: bytes of marshal.
     PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space.
     buffers: the stream's out-of-band buffers. contained: one record for each distinct reference inside (see `contain`).
     size: bytes of all that.
@@ -59,10 +59,10 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     kind = type(value)
     if kind in ATOMS:
         return value
-    if kind is tuple and _is_immutable(value):
+    if (kind is tuple or kind is frozenset) and _is_immutable(value):
         return value
     try:
-        if kind is list or kind is dict:
+        if kind is list or kind is dict or kind is set:
             return _store_plain(value)
         if kind is bytearray or kind is memoryview:
             return _to_bytes(value)
@@ -99,29 +99,20 @@ def size_of(stored: Any) -> int:
         return stored.size
     if kind is bytes or kind is str:
         return len(stored)
-    if kind is int:
-        return 8 + stored.bit_length() // 8
-    return _size_of_items(stored) if kind is tuple else 8
-
-
-def _size_of_items(items: Any) -> int:
-    if _NUMBERS.issuperset(map(type, items)):
-        return 8 * len(items)
-    return 8 * len(items) + sum(map(size_of, items))
-
-
-_NUMBERS = frozenset({float, bool, type(None)})
+    if kind is tuple or kind is frozenset:
+        return 8 + sum(map(size_of, stored))
+    return 8
 
 
 # ------------------------------------------------------------------------------------------------- what needs no pickle
 
 
-def _is_immutable(value: tuple) -> bool:
+def _is_immutable(value: Union[tuple, frozenset]) -> bool:
     if ATOMS.issuperset(map(type, value)):
         return True
     for item in value:
         kind = type(item)
-        if kind not in ATOMS and not (kind is tuple and _is_immutable(item)):
+        if kind not in ATOMS and not ((kind is tuple or kind is frozenset) and _is_immutable(item)):
             return False
     return True
 
@@ -132,14 +123,17 @@ def _to_bytes(value: Union[bytearray, memoryview]) -> bytes:
     return bytes(value)
 
 
-def _store_plain(value: Union[list, dict]) -> Serialized:
+def _store_plain(value: Union[list, dict, set]) -> Serialized:
     # First the copy, then the look at it: another thread may be changing the value.
     copied = value.copy()
-    if ATOMS.issuperset(map(type, copied)):
-        if type(copied) is list:
-            return Serialized(copied, (), (), _size_of_items(copied), COPY)
-        if ATOMS.issuperset(map(type, copied.values())):
-            return Serialized(copied, (), (), _size_of_items(copied) + _size_of_items(copied.values()), COPY)
+    size = _size_of_atoms(copied)
+    if size >= 0 and type(copied) is dict:
+        of_values = _size_of_atoms(copied.values())
+        size = -1 if of_values < 0 else size + of_values
+    if size >= 0:
+        return Serialized(copied, (), (), size, COPY)
+    if type(copied) is set:
+        return _store(copied)
     try:
         plain = _copy_inside(copied, {id(value)})
         data = marshal.dumps(copied) if plain else b""
@@ -148,6 +142,18 @@ def _store_plain(value: Union[list, dict]) -> Serialized:
     if not plain:
         return _store(copied)
     return Serialized(data, (), (), len(data), PLAIN)
+
+
+def _size_of_atoms(items: Any) -> int:
+    """Bytes, about, of some immutable things; -1 when not all are."""
+    size = 8 * len(items)
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is bytes:
+            size += len(item)
+        elif kind not in ATOMS:
+            return -1
+    return size
 
 
 class _Cycle(Exception):
@@ -181,7 +187,7 @@ def _copy_inside(copied: Union[list, dict], above: set[int]) -> bool:
                 above.discard(key)
         elif kind is bytearray or kind is memoryview:
             copied[place] = _to_bytes(item)
-        elif not (kind is tuple and _is_immutable(item)):
+        elif not ((kind is tuple or kind is frozenset) and _is_immutable(item)):
             plain = False
     return plain
 

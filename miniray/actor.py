@@ -1,0 +1,376 @@
+"""Actors: what `@remote` makes of a class, the handles to what it makes, and their methods. Ray: ray.actor."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+from . import object_ref
+from . import options as checks
+from .core.actor_manager import NameTaken
+from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
+from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
+from .ids import ActorID
+from .object_ref import dropped, refs_of
+from .remote_function import export
+from .runtime.base import Runtime
+from .runtime.context import current
+from .runtime.serialization import capture, contain
+from .runtime.worker import ActorExit
+from .scheduling import captures_children, scheduling_class
+from .signatures import checker, constructor_checker, is_async, is_generator
+
+ASYNC_CONCURRENCY = 1000            # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
+
+
+class ActorClassInheritanceException(TypeError):
+    """An actor class cannot be extended; its plain class can."""
+
+
+def method(*args: Any, **kwargs: Any) -> Any:
+    """Options of an actor's method: `@method(num_returns=2, concurrency_group="io", ...)`; bare, it changes nothing.
+
+    Raises AssertionError for an unknown option. Ray: ray.method.
+    """
+    if len(args) == 1 and callable(args[0]) and not kwargs:
+        return args[0]
+    assert not args, "@method takes keyword options only, as @method(num_returns=2)"
+    given = checks.method_decorator_options(kwargs)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__miniray_method__ = given     # type: ignore[attr-defined]
+        return function
+    return decorate
+
+
+class MethodInfo:
+    """What is known of one method: how it is called, checked, and what its decorator said."""
+
+    __slots__ = ("name", "check", "generator", "options", "builtin")
+
+    def __init__(self, name: str, check: Any, generator: bool, options: dict[str, Any], builtin: Any = None):
+        self.name, self.check, self.generator, self.options, self.builtin = name, check, generator, options, builtin
+
+
+def _is_ready(instance: Any) -> bool:
+    return True
+
+
+def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return function(instance, *args, **kwargs)
+
+
+class ClassInfo:
+    """What is known of an actor's class, shared by all its options and handles.
+
+    modified_class, class_name are Ray's names (ActorClassMetadata).
+    """
+
+    def __init__(self, cls: type):
+        self.modified_class = cls
+        self.class_name = cls.__qualname__
+        self.name = cls.__name__
+        self.module = getattr(cls, "__module__", "") or ""
+        self.check = constructor_checker(cls)
+        self.methods: dict[str, MethodInfo] = {}
+        self.is_async = False
+        self._captured: tuple[Any, Any] = (None, None)
+        for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
+            self._add(cls, name, function)
+        for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _is_ready)):
+            self.methods.setdefault(name, MethodInfo(name, lambda args, kwargs: None, False, {}, builtin))
+
+    def _add(self, cls: type, name: str, function: Any) -> None:
+        plain = inspect.getattr_static(cls, name)
+        bound = isinstance(plain, (staticmethod, classmethod))
+        self.is_async = self.is_async or is_async(function)
+        try:
+            check = checker(function, skip_first=not bound)
+        except (TypeError, ValueError):
+            if name.startswith("__"):
+                return
+            raise
+        options = getattr(function, "__miniray_method__", {})
+        generator = is_generator(function)
+        if options:
+            options = checks.method_decorator_options(options, generator)
+        self.methods[name] = MethodInfo(name, check, generator, options)
+
+    def capture(self, runtime: Runtime) -> Any:
+        """The class as it is at its first use in this session. Raises TypeError when it refers to what cannot be sent."""
+        session, captured = self._captured
+        if session is not runtime:
+            captured = capture(self.modified_class)
+            if self._captured[0] is runtime:
+                return self._captured[1]
+            self._captured = runtime, captured
+        return captured
+
+
+class ActorVariant:
+    """An actor class with one set of options: what `.options(...)` gives. Its specification is made once per session."""
+
+    def __init__(self, info: ClassInfo, given: dict[str, Any]):
+        self._info, self._given = info, given
+        self._runtime: Runtime | None = None
+        self._spec: TaskSpec | None = None
+        self._template: Template | None = None
+
+    def remote(self, *args: Any, **kwargs: Any) -> "ActorHandle":
+        """Create an actor and return a handle to it at once. TypeError when the arguments do not fit the constructor or cannot be
+        sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
+        from .api import session_or_start
+        info, given = self._info, self._given
+        info.check(args, kwargs)
+        runtime = session_or_start()
+        spec, template = self._specify(runtime)
+        name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
+        if name and given.get("get_if_exists"):
+            handle = find(runtime, name, namespace)
+            if handle is not None:
+                return handle
+        actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
+                            given.get("max_restarts", 0), given.get("max_task_retries", 0), template.groups, info.is_async,
+                            meta=template, options=given)
+        try:
+            runtime.create_actor(actor, spec, args, kwargs)
+        except NameTaken:
+            if given.get("get_if_exists"):
+                return self.remote(*args, **kwargs)         # another thread was first
+            raise ActorAlreadyExistsError(
+                f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing "
+                f"actor using ray.get_actor('{name}', namespace='{namespace}')") from None
+        return ActorHandle(actor.handle)
+
+    def _specify(self, runtime: Runtime) -> tuple[TaskSpec, "Template"]:
+        given, info = self._given, self._info
+        fixed = not runtime.inside_group
+        if self._runtime is runtime and fixed:
+            return self._spec, self._template           # type: ignore[return-value]
+        checks.check_actor_call(given)
+        hold, need = checks.actor_resources(given)
+        wanted = scheduling_class(runtime, given, need, hold)
+        shown = f"{info.name}.__init__"
+        name = f"{given['name']}:{shown}" if given.get("name") else shown
+        spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, info.capture(runtime), wanted, hold, 0,
+                        -1, runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given), options=given)
+        limit = given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1)
+        groups = {"": limit, **(given.get("concurrency_groups") or {})}
+        template = Template(info, groups, given)
+        if fixed:
+            self._spec, self._template, self._runtime = spec, template, runtime
+        return spec, template
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A node of a graph that creates this actor when the graph is executed."""
+        from .dag import ClassNode
+        return ClassNode(self, args, kwargs, self._given)
+
+
+class Template:
+    """What the actors made with one set of options share: their class, their limits, and the specifications of their methods."""
+
+    __slots__ = ("info", "groups", "given", "specs", "max_pending_calls")
+
+    def __init__(self, info: ClassInfo, groups: dict[str, int], given: dict[str, Any]):
+        self.info, self.groups, self.given = info, groups, given
+        self.specs: dict[str, TaskSpec] = {}
+        self.max_pending_calls = given.get("max_pending_calls", -1)
+
+    def spec_of(self, name: str, given: dict[str, Any] | None = None) -> TaskSpec:
+        """The specification of a method's calls. given: the options of this call, on top of the decorator's."""
+        spec = self.specs.get(name) if given is None else None
+        if spec is None:
+            spec = self._make(self.info.methods[name], given or {})
+            if given is None:
+                self.specs[name] = spec
+        return spec
+
+    def _make(self, found: MethodInfo, given: dict[str, Any]) -> TaskSpec:
+        options = {**found.options, **given}
+        checks.check_method_call(options)
+        num_returns = options.get("num_returns")
+        if num_returns is None:
+            num_returns = "streaming" if found.generator else 1
+        retries = options.get("max_task_retries")
+        if retries is None:
+            retries = self.given.get("max_task_retries", 0)
+        shown = f"{self.info.name}.{found.name}"
+        backpressure = options.get("_generator_backpressure_num_objects")
+        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, None, None, {}, num_returns, retries,
+                        options.get("retry_exceptions") or False, options.get("concurrency_group") or "",
+                        backpressure=-1 if backpressure is None else backpressure,
+                        options={"method": found.name, "builtin": found.builtin, "generator": found.generator})
+
+
+class ActorClass(ActorVariant):
+    """A class whose `.remote(...)` creates an actor: an instance in a worker of its own. The plain class is
+    `__ray_actor_class__`. Class and static methods and constants can be read from it. Ray: ray.actor.ActorClass."""
+
+    def __init__(self, cls: type, options: dict[str, Any] | None = None):
+        if not isinstance(cls, type):
+            raise TypeError(f"an actor class is made of a class, got {cls!r}")
+        super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
+        self.__ray_actor_class__ = cls
+        self.__ray_metadata__ = self._info
+        self.__doc__ = cls.__doc__
+
+    def options(self, **actor_options: Any) -> ActorVariant:
+        """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
+        given = checks.actor_options(actor_options, self._given)
+        return ActorVariant(self._info, {**self._given, **given})
+
+    def _capture(self, runtime: Runtime) -> Any:
+        return self._info.capture(runtime)
+
+    def __mro_entries__(self, bases: tuple) -> tuple:
+        raise ActorClassInheritanceException(
+            f"{self._info.name} is an actor class, which cannot be extended. Extend its plain class, and decorate what you get.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self._info.name
+        raise TypeError(f"Actors cannot be instantiated directly. Instead of '{name}()', use '{name}.remote()'.")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"actor class has no attribute {name!r}")
+        return getattr(self._info.modified_class, name)
+
+    def __repr__(self) -> str:
+        return f"ActorClass({self._info.name})"
+
+    def __reduce__(self):
+        return export(self, ActorClass, (self.__ray_actor_class__, self._given))
+
+
+class ActorMethod:
+    """One method of an actor, through a handle: call it with `.remote(...)`. Ray: ray.actor.ActorMethod."""
+
+    __slots__ = ("_handle", "_found", "_given")
+
+    def __init__(self, handle: "ActorHandle", found: MethodInfo, given: dict[str, Any] | None = None):
+        self._handle, self._found, self._given = handle, found, given
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Submit the call. Returns as a remote function's `.remote`. TypeError when the arguments do not fit the method or cannot
+        be sent; PendingCallsLimitExceeded beyond max_pending_calls."""
+        found = self._found
+        found.check(args, kwargs)
+        record = self._handle._record
+        actor = record.actor
+        template = actor.meta
+        spec = template.specs.get(found.name) if self._given is None else None
+        if spec is None:
+            spec = template.spec_of(found.name, self._given)
+        if record.done == ENDED:
+            raise Exception(f"{self._handle!r} belongs to a session that has been shut down")
+        if 0 <= template.max_pending_calls <= len(actor.calls) and template.max_pending_calls:
+            raise PendingCallsLimitExceeded(
+                f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
+                f"{template.max_pending_calls}: wait for some of them before you call it again.")
+        runtime = object_ref.running()
+        return refs_of(runtime, runtime.submit_actor_task(spec, actor, args, kwargs))
+
+    def options(self, **method_options: Any) -> "ActorMethod":
+        """The same method with options for its next calls: name, num_returns, concurrency_group, max_task_retries, ..."""
+        given = checks.method_options(method_options, self._found.generator)
+        return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A node of a graph that calls this method when the graph is executed."""
+        from .dag import ClassMethodNode
+        return ClassMethodNode(self, args, kwargs, self._given or {})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self._found.name
+        raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{name}()', try "
+                        f"'object.{name}.remote()'.")
+
+    def __repr__(self) -> str:
+        return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
+
+
+class ActorHandle:
+    """Refers to an actor. Handles to one actor are equal, wherever they come from; while there is one the actor lives.
+
+    Its methods are attributes with a `.remote`; fields, properties and unknown names raise AttributeError.
+    Ray: ray.actor.ActorHandle.
+    """
+
+    __slots__ = ("_record", "__weakref__")
+
+    def __init__(self, record: ObjectRecord):
+        """record: the actor's handle object; one reference of it is this handle's."""
+        self._record = record
+
+    def __del__(self, _drop=dropped.append):
+        _drop(self._record)
+
+    @property
+    def _actor_id(self) -> ActorID:
+        return ActorID.from_hex(self._record.actor.hex)
+
+    @property
+    def _ray_actor_id(self) -> ActorID:
+        return self._actor_id
+
+    def __getattr__(self, name: str) -> ActorMethod:
+        found = self._record.actor.meta.info.methods.get(name)
+        if found is None:
+            raise AttributeError(f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
+                                 "class's methods only")
+        return ActorMethod(self, found)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._record.actor.meta.info.methods)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ActorHandle and other._record is self._record
+
+    def __hash__(self) -> int:
+        return hash(self._record.number)
+
+    def __repr__(self) -> str:
+        actor = self._record.actor
+        return f"Actor({actor.meta.info.name}, {actor.hex})"
+
+    def __copy__(self) -> "ActorHandle":
+        return new_handle(object_ref.running(), self._record)
+
+    def __deepcopy__(self, memo: dict) -> "ActorHandle":
+        return new_handle(object_ref.running(), self._record)
+
+    def __reduce__(self):
+        contain(self._record)
+        return _restore_handle, (self._record.actor.number,)
+
+
+def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle:
+    """One more handle to an actor."""
+    runtime.add_reference(record)
+    return ActorHandle(record)
+
+
+def _restore_handle(number: int) -> ActorHandle:
+    runtime = object_ref.running()
+    actor = runtime.cluster.actors.get(number)
+    if actor is None:
+        raise ValueError("this actor is not of this session, or was forgotten after its death")
+    return new_handle(runtime, actor.handle)
+
+
+def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle | None:
+    """A handle to the living actor of this name, or None. The lookup and the new reference are one step."""
+    with runtime.locked() as cluster:
+        actor = cluster.actor_manager.find(name, namespace)
+        if actor is None:
+            return None
+        actor.handle.refs += 1
+    return ActorHandle(actor.handle)
+
+
+def exit_actor() -> None:
+    """End the current actor from inside: the running call and later ones raise ActorDiedError. TypeError outside of an actor."""
+    execution = current.get()
+    if execution is None or execution.worker.actor is None:
+        raise TypeError("exit_actor called on a non-actor worker.")
+    raise ActorExit("exit_actor() is called.")

@@ -1,0 +1,516 @@
+"""init, get, put, wait, kill and the rest of `ray`'s functions; and the one global: the running session."""
+from __future__ import annotations
+
+import atexit
+import inspect
+import os
+import sys
+import threading
+from typing import Any, Iterable
+
+from . import object_ref
+from .actor import ActorClass, ActorHandle, find
+from .core.records import (ACTOR_TASK, ENDED, FAILED, READY, ObjectRecord, PlacementGroupRecord, amounts, units)
+from .core.transitions import PlacementGroupStatus
+from .exceptions import GetTimeoutError
+from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
+from .remote_function import RemoteFunction
+from .runtime.base import Runtime, SessionEnded
+from .runtime.context import current
+from .runtime.serialization import serialize
+from .runtime_context import current_placement_group_id, gpu_ids
+
+session: Runtime | None = None
+_starting = threading.RLock()           # guards `session`; held while a session starts or ends
+
+class RayContext:
+    """What `init` returns: facts about the session, and a context manager that shuts it down."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self.dashboard_url = ""
+        self.python_version = ".".join(map(str, sys.version_info[:3]))
+        from . import __ray_version__, __version__
+        self.ray_version, self.ray_commit = __ray_version__, f"miniray-{__version__}"
+        self.address_info = {
+            "node_ip_address": "127.0.0.1", "node_id": runtime.head.hex, "address": "127.0.0.1:0", "gcs_address": "127.0.0.1:0",
+            "object_store_address": "", "raylet_socket_name": "", "session_dir": "", "webui_url": "", "raylet_ip_address": "127.0.0.1",
+            "redis_address": None, "metrics_export_port": 0}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.address_info[key]
+
+    def disconnect(self) -> None:
+        """Shut the session down, if it is still the running one."""
+        if session is self._runtime:
+            shutdown()
+
+    def __enter__(self) -> "RayContext":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.disconnect()
+
+    def __repr__(self) -> str:
+        return f"RayContext(python_version={self.python_version!r}, node_id={self._runtime.head.hex!r})"
+
+
+def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
+         resources: dict[str, float] | None = None, labels: dict[str, str] | None = None,
+         object_store_memory: int | None = None, local_mode: bool = False, ignore_reinit_error: bool = False,
+         log_to_driver: bool = True, namespace: str | None = None, num_nodes: int = 1, on_deadlock: str = "log",
+         **kwargs: Any) -> RayContext:
+    """Start a session. Usable as a context manager that shuts it down.
+
+    address: None, "local" or "auto"; that of a `cluster_utils.Cluster` joins it. num_cpus, num_gpus, resources, labels,
+    object_store_memory (bytes): of the head node, or of each of `num_nodes` nodes. local_mode: run every task at once on the
+    thread that submits it. namespace: of named actors; a fresh one by default. on_deadlock: "log", or "raise" for DeadlockError
+    from a get that can never return. Ray's other arguments are accepted where their effect could not be seen here.
+
+    Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
+    ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
+    """
+    global session
+    from .session import check, start
+    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources, "labels": labels,
+             "object_store_memory": object_store_memory, "local_mode": local_mode, "log_to_driver": log_to_driver,
+             "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
+    with _starting:
+        if session is not None:
+            if ignore_reinit_error:
+                return RayContext(session)
+            raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
+                               "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
+        check(address, given)
+        session = start(address, given)
+        return RayContext(session)
+
+
+def is_initialized() -> bool:
+    """Whether a session runs."""
+    return session is not None
+
+
+def running() -> Runtime:
+    """The running session. RuntimeError when there is none."""
+    return object_ref.running()
+
+
+def session_or_start() -> Runtime:
+    """The running session; the first use starts one."""
+    runtime = session
+    if runtime is None:
+        execution = current.get()
+        if execution is not None:               # its session has ended under it
+            raise SessionEnded
+        with _starting:
+            if session is None:
+                init()
+            runtime = session
+    return runtime                              # type: ignore[return-value]
+
+
+def shutdown(_exiting_interpreter: bool = False) -> None:
+    """End the session: everything of it goes, its threads end. Without a session, and inside a task, it does nothing."""
+    global session
+    if current.get() is not None:
+        return
+    with _starting:
+        runtime, session = session, None
+        if runtime is not None:
+            from .session import end
+            end(runtime)
+
+
+object_ref._session = lambda: session
+atexit.register(shutdown)
+
+
+def _after_fork() -> None:
+    """In a forked child there are no worker threads: it starts without a session."""
+    global session, _starting
+    session, _starting = None, threading.RLock()
+    object_ref.dropped.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---------------------------------------------------------------- remote, get, put, wait
+
+
+def remote(*args: Any, **kwargs: Any) -> Any:
+    """Make a function a remote function, or a class an actor class: `@remote` bare, or `@remote(num_cpus=2, ...)`.
+
+    Raises AssertionError for what is neither, TypeError for a callable that is not a function or class, ValueError or TypeError
+    for bad options. Ray: ray.remote.
+    """
+    if len(args) == 1 and not kwargs and callable(args[0]):
+        return _make_remote(args[0], None)
+    assert not args and kwargs, (
+        "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or it must "
+        "be applied using some of the keyword arguments, for example '@remote(num_returns=2)'.")
+    return lambda function_or_class: _make_remote(function_or_class, kwargs)
+
+
+def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
+    if inspect.isfunction(thing):
+        return RemoteFunction(thing, options)
+    if inspect.isclass(thing):
+        return ActorClass(thing, options)
+    if not callable(thing):
+        raise AttributeError(f"@remote is for functions and classes, and {thing!r} is neither")
+    raise TypeError(f"The @remote decorator must be applied to either a function or a class, and {thing!r} is neither.")
+
+
+def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
+    """The value of a reference, or the values of a list of them, waited for.
+
+    timeout: seconds; GetTimeoutError when it passes first, with the reason why it waited. Raises the error of a task that
+    failed, which is an instance of both RayTaskError and the class that was raised. ValueError for what is neither a
+    reference nor a list, TypeError for a list with anything else in it. Values are fresh copies; buffers are read-only views.
+    """
+    runtime = session_or_start()
+    if type(object_refs) is ObjectRef:
+        record = object_refs._record
+        values = runtime.get([record], timeout)
+        if values is None:
+            raise _timed_out(runtime, [record])
+        return values[0]
+    if not isinstance(object_refs, list):
+        raise ValueError(f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
+                         "or a list of ObjectRefs.")
+    for ref in object_refs:
+        if type(ref) is not ObjectRef:
+            raise TypeError(f"Attempting to call `get` on the value {ref!r}, which is not an ray.ObjectRef.")
+    records = [ref._record for ref in object_refs]
+    values = runtime.get(records, timeout)
+    if values is None:
+        raise _timed_out(runtime, records)
+    return values
+
+
+def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
+    from .observe.explain import explain_object
+    lines = ["Get timed out: some object(s) not ready."]
+    for record in records:
+        if not is_ready(record):
+            lines.append(explain_object(runtime, record))
+            break
+    return GetTimeoutError(" ".join(lines))
+
+
+def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef:
+    """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent."""
+    runtime = session_or_start()
+    if isinstance(value, ObjectRef):
+        raise TypeError("Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
+                        "ray.ObjectRef in a list and call 'put' on it.")
+    if isinstance(value, ObjectRefGenerator):
+        raise TypeError("Calling 'put' on an ray.ObjectRefGenerator is not allowed.")
+    return ObjectRef._adopt(runtime, runtime.put(value))
+
+
+def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = None,
+         fetch_local: bool = True) -> tuple[list, list]:
+    """Wait until `num_returns` of the references are there, whether with a value or an error.
+
+    Returns (ready, the rest), both in the order given; never more than num_returns are in the first. timeout: seconds, after
+    which what is ready is returned. A generator in the list is ready when its next reference can be had.
+    Raises TypeError for what is not a list of references; ValueError for duplicates, a num_returns below 1 or above
+    their number, and a negative timeout.
+    """
+    runtime = session_or_start()
+    if isinstance(ray_waitables, (ObjectRef, ObjectRefGenerator)):
+        raise TypeError("wait() expected a list of ray.ObjectRef or ObjectRefGenerator, got a single one")
+    if not isinstance(ray_waitables, list):
+        raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got {type(ray_waitables)}")
+    if timeout is not None and timeout < 0:
+        raise ValueError(f"The 'timeout' argument must be nonnegative. Received {timeout}")
+    if not ray_waitables:
+        return [], []
+    _waits.check(ray_waitables)
+    if num_returns <= 0:
+        raise ValueError(f"Invalid number of objects to return {num_returns}.")
+    if num_returns > len(ray_waitables):
+        raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
+    num_returns = int(num_returns)
+    ready = _ready_positions(ray_waitables, num_returns)
+    if len(ready) < num_returns and timeout != 0:
+        records = [_record_of(w) for w in ray_waitables]
+        deadline = None if timeout is None else runtime.now() + timeout
+        while len(ready) < num_returns:
+            pending = [record for record in records if not is_ready(record)]
+            for record in pending:
+                if type(record) is ObjectRecord and record.done == ENDED:
+                    raise ValueError(f"the object {record.hex} belongs to a session that has been shut down")
+            left = None if deadline is None else max(0.0, deadline - runtime.now())
+            came = runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
+            ready = _ready_positions(ray_waitables, num_returns)
+            if not came and left is not None:
+                break
+    return _waits.split(ray_waitables, ready)
+
+
+def _record_of(waitable: Any) -> Any:
+    return waitable._record if type(waitable) is ObjectRef else waitable._stream
+
+
+def _ready_positions(waitables: list, wanted: int) -> list[int]:
+    ready: list[int] = []
+    for position, waitable in enumerate(waitables):
+        if type(waitable) is ObjectRef:
+            done = waitable._record.done
+            if done != READY and done != FAILED and not is_ready(waitable._record):
+                continue
+        elif not is_ready(waitable._stream):
+            continue
+        ready.append(position)
+        if len(ready) == wanted:
+            break
+    return ready
+
+
+class _Waits:
+    """Checks lists for `wait`, and remembers the last long one it handed out.
+
+    To look for duplicates takes longer than all the rest, and a loop that drains n references would do it n times over n. The
+    list that such a loop passes in is the one it got back the time before: if it still holds the very same references,
+    it was checked. (Comparing two lists of identical items is done in C, without calling anything of the items.)
+    """
+
+    LONG = 64
+
+    def __init__(self):
+        self._local = threading.local()
+
+    def check(self, waitables: list) -> None:
+        """TypeError for what is no reference, ValueError for duplicates."""
+        if len(waitables) >= self.LONG:
+            known = getattr(self._local, "known", None)
+            if known is not None:
+                self._local.known = None
+                if len(known) == len(waitables) and known == waitables:
+                    return
+        for waitable in waitables:
+            kind = type(waitable)
+            if kind is not ObjectRef and kind is not ObjectRefGenerator:
+                raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got list containing {kind}")
+        if len({id(_record_of(w)) for w in waitables}) != len(waitables):
+            raise ValueError("Wait requires a list of unique ray_waitables.")
+
+    def split(self, waitables: list, ready: list[int]) -> tuple[list, list]:
+        """The waitables at these positions, and the others."""
+        found = [waitables[position] for position in ready]
+        if not ready:
+            rest = waitables[:]
+        elif ready[-1] == len(ready) - 1:           # the first ones: the rest is one slice
+            rest = waitables[len(ready):]
+        else:
+            chosen = set(ready)
+            rest = [w for position, w in enumerate(waitables) if position not in chosen]
+        if len(rest) >= self.LONG:
+            self._local.known = rest[:]
+        return found, rest
+
+    def forget(self) -> None:
+        """Let go of the references remembered for this thread."""
+        self._local.known = None
+
+
+_waits = _Waits()
+
+
+# ---------------------------------------------------------------- actors and tasks
+
+
+def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
+    """A handle to the named actor. ValueError when there is none of that name in the namespace, or the name is empty."""
+    if not name:
+        raise ValueError("Please supply a non-empty value to get_actor")
+    if namespace is not None:
+        _check_namespace(namespace)
+    runtime = session_or_start()
+    handle = find(runtime, name, namespace or runtime.options["namespace"])
+    if handle is None:
+        raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
+                         "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
+                         "namespace of the actor.")
+    return handle
+
+
+def _check_namespace(namespace: Any) -> None:
+    if not isinstance(namespace, str):
+        raise TypeError("namespace must be None or a string.")
+    if namespace == "":
+        raise ValueError('"" is not a valid namespace. Pass None to not specify a namespace.')
+
+
+def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
+    """End an actor: its running, queued and later calls raise ActorDiedError. no_restart=False: it is made anew if it has
+    restarts left. ValueError for what is not a handle."""
+    runtime = session_or_start()
+    if not isinstance(actor, ActorHandle):
+        raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
+    runtime.tell(runtime.cluster.kill_actor, actor._record.actor, no_restart)
+
+
+def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
+    """Stop the task that makes this object, if it has not ended: a queued one never runs, a running one gets a
+    KeyboardInterrupt (an async actor's call a CancelledError). force: its worker is ended. recursive: what it started, too.
+    Raises TypeError for what is no reference, ValueError for force on an actor's call."""
+    runtime = session_or_start()
+    if isinstance(ray_waitable, ObjectRefGenerator):
+        task = ray_waitable._stream.task
+    elif isinstance(ray_waitable, ObjectRef):
+        task = ray_waitable._record.task
+    else:
+        raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}.")
+    if task is None:
+        return
+    if force and task.spec.kind == ACTOR_TASK:
+        raise ValueError("force=True is not supported for actor tasks.")
+    runtime.tell(runtime.cluster.cancel, task, force, recursive)
+
+
+def get_gpu_ids() -> list[int]:
+    """The GPUs given to this task or actor."""
+    return gpu_ids()
+
+
+# ---------------------------------------------------------------- the cluster
+
+
+def nodes() -> list[dict[str, Any]]:
+    """One dict a node, dead ones included, with Ray's keys (NodeID, Alive, Resources, ...)."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        found = list(cluster.nodes.values())
+    return [{"NodeID": node.hex, "Alive": node.alive, "NodeManagerAddress": node.name, "NodeManagerHostname": "localhost",
+             "NodeManagerPort": 0, "ObjectManagerPort": 0, "ObjectStoreSocketName": "", "RayletSocketName": "",
+             "MetricsExportPort": 0, "NodeName": node.name, "RuntimeEnvAgentPort": 0, "DeathReason": 0 if node.alive else 1,
+             "DeathReasonMessage": node.death_message, "alive": node.alive, "Resources": amounts(node.total),
+             "Labels": dict(node.labels)} for node in found]
+
+
+def cluster_resources() -> dict[str, float]:
+    """What all living nodes have, by resource name."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        totals = [node.total for node in cluster.scheduler.alive]
+        return _sum(totals)
+
+
+def available_resources() -> dict[str, float]:
+    """What is free on all living nodes; a resource of which nothing is free has no key."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        found = _sum([node.available for node in cluster.scheduler.alive])
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _sum(tables: Iterable[dict[str, int]]) -> dict[str, float]:
+    total: dict[str, int] = {}
+    for table in tables:
+        for name, amount in table.items():
+            total[name] = total.get(name, 0) + amount
+    return amounts(total)
+
+
+# ---------------------------------------------------------------- placement groups, for util.placement_group
+
+
+def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
+    return runtime.cluster.placement_groups.get(int(number_hex[:-8], 16))
+
+
+def create_placement_group(bundles: list[dict[str, float]], strategy: str, name: str, detached: bool,
+                           label_selectors: list[dict[str, str]] | None = None) -> str:
+    """Ask for a group; returns its 36 hex digits at once. ValueError when the name is taken."""
+    from .scheduling import selector_of
+    runtime = session_or_start()
+    if name:
+        with runtime.locked() as cluster:
+            for group in cluster.placement_groups.values():
+                if group.name == name and group.status is not PlacementGroupStatus.REMOVED:
+                    raise ValueError(f"a placement group named {name!r} exists already")
+    selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
+    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
+    runtime.create_placement_group(group)
+    return group.hex
+
+
+def remove_placement_group(number_hex: str) -> None:
+    """Give its resources back; what runs in it ends."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is not None:
+        runtime.tell(runtime.cluster.remove_placement_group, group)
+
+
+def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
+    """A reference that is ready when all bundles are reserved, and then has this value."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is None:
+        raise ValueError("the placement group does not exist in this session")
+    stored = serialize(value)
+    with runtime.lock:
+        record = group.ready
+        if record.number not in runtime.cluster.objects:        # its first reference had gone
+            runtime.cluster.objects[record.number] = record
+        if record.done != FAILED:
+            record.value = stored
+        record.refs += 1
+    return ObjectRef._adopt(runtime, record)
+
+
+def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
+    """Whether the group's bundles are all reserved within `timeout` seconds."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is None:
+        return False
+    if group.ready.done not in (READY, FAILED):
+        runtime.wait_values([group.ready], timeout)
+    return group.status is PlacementGroupStatus.CREATED
+
+
+def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
+    """The id and bundles of the group of this name. ValueError when there is none."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        for group in cluster.placement_groups.values():
+            if group.name == name and name and group.status is not PlacementGroupStatus.REMOVED:
+                return group.hex, [amounts(bundle.total) for bundle in group.bundles]
+    raise ValueError(f"Failed to look up placement group with name: {name}")
+
+
+def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
+    """Ray's table of one group, or of all by id."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        found = {group.hex: _group_row(group) for group in cluster.placement_groups.values()}
+    return found if number_hex is None else found.get(number_hex, {})
+
+
+def _group_row(group: PlacementGroupRecord) -> dict[str, Any]:
+    return {"placement_group_id": group.hex, "name": group.name,
+            "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
+            "bundles_to_node_id": {bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles},
+            "strategy": group.strategy, "state": group.status.name,
+            "stats": {"end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
+                      "scheduling_latency_ms": 0.0, "scheduling_attempt": group.attempts,
+                      "highest_retry_delay_ms": 0.0, "scheduling_state": "FINISHED" if group.t_placed else "QUEUED"}}
+
+
+def list_named_actors(all_namespaces: bool = False) -> list:
+    """The names of living actors in the namespace, or dicts of name and namespace of all of them."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        found = list(cluster.actor_manager.names)
+    if all_namespaces:
+        return [{"name": name, "namespace": namespace} for namespace, name in found]
+    return [name for namespace, name in found if namespace == runtime.options["namespace"]]
+

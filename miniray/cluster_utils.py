@@ -1,0 +1,128 @@
+"""Cluster: several nodes in this one process, to test placement, locality and the loss of a node. Ray: ray.cluster_utils."""
+from __future__ import annotations
+
+from typing import Any
+
+clusters: dict[str, "Cluster"] = {}     # by address, until they are shut down
+_last = 0
+
+
+class ClusterNode:
+    """A node of a Cluster, to be given to `remove_node`."""
+
+    def __init__(self, arguments: dict[str, Any], is_head: bool):
+        self.arguments, self.head = arguments, is_head
+        self.record: Any = None         # the session's, while a driver is connected
+
+    @property
+    def node_id(self) -> str:
+        """56 hex digits; "" before a driver has connected."""
+        return "" if self.record is None else self.record.hex
+
+    unique_id = node_id
+
+    @property
+    def node_ip_address(self) -> str:
+        """The node's address."""
+        return "" if self.record is None else self.record.name
+
+    def __repr__(self) -> str:
+        return f"ClusterNode({self.node_id or self.arguments})"
+
+
+class Cluster:
+    """Nodes that come and go. `init(address=cluster.address)` connects the driver; until then they only stand ready.
+
+    initialize_head: make the head node at once. connect: connect the driver at once. head_node_args: as for add_node.
+    """
+
+    def __init__(self, initialize_head: bool = False, connect: bool = False, head_node_args: dict[str, Any] | None = None,
+                 shutdown_at_exit: bool = True):
+        global _last
+        _last += 1
+        self.address = f"127.0.0.1:{6379 + _last}"
+        self.gcs_address = self.address
+        self.worker_nodes: list[ClusterNode] = []
+        self.head_node: ClusterNode | None = None
+        self.connected = False
+        self._runtime: Any = None
+        self._head_args = head_node_args or {}
+        clusters[self.address] = self
+        if not initialize_head and connect:
+            raise RuntimeError("Cannot connect to uninitialized cluster.")
+        if initialize_head:
+            self.add_node(**self._head_args)
+            if connect:
+                self.connect()
+
+    def connect(self, namespace: str | None = None) -> None:
+        """Connect the driver. AssertionError when it is connected already."""
+        from .api import init
+        assert not self.connected, "the cluster is connected already"
+        init(address=self.address, namespace=namespace)
+
+    def attach(self, runtime: Any) -> None:
+        """A session takes over the nodes; `init` calls this."""
+        if self.head_node is None:
+            raise RuntimeError("a Cluster needs a head node: call add_node, or make it with initialize_head=True")
+        self._runtime, self.connected = runtime, True
+        for node in self.list_all_nodes():
+            self._join(node)
+
+    def _join(self, node: ClusterNode) -> None:
+        from .session import add_node, node_resources
+        given = node.arguments
+        resources, store = node_resources(given.get("num_cpus", 1), given.get("num_gpus"), given.get("resources"),
+                                          given.get("memory"), given.get("object_store_memory"))
+        node.record = add_node(self._runtime, resources, store, given.get("labels"), node.head)
+
+    def _is_attached(self) -> bool:
+        if self._runtime is not None and self._runtime.closed:
+            self._runtime, self.connected = None, False
+        return self._runtime is not None
+
+    def add_node(self, wait: bool = True, **node_args: Any) -> ClusterNode:
+        """A node joins: num_cpus (1 by default), num_gpus, resources, labels, memory, object_store_memory. Returns it."""
+        node = ClusterNode(node_args, self.head_node is None)
+        if node.head:
+            self.head_node = node
+        else:
+            self.worker_nodes.append(node)
+        if self._is_attached():
+            self._join(node)
+        return node
+
+    def remove_node(self, node: ClusterNode, allow_graceful: bool = True) -> None:
+        """A node dies, with all that runs or is stored on it. The head node can only go with the whole cluster (ValueError)."""
+        if node is self.head_node:
+            raise ValueError("the head node cannot be removed while the cluster lives: call shutdown")
+        if node not in self.worker_nodes:
+            raise ValueError("this node is not, or no longer, in this cluster")
+        self.worker_nodes.remove(node)
+        if self._is_attached() and node.record is not None:
+            self._runtime.remove_node(node.record)
+
+    def kill_node(self, node: ClusterNode) -> None:
+        """As remove_node."""
+        self.remove_node(node, allow_graceful=False)
+
+    def wait_for_nodes(self, timeout: float = 30) -> None:
+        """Nodes are there when add_node returns, so this returns at once."""
+
+    def list_all_nodes(self) -> list[ClusterNode]:
+        """Every node that lives, the head first."""
+        return ([self.head_node] if self.head_node is not None else []) + self.worker_nodes
+
+    def remaining_processes_alive(self) -> bool:
+        """Whether the nodes live: there is no process that could have died alone."""
+        return True
+
+    def shutdown(self) -> None:
+        """Remove every node. A driver that is still connected is shut down too."""
+        from . import api
+        if self._is_attached() and api.session is self._runtime:
+            api.shutdown()
+        self.worker_nodes.clear()
+        self.head_node = self._runtime = None
+        self.connected = False
+        clusters.pop(self.address, None)

@@ -1,0 +1,341 @@
+"""ObjectRef: a reference to a value that may not be there yet; and the generators that hand out references.
+
+Each ObjectRef counts as one reference to its object. Its finaliser may run on any thread, also on one that is inside the runtime
+and holds its lock, so it only appends to a queue; the queue is drained at the next entry. Ray: includes/object_ref.pxi.
+"""
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+from collections import deque
+from typing import Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
+
+from .core.records import FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
+from .ids import ObjectIDBytes, TaskID, object_number, task_hex
+from .runtime.base import Runtime
+from .runtime.serialization import contain
+
+T = TypeVar("T")
+dropped: deque = deque()            # deque.append and popleft are atomic, also without the GIL: no lock is taken
+_NIL_BYTES = b"\xff" * ObjectIDBytes
+
+_session: Callable[[], Runtime | None] = lambda: None       # set by api, which knows the running session
+
+
+class ObjectRef(Generic[T]):
+    """Names an object: hashable, comparable, awaitable; passed to a task as an argument it arrives as its value.
+
+    Compared and hashed by the object it names. `ObjectRef(binary)` makes one from 28 bytes: TypeError for what is not bytes,
+    ValueError for another length. Ray: ray.ObjectRef.
+    """
+
+    __slots__ = ("_record", "__weakref__")
+    _record: ObjectRecord
+
+    def __new__(cls, id: bytes) -> "ObjectRef[T]":
+        if not isinstance(id, bytes):
+            raise TypeError(f"an ObjectRef is made of bytes, got {type(id).__name__}")
+        if len(id) != ObjectIDBytes:
+            raise ValueError(f"an ObjectRef has {ObjectIDBytes} bytes, got {len(id)}")
+        self = object.__new__(cls)
+        self._record = _NIL if id == _NIL_BYTES else _found(object_number(id))
+        return self
+
+    def __del__(self, _drop=dropped.append):
+        _drop(self._record)
+
+    @staticmethod
+    def _adopt(runtime: Runtime, record: ObjectRecord) -> "ObjectRef":
+        """The ObjectRef for a reference that is already counted in the record."""
+        ref = object.__new__(ObjectRef)
+        ref._record = record
+        return ref
+
+    @classmethod
+    def nil(cls) -> "ObjectRef":
+        """The reference that names nothing."""
+        return cls(_NIL_BYTES)
+
+    def is_nil(self) -> bool:
+        """Whether it names nothing."""
+        return self._record is _NIL
+
+    def hex(self) -> str:
+        """56 hexadecimal digits."""
+        return "ff" * ObjectIDBytes if self._record is _NIL else self._record.hex
+
+    def binary(self) -> bytes:
+        """28 bytes."""
+        return bytes.fromhex(self.hex())
+
+    def size(self) -> int:
+        """How many bytes an id has."""
+        return ObjectIDBytes
+
+    def task_id(self) -> TaskID:
+        """The id of the task that makes the object; of a put, the driver's."""
+        task = self._record.task
+        return TaskID.from_hex(task.hex if task is not None else task_hex(0))
+
+    def job_id(self):
+        """The job's id."""
+        from .ids import JOB_HEX, JobID
+        return JobID.from_hex(JOB_HEX)
+
+    def call_site(self) -> str:
+        """Where it was made: not recorded."""
+        return ""
+
+    def future(self) -> concurrent.futures.Future:
+        """A concurrent.futures.Future that gets the value, or the error."""
+        future: concurrent.futures.Future = concurrent.futures.Future()
+        runtime = running()
+        future.set_running_or_notify_cancel()
+
+        def done() -> None:
+            try:
+                value = runtime.value_of(self._record)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+        runtime.subscribe(self._record, done)
+        return future
+
+    def as_future(self, _internal: bool = False) -> asyncio.Future:
+        """An asyncio future of the running loop that gets the value, or the error."""
+        loop = asyncio.get_event_loop()
+        future = loop.create_future()
+        runtime, record = running(), self._record
+
+        def deliver() -> None:
+            if future.done():               # cancelled meanwhile, as by asyncio.wait_for
+                return
+            try:
+                value = runtime.value_of(record)
+            except StopIteration as error:  # which a future refuses
+                future.set_exception(RuntimeError(f"the task raised StopIteration: {error}"))
+            except Exception as error:
+                future.set_exception(error)
+            except BaseException as error:
+                if getattr(error, "cause", None) is None:
+                    raise
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+        if record.done == READY or record.done == FAILED:
+            deliver()
+            return future
+        context = contextvars.copy_context()
+
+        def done() -> None:
+            _call_soon(loop, deliver, context)
+        waiter = runtime.subscribe(record, done)
+
+        def forget(future: asyncio.Future) -> None:
+            if future.cancelled() and not waiter.fired:
+                runtime.unsubscribe(record, waiter)
+        future.add_done_callback(forget)
+        return future
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self.as_future().__await__()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ObjectRef and (self._record is other._record or self._record.number == other._record.number)
+
+    def __hash__(self) -> int:
+        return hash(self._record.number)
+
+    def __repr__(self) -> str:
+        return f"ObjectRef({self.hex()})"
+
+    def __copy__(self) -> "ObjectRef[T]":
+        return _restore(self._record)
+
+    def __deepcopy__(self, memo: dict) -> "ObjectRef[T]":
+        return _restore(self._record)
+
+    def __reduce__(self):
+        if contain(self._record):
+            return _restore_number, (self._record.number,)
+        return ObjectRef, (self.binary(),)
+
+
+_NIL = ObjectRecord(-1, refs=1 << 62)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:
+    try:
+        loop.call_soon_threadsafe(callback, context=context)
+    except RuntimeError:
+        if not loop.is_closed():            # a closed loop has nobody who waits
+            raise
+
+
+def running() -> Runtime:
+    """The running session. RuntimeError when there is none."""
+    runtime = _session()
+    if runtime is None:
+        raise RuntimeError("miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
+    return runtime
+
+
+def _restore(record: ObjectRecord) -> ObjectRef:
+    """One more reference to a record."""
+    runtime = _session()
+    if runtime is not None:
+        runtime.add_reference(record)
+    ref = object.__new__(ObjectRef)
+    ref._record = record
+    return ref
+
+
+def _restore_number(number: int) -> ObjectRef:
+    return _restore(_lookup(number))
+
+
+def _lookup(number: int) -> ObjectRecord:
+    runtime = _session()
+    record = runtime.cluster.objects.get(number) if runtime is not None else None
+    if record is None:
+        record = ObjectRecord(number, refs=0)
+        record.done, record.value = FAILED, Failure("OBJECT_LOST", "no object has this id any more", about=record)
+    return record
+
+
+def _found(number: int) -> ObjectRecord:
+    record = _lookup(number)
+    runtime = _session()
+    if runtime is not None:
+        runtime.add_reference(record)
+    return record
+
+
+def is_ready(record: Any) -> bool:
+    """Whether `wait` counts an object, or a stream's next item, as there."""
+    if type(record) is StreamRecord:
+        return record.taken < len(record.items) or record.ended
+    return record.done == READY or record.done == FAILED or record.done == SPILLED
+
+
+class ObjectRefGenerator:
+    """What a streaming task returns: an iterator, also an asynchronous one, of references to the values it yields, in order.
+
+    An error of the task is one more reference, the last, whose `get` raises. It cannot be stored, nor passed to a task.
+    Ray: ray.ObjectRefGenerator.
+    """
+
+    __slots__ = ("_stream", "_done", "__weakref__")
+
+    def __init__(self, runtime: Runtime, stream: StreamRecord, done: ObjectRef):
+        self._stream, self._done = stream, done
+
+    def __del__(self, _drop=dropped.append):
+        _drop(self._stream)
+
+    def __iter__(self) -> Iterator[ObjectRef]:
+        return self
+
+    def __next__(self) -> ObjectRef:
+        runtime = running()
+        while True:
+            ref = self._take(runtime)
+            if ref is not None:
+                return ref
+            runtime.wait_for([self._stream], 1, False, None)
+
+    def _take(self, runtime: Runtime) -> ObjectRef | None:
+        """The next item's reference, or None when it is not there yet. StopIteration at the end."""
+        stream = self._stream
+        with runtime.lock:
+            if stream.taken >= len(stream.items):
+                if stream.ended:
+                    raise StopIteration
+                return None
+            record, stream.items[stream.taken] = stream.items[stream.taken], None
+            stream.taken += 1
+            producer, stream.producer_waiter = stream.producer_waiter, None
+            wake = producer is not None and not producer.fired
+            if wake:
+                producer.fired = True
+        if wake:
+            producer.token()
+        return ObjectRef._adopt(runtime, record)
+
+    def __aiter__(self) -> AsyncIterator[ObjectRef]:
+        return self
+
+    async def __anext__(self) -> ObjectRef:
+        runtime = running()
+        while True:
+            try:
+                ref = self._take(runtime)
+            except StopIteration:
+                raise StopAsyncIteration from None
+            if ref is not None:
+                return ref
+            loop = asyncio.get_running_loop()
+            future = loop.create_future()
+            context = contextvars.copy_context()
+
+            def deliver() -> None:
+                if not future.done():
+                    future.set_result(None)
+            runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, context))
+            await future
+
+    def completed(self) -> ObjectRef:
+        """A reference that is ready when the task has ended."""
+        return self._done
+
+    def next_ready(self) -> bool:
+        """Whether the next reference can be had without waiting."""
+        return self._stream.taken < len(self._stream.items)
+
+    def is_finished(self) -> bool:
+        """Whether the task has ended and every reference was taken."""
+        return self._stream.ended and self._stream.taken >= len(self._stream.items)
+
+    def task_id(self) -> TaskID:
+        """The id of the task that yields."""
+        return TaskID.from_hex(self._stream.task.hex)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ObjectRefGenerator and other._stream is self._stream
+
+    def __hash__(self) -> int:
+        return hash(self._stream.task.number)
+
+    def __repr__(self) -> str:
+        return f"ObjectRefGenerator({self._done.hex()})"
+
+    def __reduce__(self):
+        raise TypeError("an ObjectRefGenerator cannot be serialized: pass the references it yields, or iterate it where it is")
+
+
+class DynamicObjectRefGenerator:
+    """The value of a task with num_returns="dynamic": the references to all that it yielded."""
+
+    def __init__(self, refs: list[ObjectRef]):
+        self._refs = deque(refs)
+
+    def __iter__(self) -> Iterator[ObjectRef]:
+        while self._refs:
+            yield self._refs.popleft()
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+
+def refs_of(runtime: Runtime, task: Any) -> Any:
+    """What `.remote()` returns for a submitted task: a reference, a list of them, a generator, or None."""
+    returns = task.returns
+    if task.stream is not None:
+        return ObjectRefGenerator(runtime, task.stream, ObjectRef._adopt(runtime, returns[0]))
+    wanted = task.spec.num_returns
+    if wanted == 1 or wanted == "dynamic":
+        return ObjectRef._adopt(runtime, returns[0])
+    return [ObjectRef._adopt(runtime, record) for record in returns] if wanted else None
+

@@ -1,0 +1,154 @@
+"""RemoteFunction: what `@remote` makes of a function. Ray: ray.remote_function."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+from . import object_ref
+from . import options as checks
+from .core.records import NORMAL_TASK, TaskSpec
+from .object_ref import refs_of
+from .runtime.base import Runtime
+from .runtime.serialization import capture
+from .scheduling import captures_children, inherits_group, scheduling_class
+from .signatures import checker, is_generator
+
+DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
+
+
+class Source:
+    """What all variants of a remote function share: the function, and what of it was captured in the running session.
+
+    It refers to none of them, so that a remote function goes with its last reference, and with it what its closure holds.
+    """
+
+    __slots__ = ("function", "generator", "check", "_captured")
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function, self.generator, self.check = function, is_generator(function), checker(function)
+        self._captured: tuple[Any, Any] = (None, None)      # the session, and what was captured in it
+
+    def capture(self, runtime: Runtime) -> Any:
+        """The function as it is at its first use in this session. Raises TypeError when it closes over what cannot be sent."""
+        session, captured = self._captured
+        if session is not runtime:
+            captured = capture(self.function)
+            if self._captured[0] is runtime:            # another thread was first
+                return self._captured[1]
+            self._captured = runtime, captured
+        return captured
+
+
+class Variant:
+    """A remote function with one set of options. The specification of its tasks is made once per session."""
+
+    __slots__ = ("_source", "_given", "_runtime", "_spec", "_check", "__weakref__")
+
+    def __init__(self, source: Source, given: dict[str, Any]):
+        self._source, self._given, self._check = source, given, source.check
+        self._runtime: Runtime | None = None
+        self._spec: TaskSpec | None = None
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
+        references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
+        self._check(args, kwargs)
+        runtime = self._runtime
+        if runtime is None or runtime.closed or runtime.inside_group:
+            return self._first(args, kwargs)
+        spec = self._spec
+        task = runtime.submit_task(spec, args, kwargs)
+        return refs_of(runtime, task)
+
+    def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        from .api import session_or_start
+        runtime = session_or_start()
+        if self._runtime is not runtime:
+            self._spec = self._specify(runtime)
+            self._runtime = runtime
+        spec = self._spec
+        if inherits_group(self._given):                 # depends on who calls, not only on the options
+            spec = self._specify(runtime)
+        return refs_of(runtime, runtime.submit_task(spec, args, kwargs))
+
+    def _specify(self, runtime: Runtime) -> TaskSpec:
+        source, given = self._source, self._given
+        checks.check_task_call(given)
+        function = source.function
+        num_returns = given.get("num_returns")
+        if num_returns is None:
+            num_returns = "streaming" if source.generator else 1
+        resources = checks.resources(given, 1)
+        wanted = scheduling_class(runtime, given, resources, resources)
+        retries = given.get("max_retries", DEFAULT_MAX_RETRIES)
+        backpressure = given.get("_generator_backpressure_num_objects")
+        return TaskSpec(
+            NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",
+            source.capture(runtime), wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
+            runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given),
+            backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given})
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A node of a graph that calls this function when the graph is executed."""
+        from .dag import FunctionNode
+        return FunctionNode(self, args, kwargs, self._given)
+
+
+class RemoteFunction(Variant):
+    """A function whose `.remote(...)` submits a task and returns a reference to its result at once.
+
+    It is captured (code, defaults, closure, the globals it uses) at its first `.remote()` in a session: later changes of what it
+    refers to do not show. `.options(...)` gives a variant; the plain function is `_function`.
+    Raises ValueError for a coroutine function and for bad options, TypeError for options of a wrong type.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any] | None = None):
+        if inspect.iscoroutinefunction(function):
+            raise ValueError(f"{function.__name__} is a coroutine function: 'async def' cannot be a task. Make it a method of an "
+                             "actor, or a plain function that calls asyncio.run.")
+        source = Source(function)
+        super().__init__(source, checks.task_options(options or {}, None, source.generator))
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        return self._source.function
+
+    def options(self, **task_options: Any) -> Variant:
+        """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
+        given = checks.task_options(task_options, self._given, self._source.generator)
+        return Variant(self._source, {**self._given, **given})
+
+    def _capture(self, runtime: Runtime) -> Any:
+        return self._source.capture(runtime)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self._function.__name__
+        raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
+
+    def __repr__(self) -> str:
+        return f"RemoteFunction({self._function.__qualname__})"
+
+    def __reduce__(self):
+        return export(self, _rebuild, (self._function, self._given))
+
+
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFunction:
+    return RemoteFunction(function, options)
+
+
+def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
+    """How a remote function or actor class travels: within a session by number, since it never changes; else by value."""
+    runtime = object_ref._session()
+    if runtime is None:
+        return rebuild, args
+    number = id(thing)
+    if runtime.exported.get(number) is not thing:
+        runtime.exported[number] = thing
+        thing._capture(runtime)             # what it refers to is what it refers to now
+    return _imported, (number,)
+
+
+def _imported(number: int) -> Any:
+    return object_ref.running().exported[number]

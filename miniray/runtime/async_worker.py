@@ -1,0 +1,177 @@
+"""An async actor's worker: an event loop on the actor's own thread, in which its calls interleave at their awaits.
+
+Plain methods run on the loop too, one after the other. Ray: _private/async_compat.py, the asyncio fibers of core_worker.
+"""
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from contextvars import Context
+from typing import Any
+
+from .. import exceptions
+from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
+from ..core.transitions import WorkerStatus
+from . import failures
+from .base import Runtime
+from .context import Execution, current
+from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, note_repr, outcome_of_error, report, report_item,
+                     settle_interrupt, store, wait_for_consumer)
+
+DEAD = WorkerStatus.DEAD
+
+
+class AsyncWorker:
+    """Runs an async actor's calls. `post`, `cancel` and `stop` may be called from any thread; the rest on the loop's."""
+
+    def __init__(self, runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle):
+        self.runtime, self.worker, self.handle = runtime, worker, handle
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.posted: deque[TaskRecord] = deque()
+        self.calls: dict[int, asyncio.Task] = {}
+        self.scheduled = False              # the loop has been told that something was posted
+        self.stopping = False
+
+    def run(self) -> None:
+        """Serve until the actor ends. The constructor runs first, then every call as it is posted."""
+        loop = self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            task = self.worker.task
+            if task is not None and not self.stopping:
+                self.posted.append(task)
+                loop.call_soon(self._take)
+                loop.run_forever()
+            self._cancel_what_is_left(loop)
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    def _cancel_what_is_left(self, loop: asyncio.AbstractEventLoop) -> None:
+        left = [task for task in asyncio.all_tasks(loop) if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=0.5))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+
+    def post(self, task: TaskRecord) -> None:
+        """A call to run."""
+        self.posted.append(task)
+        self._tell(self._take)
+
+    def _tell(self, callback) -> None:
+        loop = self.loop
+        if loop is None or self.scheduled:
+            return                          # it looks into `posted` before it sleeps
+        self.scheduled = True
+        try:
+            loop.call_soon_threadsafe(callback)
+        except RuntimeError:                # closed: the actor has ended meanwhile
+            self.scheduled = False
+
+    def cancel(self, task: TaskRecord) -> None:
+        """Cancel the coroutine of a call."""
+        def on_loop():
+            running = self.calls.get(task.number)
+            if running is not None:
+                running.cancel()
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(on_loop)
+
+    def stop(self) -> None:
+        """The actor is dead: end the loop."""
+        self.stopping = True
+        if self.loop is not None and not self.loop.is_closed():
+            try:
+                self.loop.call_soon_threadsafe(self.loop.stop)
+            except RuntimeError:            # closed between the question and the call
+                return
+
+    def _take(self) -> None:
+        self.scheduled = False
+        while self.posted:
+            self._begin(self.posted.popleft())
+
+    def _begin(self, task: TaskRecord) -> None:
+        execution = Execution(self.runtime, self.worker, task, self.handle.space, self.handle.ident)
+        context = Context()
+        context.run(current.set, execution)
+        # The Task takes a copy of the context it is made in; asyncio takes one as an argument only since 3.11.
+        self.calls[task.number] = context.run(self.loop.create_task, self._call(execution))
+
+    async def _call(self, execution: Execution) -> None:
+        task = execution.task
+        try:
+            outcome = await self._attempt(execution)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                outcome = self._cancelled(execution, error)
+            else:
+                outcome = outcome_of_error(self.runtime, execution, error)
+        if not task.t_ended:
+            task.t_ended = self.runtime.now()
+        self.calls.pop(task.number, None)
+        report(self.runtime, self.worker, task, outcome)
+        if self.worker.status is DEAD:
+            self.loop.stop()
+
+    def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
+        task = execution.task
+        if task.cancelled:
+            task.cancelled = 2
+        cancelled = exceptions.TaskCancelledError(task.hex)
+        cancelled.__traceback__ = error.__traceback__
+        return Outcome(failure=failures.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
+
+    async def _attempt(self, execution: Execution) -> Outcome:
+        runtime, task = self.runtime, execution.task
+        try:
+            if task.spec.kind == ACTOR_CREATION_TASK:
+                return await self._construct(execution)
+            function, args, kwargs = call_of(runtime, execution)
+            task.t_started = runtime.now()
+            self.handle.user_task = task
+            result = function(*args, **kwargs)
+            del args, kwargs
+            if inspect.isawaitable(result):
+                result = await result
+            if task.spec.streams:
+                return await self._stream(execution, result)
+            task.t_ended = runtime.now()
+            return store(runtime, task, result)
+        finally:
+            settle_interrupt(self.handle)
+
+    async def _construct(self, execution: Execution) -> Outcome:
+        runtime, task = self.runtime, execution.task
+        construct, (_, _, cls, args, kwargs), _ = call_of(runtime, execution)
+        task.t_started = runtime.now()
+        instance = execution.instance = self.handle.instance = cls.__new__(cls)
+        if cls.__init__ is not object.__init__:
+            waiting = instance.__init__(*args, **kwargs)
+            if inspect.isawaitable(waiting):
+                await waiting
+        note_repr(execution)
+        return Outcome()
+
+    async def _stream(self, execution: Execution, generator: Any) -> Outcome:
+        runtime, task = self.runtime, execution.task
+        if inspect.isasyncgen(generator):
+            send = None
+            while True:
+                try:
+                    item = await (generator.__anext__() if send is None else generator.asend(send))
+                except StopAsyncIteration:
+                    break
+                send = GENERATOR_STATISTICS
+                report_item(runtime, self.worker, task, item)
+                del item
+                await asyncio.sleep(0)      # others have their turn also when the generator never waits
+        else:
+            for item in generator:
+                report_item(runtime, self.worker, task, item)
+                wait_for_consumer(runtime, execution)
+        task.t_ended = runtime.now()
+        return Outcome((None,), (0,))

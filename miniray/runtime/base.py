@@ -1,0 +1,448 @@
+"""What every runtime has in common: it tells the core what happened, and carries out what the core asks for.
+
+A runtime owes the rest five verbs: `now`, `start_worker`, `park`, `unpark` (a waiter's token) and `call_later`. `threaded` does
+them with worker threads; `local_mode` runs a task at once on the caller's thread.
+"""
+from __future__ import annotations
+
+import _thread
+import time
+from collections import deque
+from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator
+
+from ..core import actions as act
+from ..core.cluster import NOTHING, Cluster
+from ..core.records import (ENDED, FAILED, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
+                            TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
+from ..ids import task_hex
+from . import failures
+from .arguments import PLAIN, pack
+from .context import current
+from .serialization import Serialized, Space, deserialize, serialize, size_of
+from .spilling import SpilledFile, SpillFolder
+
+DRIVER = task_hex(0)
+STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
+_allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
+
+
+class _Dropped:
+    """Stands where a value was that has been let go."""
+
+    def __repr__(self):
+        return "<dropped>"
+
+
+DROPPED = _Dropped()
+
+
+class SessionEnded(BaseException):
+    """Raised in a thread that waits while its session is shut down. Not an Exception: user code should not stop it."""
+
+
+class Runtime:
+    """One session: the core's tables, the lock that guards them, and the values.
+
+    The lock guards everything in `cluster`, and the value and done slots of its objects. Between taking and releasing it there
+    is no user code, pickle, `__del__`, callback or log call.
+    """
+
+    local = False
+
+    def __init__(self, options: dict[str, Any], dropped: deque):
+        self.options = options
+        self.lock = _allocate_lock()
+        self.cluster = Cluster()
+        self.now: Callable[[], float] = time.perf_counter
+        self.epoch = time.time() - time.perf_counter()
+        self.dropped = dropped                  # records whose refs were let go; filled by finalisers, drained at every entry
+        self.space = Space()                    # what all task workers share: their copies of classes and functions
+        self.spill = SpillFolder()
+        self.spans: deque = deque(maxlen=100_000)
+        self.waits: deque = deque(maxlen=20_000)   # (worker or None, task number, from, to): who stood in get or wait
+        self.closed = False
+        self.inside_group = False               # whether any placement group captures children: then each call asks for its own
+        self.ref_type: type = object            # the class of references, which is above this module
+        self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
+        self.say: Callable[[str, str], None] = lambda level, text: None
+        self.stuck: Callable[[list], None] | None = None
+        self.last_node = 0
+        self.driver_waiters: dict[Waiter, list] = {}    # those who wait on threads that are no worker's
+        self._carry: dict[type, Callable[[Any], None]] = {
+            act.Wake: self._wake, act.RunTask: lambda a: self.run_task(a.worker, a.task),
+            act.StartWorker: lambda a: self.start_worker(a.worker), act.StopWorker: lambda a: self.stop_worker(a.worker),
+            act.KillWorker: lambda a: self.kill_worker(a.worker), act.DropValues: self._drop_values,
+            act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: self._spill,
+            act.RestoreObject: self._restore, act.CallLater: lambda a: self.call_later(a.at),
+            act.Say: lambda a: self.say(a.level, a.text)}
+
+    # ------------------------------------------------------------ the verbs that a runtime defines
+
+    def start_worker(self, worker: WorkerRecord) -> None:
+        """Start a worker; it calls `worker_main`, or does what that does."""
+        raise NotImplementedError
+
+    def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Give a task to a worker that waits for one."""
+        raise NotImplementedError
+
+    def stop_worker(self, worker: WorkerRecord) -> None:
+        """Let an idle worker end."""
+        raise NotImplementedError
+
+    def kill_worker(self, worker: WorkerRecord) -> None:
+        """End what a worker runs as soon as that can be done."""
+        raise NotImplementedError
+
+    def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Raise KeyboardInterrupt in a running task."""
+        raise NotImplementedError
+
+    def call_later(self, at: float) -> None:
+        """Call `timer` at this time."""
+        raise NotImplementedError
+
+    def park(self, lock: Any, timeout: float | None) -> bool:
+        """Wait until `lock` is released. Returns False when `timeout` seconds passed first. Every place where user code can
+        block comes here."""
+        if timeout is None:
+            return lock.acquire()
+        return lock.acquire(True, min(timeout, _thread.TIMEOUT_MAX)) if timeout > 0 else lock.acquire(False)
+
+    # ------------------------------------------------------------ events in, actions out
+
+    @contextmanager
+    def locked(self) -> Iterator[Cluster]:
+        """The lock, for a reader: what the program let go of is taken into account first."""
+        with self.lock:
+            actions = self.cluster.dropped_references(self.now(), self.dropped) if self.dropped else NOTHING
+            yield self.cluster
+        self.carry_out(actions)
+
+    def tell(self, event: Callable[..., list], *args: Any) -> None:
+        """Tell the core an event, as `self.tell(cluster.kill_actor, actor)`, and carry out what follows."""
+        with self.lock:
+            now = self.now()
+            if self.dropped:
+                self.cluster.references.drop(now, self.dropped)
+            actions = event(now, *args)
+        self.carry_out(actions)
+
+    def carry_out(self, actions: list) -> None:
+        """Do what the core asked for, in order, without the lock; then let go of values that nobody can reach."""
+        for action in actions:
+            self._carry[type(action)](action)
+        if self.cluster.references.freed:
+            with self.lock:
+                freed = self.cluster.take_freed()
+            self._let_go(freed)
+
+    def _let_go(self, objects: Iterable[ObjectRecord]) -> None:
+        for obj in objects:
+            value, obj.value = obj.value, DROPPED
+            if type(value) is SpilledFile:
+                value.delete()
+
+    def _drop_values(self, action: act.DropValues) -> None:
+        self._let_go(action.objects)
+
+    @staticmethod
+    def _wake(action: act.Wake) -> None:
+        action.waiter.token()
+
+    def timer(self) -> None:
+        """A time that the core asked for has come."""
+        self.tell(self.cluster.timer)
+
+    # ------------------------------------------------------------ nodes
+
+    def add_node(self, resources: dict[str, float], labels: dict[str, str] | None = None, store_bytes: int = 1 << 62,
+                 is_head: bool = False) -> NodeRecord:
+        """A node joins. resources: amounts by name."""
+        with self.lock:
+            self.last_node += 1
+            node, actions = self.cluster.add_node(self.now(), self.last_node, units(resources), labels, store_bytes, is_head)
+        self.carry_out(actions)
+        return node
+
+    def remove_node(self, node: NodeRecord, why: str = "it was removed") -> None:
+        """A node dies."""
+        self.tell(self.cluster.remove_node, node, why)
+
+    @property
+    def head(self) -> NodeRecord:
+        """The node that the driver is on: the first that lives."""
+        return self.cluster.scheduler.alive[0]
+
+    def scheduling_class(self, need: dict[str, float], hold: dict[str, float], strategy: tuple = ("DEFAULT",),
+                         selector: tuple = ()) -> SchedulingClass:
+        """The class of tasks that ask for this."""
+        with self.lock:
+            return self.cluster.scheduler.scheduling_class(units(need), units(hold), strategy, selector)
+
+    # ------------------------------------------------------------ tasks and actors
+
+    def prepare(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
+        """A record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be sent."""
+        if kwargs:
+            stored, deps, contained = pack(args, kwargs, self.ref_type)
+        else:
+            stored, deps, contained = args, (), ()
+            for value in args:
+                if type(value) not in PLAIN:
+                    stored, deps, contained = pack(args, kwargs, self.ref_type)
+                    break
+        execution = current.get()
+        if execution is None:
+            return TaskRecord(spec, stored, deps, contained, DRIVER)
+        return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker)
+
+    def submit_task(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
+        """`.remote()` of a function. Each of the returned task's `returns` carries one reference, which is the caller's."""
+        task = self.prepare(spec, args, kwargs)
+        with self.lock:
+            now = self.now()
+            cluster = self.cluster
+            if self.dropped:
+                cluster.references.drop(now, self.dropped)
+            actions = cluster.submit_task(now, task)
+        if actions or cluster.references.freed:
+            self.carry_out(actions)
+        return task
+
+    def submit_actor_task(self, spec: TaskSpec, actor: ActorRecord, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
+        """`.remote()` of a method."""
+        task = self.prepare(spec, args, kwargs)
+        task.actor = actor
+        with self.lock:
+            now = self.now()
+            cluster = self.cluster
+            if self.dropped:
+                cluster.references.drop(now, self.dropped)
+            actions = cluster.submit_actor_task(now, task)
+        if actions or cluster.references.freed:
+            self.carry_out(actions)
+        return task
+
+    def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
+        """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""
+        creation = self.prepare(spec, args, kwargs)
+        creation.actor = actor
+        actor.owner = creation.owner
+        self.tell(self.cluster.create_actor, actor, creation)
+
+    # ------------------------------------------------------------ objects
+
+    def put(self, value: Any) -> ObjectRecord:
+        """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
+        stored = serialize(value)
+        execution = current.get()
+        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None)
+        obj.value = stored
+        if type(stored) is Serialized:
+            obj.contained = stored.contained
+        node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
+        self.tell(self.cluster.put, obj, size_of(stored), node)
+        return obj
+
+    def add_reference(self, record: Any) -> None:
+        """One more ObjectRef, handle or stream refers to the record."""
+        with self.lock:
+            record.refs += 1
+
+    def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
+        """Wait until `need` more of these pending objects and streams are there; hasty: or until one has failed.
+
+        timeout: seconds, None for as long as it takes. Returns False when it ran out. A task that waits lends its CPU.
+        Raises what interrupts the wait: KeyboardInterrupt when the task is cancelled, SessionEnded at shutdown.
+        """
+        lock = _allocate_lock()
+        lock.acquire()
+        waiter = Waiter(need, lock.release, hasty)
+        execution = current.get()
+        handle = lender = None
+        if execution is not None and execution.thread == get_ident():
+            handle = execution.worker.handle
+            if execution.worker.actor is None:
+                lender = execution.worker
+        elif self.closed:
+            raise SessionEnded
+        with self.lock:
+            now = self.now()
+            if self.dropped:
+                self.cluster.references.drop(now, self.dropped)
+            if handle is not None:
+                handle.waiter, handle.waiting = waiter, objects
+            else:
+                self.driver_waiters[waiter] = objects
+            actions = self.cluster.wait_for(now, waiter, objects, lender)
+        woken = False
+        try:
+            self.carry_out(actions)
+            if timeout is None and self.stuck is not None:
+                woken = self.park(lock, STUCK_AFTER_S)
+                if not woken:
+                    self.stuck(objects)
+                    woken = self.park(lock, None)
+            else:
+                woken = self.park(lock, timeout)
+        finally:
+            with self.lock:
+                if handle is not None:
+                    handle.waiter, handle.waiting = None, ()
+                else:
+                    self.driver_waiters.pop(waiter, None)
+                woken = woken or waiter.fired
+                ended = self.now()
+                actions = self.cluster.stop_waiting(ended, waiter, objects, lender)
+            self.waits.append((handle.record, execution.task.number, now, ended) if handle is not None else (None, 0, now, ended))
+            self.carry_out(actions)
+        if handle is not None and handle.interrupted is not None:
+            raise self.take_interrupt(handle)
+        if self.closed:
+            raise SessionEnded
+        return woken
+
+    def take_interrupt(self, handle: Any) -> BaseException:
+        """The exception that was to be raised in a worker's thread, once."""
+        error, handle.interrupted = handle.interrupted, None
+        return error
+
+    def waiting_for(self, worker: WorkerRecord) -> list:
+        """The records that a worker's thread waits for in get or wait."""
+        return list(worker.handle.waiting) if worker.handle is not None else []
+
+    def wait_values(self, objects: list[ObjectRecord], timeout: float | None) -> bool:
+        """Wait until all are there, or one has failed. Returns False when the time ran out."""
+        deadline = None if timeout is None else self.now() + timeout
+        while True:
+            pending = [obj for obj in objects if obj.done != READY]
+            if not pending:
+                return True
+            for obj in pending:
+                if obj.done == FAILED:
+                    return True
+                if obj.done == ENDED:
+                    raise ValueError(f"the object {obj.hex} belongs to a session that has been shut down")
+            left = None if deadline is None else max(0.0, deadline - self.now())
+            if not self.wait_for(pending, len(pending), True, left):
+                return False
+
+    def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
+        """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
+        while True:
+            for obj in objects:
+                if obj.done != READY:
+                    break
+            else:
+                values = self._load(objects)
+                if values is not None:
+                    return values
+            if not self.wait_values(objects, timeout):
+                return None
+            for obj in objects:
+                if obj.done == FAILED:
+                    raise failures.to_exception(obj.value, obj)
+
+    def _load(self, objects: list[ObjectRecord]) -> list | None:
+        values = []
+        for obj in objects:
+            value = obj.value
+            kind = type(value)
+            if kind is Serialized:
+                value = deserialize(value)
+            elif kind is SpilledFile or kind is _Dropped:
+                return None                     # it went meanwhile: wait for it again
+            if obj.locations is not None:
+                self._used_here(obj)
+            values.append(value)
+        return values
+
+    def _used_here(self, obj: ObjectRecord) -> None:
+        """A large value was fetched: a copy of it is on this node now."""
+        execution = current.get()
+        with self.lock:
+            node = execution.worker.node if execution is not None else self.head
+            self.cluster.store.fetched(self.now(), obj, node)
+            actions = self.cluster._done(self.now())
+        self.carry_out(actions)
+
+    def value_of(self, obj: ObjectRecord) -> Any:
+        """One value, waited for as long as it takes."""
+        return self.get([obj])[0]
+
+    def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter | None:
+        """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
+        waiter = Waiter(1, callback)
+        self.tell(self.cluster.wait_for, waiter, (obj,))
+        return waiter
+
+    def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
+        """The callback is not wanted any more."""
+        self.tell(self.cluster.stop_waiting, waiter, (obj,))
+
+    # ------------------------------------------------------------ spilling
+
+    def _spill(self, action: act.SpillObject) -> None:
+        obj = action.object
+        value = obj.value
+        try:
+            spilled = self.spill.write(obj.number, value)
+        except Exception as problem:
+            self.tell(self.cluster.spill_failed, obj, f"{type(problem).__name__}: {problem}")
+            return
+        with self.lock:
+            still = obj.value is value and self.cluster.objects.get(obj.number) is obj and obj.locations
+            if still:
+                obj.value = spilled
+                actions = self.cluster.object_spilled(self.now(), obj)
+            else:
+                actions = NOTHING
+        if not still:
+            spilled.delete()
+        del value
+        self.carry_out(actions)
+
+    def _restore(self, action: act.RestoreObject) -> None:
+        obj = action.object
+        spilled = obj.value
+        if type(spilled) is not SpilledFile:
+            return                              # another thread was quicker
+        try:
+            value = spilled.read()
+        except OSError as problem:
+            self.tell(self._unreadable, obj, str(problem))
+            return
+        with self.lock:
+            mine = obj.value is spilled
+            if mine:
+                obj.value = value
+                actions = self.cluster.object_restored(self.now(), obj)
+            else:
+                actions = NOTHING
+        if mine:
+            spilled.delete()
+        self.carry_out(actions)
+
+    def _unreadable(self, now: float, obj: ObjectRecord, why: str) -> list:
+        self.cluster.events.add(now, "restore_failed", f"object {obj.hex} could not be restored: {why}", obj)
+        return self.cluster.lose_object(now, obj)
+
+    # ------------------------------------------------------------ placement groups
+
+    def create_placement_group(self, group: PlacementGroupRecord) -> None:
+        """Ask for a placement group; its `ready` object's one reference is the caller's."""
+        execution = current.get()
+        group.owner = execution.worker if execution is not None else None
+        self.tell(self.cluster.create_placement_group, group)
+
+    # ------------------------------------------------------------ the end
+
+    def shutdown(self) -> None:
+        """End the session: every worker stops, every waiter is woken, every value and file goes."""
+        raise NotImplementedError
+
+    def error_text(self, failure: Any) -> str:
+        """What a state row shows as the error."""
+        return failures.text_of(failure)

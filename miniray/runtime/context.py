@@ -1,0 +1,30 @@
+"""Which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..core.records import TaskRecord, WorkerRecord
+    from .base import Runtime
+    from .serialization import Space
+
+
+class Execution:
+    """One attempt of a task that is being run.
+
+    worker.key tells workers apart as a process id would in Ray. space: the copies of classes and functions that this worker
+    sees. hex: the task's id, which becomes the parent of what it submits. thread: the ident of the thread that runs it; a
+    thread that user code starts in a task copies nothing of this, and counts as the driver.
+    """
+
+    __slots__ = ("runtime", "worker", "task", "space", "hex", "thread", "instance")
+
+    def __init__(self, runtime: "Runtime", worker: "WorkerRecord", task: "TaskRecord", space: "Space", thread: int,
+                 instance: Any = None):
+        self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
+        self.hex = task.hex
+        self.instance = instance
+
+
+current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)

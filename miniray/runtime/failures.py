@@ -1,0 +1,188 @@
+"""From a core's Failure to the exception that `get` raises, and from a task's exception to a Failure.
+
+The core keeps why something failed as plain words and records; what the user sees is made when it is asked for, anew for each
+`get`, so that no traceback grows from one to the next.
+"""
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+from .. import exceptions
+from ..core.records import ActorRecord, Failure, ObjectRecord, TaskRecord
+from .serialization import Serialized, deserialize, serialize
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class TaskError:
+    """What is kept of an exception that a task raised: its pickled self and the text of its traceback."""
+
+    __slots__ = ("function_name", "text", "cause", "class_name", "repr_text", "actor_repr", "actor_id", "kept", "type_text")
+
+    def __init__(self, function_name: str, text: str, cause: Any, error: BaseException, actor_repr: str | None,
+                 actor_id: str | None, kept: BaseException | None):
+        self.function_name, self.text, self.cause = function_name, text, cause
+        self.class_name, self.repr_text, self.type_text = type(error).__name__, _safe_str(error), str(type(error))
+        self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
+
+
+def _safe_str(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as problem:
+        return f"<its __str__ raised {type(problem).__name__}>"
+
+
+def keeps_tracebacks() -> bool:
+    """Whether `error.cause` is the very exception, with its __cause__ and __traceback__, which Ray loses on the way."""
+    return os.environ.get("MINIRAY_KEEP_TRACEBACKS", "0") not in ("", "0")
+
+
+def from_exception(error: BaseException, function_name: str, error_type: str = "TASK_EXECUTION_EXCEPTION",
+                   actor_repr: str | None = None, actor_id: str | None = None, about: object = None) -> Failure:
+    """The failure of an attempt that raised. Drops the frames of the exception unless they are asked to be kept."""
+    where = error.__traceback__
+    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
+        where = where.tb_next               # the reader's code begins where ours ends
+    try:
+        text = "".join(traceback.format_exception(type(error), error, where))
+    except Exception as problem:            # the user's __str__ or __cause__ may do anything
+        text = f"Traceback (most recent call last):\n{type(error).__name__}: <no text: {type(problem).__name__}>\n"
+    cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
+    kept = None
+    if keeps_tracebacks():
+        kept = cause.with_traceback(where) if cause is error else cause
+        stored: Any = None
+    else:
+        try:
+            stored = serialize(cause)       # pickle leaves out __cause__, __context__ and __traceback__, as Ray does
+        except Exception:                   # a cause that does not travel: its text does
+            stored = None
+    return Failure(error_type, f"{type(error).__name__}: {_safe_str(error)}",
+                   error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept), about=about)
+
+
+def _task_error(held: TaskError) -> exceptions.RayError:
+    where = {"actor_repr": held.actor_repr, "actor_id": held.actor_id}
+    if held.kept is not None:
+        return exceptions.RayTaskError(held.function_name, held.text, held.kept, **where).as_instanceof_cause()
+    if held.cause is None:
+        cause: BaseException = exceptions.RayError(
+            f"The original cause of the RayTaskError ({held.class_name}) isn't serializable: {held.repr_text}.")
+        return exceptions.RayTaskError(held.function_name, held.text, cause, **where)
+    try:
+        cause = deserialize(held.cause) if type(held.cause) is Serialized else held.cause
+    except Exception:
+        return exceptions.UnserializableException(held.text)
+    if not isinstance(cause, BaseException):
+        return exceptions.UnserializableException(held.text)
+    return exceptions.RayTaskError(held.function_name, held.text, cause, **where).as_instanceof_cause()
+
+
+def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exceptions.RayError:
+    """The exception to raise for a failure. obj: the object whose value was asked for.
+
+    A failure that came from an argument is told from the first task to the last, without recursion: chains are long.
+    """
+    chain = [failure]
+    while chain[-1].error is None and isinstance(chain[-1].about, TaskRecord) and chain[-1].cause is not None \
+            and chain[-1].error_type == chain[-1].cause.error_type and chain[-1].error_type != "ACTOR_DIED":
+        chain.append(chain[-1].cause)
+    error = _first(chain.pop(), obj)
+    if not isinstance(error, exceptions.RayTaskError):
+        return error
+    while chain:
+        error = exceptions.RayTaskError.from_dependency(error, chain.pop().about.spec.func_name).as_instanceof_cause()
+    return error
+
+
+def _first(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
+    if isinstance(failure.error, TaskError):
+        if failure.error_type in ("TASK_EXECUTION_EXCEPTION", "TASK_CANCELLED"):
+            return _task_error(failure.error)
+    make = _MAKERS.get(failure.error_type)
+    if make is not None:
+        return make(failure, obj)
+    return exceptions.RaySystemError(f"{failure.error_type}: {failure.message}")
+
+
+def _hex(failure: Failure, obj: ObjectRecord | None) -> str:
+    return obj.hex if obj is not None else failure.about.hex if isinstance(failure.about, ObjectRecord) else ""
+
+
+def _lost(failure, obj):
+    return exceptions.ObjectLostError(_hex(failure, obj), None, "")
+
+
+def _owner_died(failure, obj):
+    return exceptions.OwnerDiedError(_hex(failure, obj), None, "")
+
+
+def _reconstruction(failure, obj):
+    return exceptions.ObjectReconstructionFailedError(_hex(failure, obj), failure.error_type, failure.message)
+
+
+def _cancelled(failure, obj):
+    return exceptions.TaskCancelledError(failure.about.hex if isinstance(failure.about, TaskRecord) else None)
+
+
+def _actor_died(failure, obj):
+    actor = failure.about
+    creation = failure.cause
+    while creation is not None and not isinstance(creation.error, TaskError):
+        creation = creation.cause
+    if creation is not None and creation.error_type == "TASK_EXECUTION_EXCEPTION":
+        error = _first(creation, obj)
+        if isinstance(error, exceptions.RayTaskError):
+            plain = error._task_error if type(error) is not exceptions.RayTaskError else error
+            return exceptions.ActorDiedError.from_task_error(_as_constructor_error(plain, actor))
+        return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
+            actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace))
+    return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
+        actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"))
+
+
+def _as_constructor_error(error: exceptions.RayTaskError, actor: ActorRecord) -> exceptions.RayTaskError:
+    error._actor_id = actor.hex
+    return error
+
+
+def _unavailable(failure, obj):
+    return exceptions.ActorUnavailableError(failure.message, failure.about.hex.encode())
+
+
+_MAKERS = {
+    "TASK_CANCELLED": _cancelled,
+    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(),
+    "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
+    "ACTOR_DIED": _actor_died,
+    "ACTOR_UNAVAILABLE": _unavailable,
+    "ACTOR_UNSCHEDULABLE_ERROR": lambda failure, obj: exceptions.ActorUnschedulableError(failure.message),
+    "TASK_UNSCHEDULABLE_ERROR": lambda failure, obj: exceptions.TaskUnschedulableError(failure.message),
+    "ACTOR_PLACEMENT_GROUP_REMOVED": _actor_died,
+    "TASK_PLACEMENT_GROUP_REMOVED": lambda failure, obj: exceptions.TaskPlacementGroupRemoved(),
+    "OBJECT_LOST": _lost,
+    "OWNER_DIED": _owner_died,
+    "OUT_OF_MEMORY": lambda failure, obj: exceptions.OutOfMemoryError(failure.message),
+    "OUT_OF_DISK_ERROR": lambda failure, obj: exceptions.OutOfDiskError(failure.message),
+    "RUNTIME_ENV_SETUP_FAILED": lambda failure, obj: exceptions.RuntimeEnvSetupError(failure.message),
+    "TASK_EXECUTION_EXCEPTION": lambda failure, obj: exceptions.RayTaskError(
+        getattr(getattr(failure.about, "spec", None), "func_name", "task"), failure.message,
+        exceptions.RayError(failure.message)),
+    **{"OBJECT_UNRECONSTRUCTABLE_" + reason: _reconstruction for reason in (
+        "LINEAGE_EVICTED", "RETRIES_DISABLED", "MAX_ATTEMPTS_EXCEEDED", "PUT", "BORROWED", "LINEAGE_DISABLED",
+        "REF_NOT_FOUND", "TASK_CANCELLED")},
+}
+
+
+def text_of(failure: Failure | None) -> str:
+    """What a state row shows as the error: the traceback of the user's code, or the sentence."""
+    while failure is not None and failure.error is None and failure.cause is not None:
+        failure = failure.cause
+    if failure is None:
+        return ""
+    if isinstance(failure.error, TaskError):
+        return failure.error.text
+    return failure.message

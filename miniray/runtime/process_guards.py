@@ -1,0 +1,63 @@
+"""In Ray a worker is a process, and may end itself. Here it is a thread, and the process is everybody's.
+
+While a session runs, `os._exit`, `os.abort` and signals to the own process end the worker that calls them, and do what they
+always do on the driver.
+"""
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, Callable
+
+from .context import current
+from .worker import WorkerExit
+
+_saved: list[tuple[Any, str, Callable[..., Any]]] = []
+_users = 0
+
+
+def _in_task() -> bool:
+    return current.get() is not None
+
+
+def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
+    original = getattr(module, name)
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if _in_task():
+            why = reason(*args, **kwargs)
+            if why is not None:
+                raise WorkerExit(why)
+        return original(*args, **kwargs)
+    guarded.__name__, guarded.__doc__ = name, original.__doc__
+    guarded.__wrapped__ = original              # type: ignore[attr-defined]
+    _saved.append((module, name, original))
+    setattr(module, name, guarded)
+
+
+def _own(pid: int, number: int) -> str | None:
+    if pid in (0, os.getpid()) and number != 0:
+        return f"SYSTEM_ERROR: it sent signal {int(number)} to itself"
+    return None
+
+
+def install() -> None:
+    """Put the guards up. May be called by several sessions; the last `uninstall` takes them down."""
+    global _users
+    _users += 1
+    if _users > 1:
+        return
+    _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
+    _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
+    _guard(os, "kill", _own)
+    _guard(signal, "raise_signal", lambda number: _own(0, number))
+
+
+def uninstall() -> None:
+    """Take the guards down."""
+    global _users
+    _users -= 1
+    if _users == 0:
+        while _saved:
+            module, name, original = _saved.pop()
+            setattr(module, name, original)

@@ -1,0 +1,95 @@
+"""Spilling: values that do not fit into the object store stand in files until they are needed again.
+
+The folder is made with the first file (mode 0700, since values may be secret) and is gone after shutdown, also after a crash
+of the session, as far as the interpreter gets to run its exit handlers. Ray: python/ray/_private/external_storage.py.
+"""
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+import threading
+from typing import Any
+
+from .serialization import Serialized
+
+
+def is_stream(stored: Any) -> bool:
+    """Whether a stored value is a pickle stream with buffers, rather than plain things."""
+    return type(stored) is Serialized and type(stored.data) is bytes
+
+
+class SpilledFile:
+    """Where a spilled value is. Reading gives back what was stored."""
+
+    __slots__ = ("path", "contained", "size", "lengths", "by_value")
+
+    def __init__(self, path: str, stored: Any):
+        self.path = path
+        self.lengths: list[int] | None = None       # of the stream and each buffer; None for a value pickled as a whole
+        if is_stream(stored):
+            self.contained, self.size, self.by_value = stored.contained, stored.size, stored.by_value
+            self.lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
+
+    def read(self) -> Any:
+        """The stored value. OSError when the file cannot be read."""
+        with open(self.path, "rb") as file:
+            if self.lengths is None:
+                kind, value = pickle.load(file)
+                return Serialized(*value) if kind else value
+            parts = [file.read(length) for length in self.lengths]
+        if [len(part) for part in parts] != self.lengths:
+            raise OSError(f"{self.path} is shorter than what was written to it")
+        return Serialized(parts[0], tuple(parts[1:]), self.contained, self.size, self.by_value)
+
+    def delete(self) -> None:
+        """Remove the file; one that is gone already is as good."""
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            return
+
+
+class SpillFolder:
+    """The folder of one session's spilled values."""
+
+    def __init__(self, parent: str | None = None):
+        """parent: where to make the folder; None for the system's place for temporary files."""
+        self.parent = parent
+        self.path: str | None = None
+        self.before_write: Any = None           # a fault to inject: called with the path, may raise
+        self._lock = threading.Lock()
+        self._files = 0
+
+    def write(self, number: int, stored: Any) -> SpilledFile:
+        """Write a stored value to a new file. OSError when that fails; nothing is left then."""
+        with self._lock:
+            if self.path is None:
+                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
+            self._files += 1
+            path = os.path.join(self.path, f"{number:016x}-{self._files}")
+        spilled = SpilledFile(path, stored)
+        try:
+            if self.before_write is not None:
+                self.before_write(path)
+            with open(path, "wb") as file:
+                if is_stream(stored):
+                    file.write(stored.data)
+                    for buffer in stored.buffers:
+                        file.write(buffer)
+                elif type(stored) is Serialized:
+                    pickle.dump((True, (stored.data, (), (), stored.size)), file, 5)
+                else:
+                    pickle.dump((False, stored), file, 5)
+        except BaseException:
+            spilled.delete()
+            raise
+        return spilled
+
+    def remove(self) -> None:
+        """Remove the folder and all that is in it."""
+        with self._lock:
+            path, self.path = self.path, None
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,250 @@
+"""The threaded runtime: each worker is a thread, each actor has one of its own.
+
+A worker that ends a task takes its next in the same step in which it reports; there is no dispatcher. Idle workers are parked on
+their inboxes and use no CPU. Threads are started through `_thread`: `threading.Thread.start` waits for the new thread to answer.
+"""
+from __future__ import annotations
+
+import _thread
+import heapq
+import queue
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+from ..core.records import ENDED, Failure, TaskRecord, WorkerRecord
+from ..core.transitions import WorkerStatus
+from .async_worker import AsyncWorker
+from .base import DROPPED, Runtime, SessionEnded
+from .serialization import Space
+from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
+
+DEAD = WorkerStatus.DEAD
+JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
+
+
+class ThreadedRuntime(Runtime):
+    """Carries out the core's actions with threads."""
+
+    def __init__(self, options: dict[str, Any], dropped: deque):
+        super().__init__(options, dropped)
+        self.timers = Timers(self.timer)
+        self.threads: dict[WorkerHandle, None] = {}     # handles whose thread has not ended
+
+    # ------------------------------------------------------------ workers
+
+    def start_worker(self, worker: WorkerRecord) -> None:
+        """Start the worker's thread."""
+        actor = worker.actor
+        shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
+        space = self.space if actor is None else shared.space if shared is not None else Space()
+        handle = WorkerHandle(worker, space)
+        handle.done = _thread.allocate_lock()
+        handle.done.acquire()
+        handle.inbox = queue.SimpleQueue()
+        if actor is not None and actor.is_async:
+            handle.loop = AsyncWorker(self, worker, handle)
+        worker.handle = handle
+        self.threads[handle] = None
+        if worker.status is DEAD:               # it was killed between the order and now
+            handle.inbox.put(None)
+        _thread.start_new_thread(self._thread_main, (worker, handle))
+
+    def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
+        handle.ident = _thread.get_ident()
+        if threading.gettrace() is not None:    # a debugger's, or coverage's: as threading.Thread does it
+            sys.settrace(threading.gettrace())
+        if threading.getprofile() is not None:
+            sys.setprofile(threading.getprofile())
+        try:
+            self.tell(self.cluster.worker_started, worker)
+            if handle.loop is not None:
+                handle.loop.run()
+            else:
+                self._serve(worker, handle)
+        except (TaskInterrupt, WorkerExit, SessionEnded):
+            pass_on(handle)                     # it hit this thread after its task was over
+        finally:
+            handle.instance = None
+            forget_thread()
+            self.threads.pop(handle, None)
+            handle.done.release()
+
+    def _serve(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
+        """Run tasks until the worker is stopped or dead."""
+        next_task = handle.inbox.get
+        task = worker.task
+        while worker.status is not DEAD:
+            if task is None:
+                task = next_task()
+                if task is None:
+                    return
+            try:
+                outcome = run_attempt(self, worker, task)
+                task = report(self, worker, task, outcome)
+                del outcome
+            except (TaskInterrupt, WorkerExit):
+                task = self._interrupted_late(worker, handle, task)
+
+    def _interrupted_late(self, worker: WorkerRecord, handle: WorkerHandle, task: TaskRecord) -> TaskRecord | None:
+        """An interrupt was raised between the task's end and its report, or in our own code: report it as what it is."""
+        clear_async_exception(handle)
+        if worker.status is DEAD or worker.task is not task or task.worker is not worker:
+            return worker.task
+        return report(self, worker, task, Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task)))
+
+    def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Put a task into the worker's inbox."""
+        handle = worker.handle
+        if handle.loop is not None:
+            handle.loop.post(task)
+        else:
+            handle.inbox.put(task)
+
+    def stop_worker(self, worker: WorkerRecord) -> None:
+        """An idle worker's inbox tells it to end."""
+        worker.handle.inbox.put(None)
+
+    def kill_worker(self, worker: WorkerRecord) -> None:
+        """Wake the worker, or raise in its thread, so that it ends; a thread that sits in C code is left behind."""
+        handle = worker.handle
+        if handle is None:                      # its start is still to be carried out, and will see that it is dead
+            return
+        if handle.loop is not None:
+            handle.loop.stop()
+        handle.inbox.put(None)
+        self._raise_in(handle, WorkerExit)
+
+    def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Raise KeyboardInterrupt in the task's code, or cancel its coroutine."""
+        handle = worker.handle
+        if handle is None:
+            return
+        if handle.loop is not None:
+            handle.loop.cancel(task)
+        else:
+            self._raise_in(handle, TaskInterrupt, task)
+
+    def _raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None) -> None:
+        """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not."""
+        with self.lock:
+            running = handle.user_task
+            if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
+                return
+            waiter = handle.waiter
+            if waiter is not None:
+                handle.interrupted = error()
+                if task is not None:
+                    task.cancelled = 2
+                if waiter.fired:
+                    return
+                waiter.fired = True
+            else:
+                import ctypes
+                handle.sent = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
+                return
+        waiter.token()
+
+    def call_later(self, at: float) -> None:
+        """Have `timer` called at this time, by a thread that lives only while something is due."""
+        self.timers.add(at, self.now())
+
+    # ------------------------------------------------------------ the end
+
+    def shutdown(self) -> None:
+        """Stop every worker, wake every waiter, drop every value. A thread in code that cannot be interrupted is left behind."""
+        threads = list(self.threads)
+        self.timers.stop()
+        end_session(self)
+        deadline = self.now() + JOIN_S
+        for handle in threads:
+            if handle.ident == _thread.get_ident():
+                continue
+            # One in user code gets a moment to be interrupted; all together wait no longer than JOIN_S.
+            patience = max(0.0, deadline - self.now())
+            if handle.user_task is not None and handle.waiter is None:
+                patience = min(patience, 0.1)
+            handle.done.acquire(True, patience)
+
+
+def end_session(runtime: Runtime) -> None:
+    """Wake every waiter, end every worker, drop every value: the whole session ends, so nothing is retried and nobody is told."""
+    with runtime.lock:
+        if runtime.closed:
+            return
+        runtime.closed = True
+        workers = [worker for worker in runtime.cluster.workers.values() if worker.status is not DEAD]
+        for worker in workers:
+            worker.status = DEAD
+        waiters = [waiter for waiter in runtime.driver_waiters if not waiter.fired]
+        for waiter in waiters:
+            waiter.fired = True
+    for waiter in waiters:
+        waiter.token()
+    for worker in workers:
+        runtime.kill_worker(worker)
+    for obj in list(runtime.cluster.objects.values()):
+        obj.value, obj.done = DROPPED, ENDED
+    runtime.exported.clear()
+    runtime.spill.remove()
+
+
+def pass_on(handle: WorkerHandle) -> None:
+    """The thread ends: an exception still on its way to it goes nowhere."""
+    if handle.sent:
+        clear_async_exception(handle)
+
+
+def forget_thread() -> None:
+    """`threading.current_thread()` in user code made an entry for this thread, which threading keeps for ever before 3.12."""
+    active = getattr(threading, "_active", None)
+    if active is not None:
+        active.pop(_thread.get_ident(), None)
+
+
+class Timers:
+    """Calls a function at given times. Its thread sleeps until the next one is due, and ends when none is left."""
+
+    def __init__(self, call):
+        self._call = call
+        self._lock = threading.Lock()
+        self._due: list[float] = []
+        self._changed = _thread.allocate_lock()
+        self._changed.acquire()
+        self._running = self._stopped = False
+
+    def add(self, at: float, now: float) -> None:
+        """Call at `at`; both on the runtime's clock, whose seconds are real ones."""
+        with self._lock:
+            heapq.heappush(self._due, at)
+            first = self._due[0] == at
+            if not self._running:
+                self._running = True
+                _thread.start_new_thread(self._run, (now, threading.get_ident()))
+            elif first and self._changed.locked():
+                self._changed.release()
+
+    def stop(self) -> None:
+        """Nothing is called any more."""
+        with self._lock:
+            self._stopped = True
+            self._due.clear()
+            if self._changed.locked() and self._running:
+                self._changed.release()
+
+    def _run(self, _now: float, _starter: int) -> None:
+        import time
+        while True:
+            with self._lock:
+                if not self._due or self._stopped:
+                    self._running = False
+                    return
+                wait = self._due[0] - time.perf_counter()
+                if wait <= 0:
+                    heapq.heappop(self._due)
+            if wait <= 0:
+                self._call()
+            else:
+                self._changed.acquire(True, wait)

@@ -1,0 +1,341 @@
+"""A worker: runs one attempt of a task, and says how it went. The same code serves every runtime.
+
+What a task sees is what it would see in a process of its own, as far as one process allows: fresh copies of its arguments, its
+own copies of functions and classes that travel by value, an empty `contextvars` context.
+"""
+from __future__ import annotations
+
+import _thread
+import inspect
+from contextvars import Context
+from itertools import islice
+from typing import Any
+
+from .. import exceptions
+from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
+from . import failures
+from .arguments import unpack
+from .base import NOTHING, Runtime, SessionEnded
+from .context import Execution, current
+from .serialization import Serialized, Space, serialize, size_of
+
+_get_ident = _thread.get_ident
+GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
+
+
+class WorkerExit(BaseException):
+    """Ends the worker that raises it: what `os._exit`, a signal to oneself or a kill is turned into inside a task."""
+
+
+class ActorExit(BaseException):
+    """Ends the actor from inside: `exit_actor`, `__ray_terminate__`."""
+
+
+class TaskInterrupt(KeyboardInterrupt):
+    """The KeyboardInterrupt of a cancelled task. Making one notes that it has reached the task's code."""
+
+    def __init__(self, *args: object):
+        super().__init__(*args)
+        execution = current.get()
+        if execution is not None and execution.task.cancelled:
+            execution.task.cancelled = 2
+
+
+class WorkerHandle:
+    """The runtime's side of a worker: what cannot be in the core's record.
+
+    ident: the thread that runs it. waiter, waiting: what its thread waits for in get or wait. interrupted: an exception to be
+    raised when that wait is over. user_task: the task whose user code is being run; guarded by the runtime's lock.
+    instance: the actor that lives in it. space: its copies of classes and functions.
+    """
+
+    __slots__ = ("record", "ident", "waiter", "waiting", "interrupted", "user_task", "instance", "space", "inbox", "done",
+                 "loop", "sent")
+
+    def __init__(self, record: WorkerRecord, space: Space):
+        self.record, self.space = record, space
+        self.ident = 0
+        self.waiter: Waiter | None = None
+        self.waiting: Any = ()
+        self.interrupted: BaseException | None = None
+        self.user_task: TaskRecord | None = None
+        self.instance: Any = None
+        self.inbox: Any = None
+        self.done: Any = None
+        self.loop: Any = None
+        self.sent = False               # an asynchronous exception is on its way to the thread
+
+
+def actor_handle(worker: WorkerRecord) -> WorkerHandle:
+    """The handle that holds the actor's instance: that of the worker which ran its constructor."""
+    return worker.actor.worker.handle if worker.actor is not None and worker.actor.worker is not None else worker.handle
+
+
+class Outcome:
+    """How an attempt went. values: what to store for each return, with contained records and sizes; or failure; or exit."""
+
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message")
+
+    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, failure: Failure | None = None,
+                 retry: bool = False, exit: str = "", message: str = ""):
+        self.values, self.sizes, self.contained = values, sizes, contained
+        self.failure, self.retry, self.exit, self.message = failure, retry, exit, message
+
+
+def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
+    """Run the current attempt of a task that is not a coroutine, on this thread. Never raises."""
+    handle = worker.handle
+    execution = Execution(runtime, worker, task, handle.space, _get_ident())
+    return Context().run(_run, runtime, execution, handle)
+
+
+def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcome:
+    current.set(execution)
+    task = execution.task
+    spec = task.spec
+    kind = spec.kind
+    try:
+        try:
+            function, args, kwargs = call_of(runtime, execution)
+            handle.user_task = task
+            task.t_started = runtime.now()
+            result = function(*args, **kwargs)
+            del args, kwargs
+            if spec.streams:
+                outcome = _stream(runtime, execution, result)
+            elif kind == ACTOR_CREATION_TASK:
+                outcome = Outcome()
+            else:
+                task.t_ended = runtime.now()
+                outcome = store(runtime, task, result)
+            return outcome
+        finally:
+            settle_interrupt(handle)
+    except BaseException as error:
+        if not task.t_ended:
+            task.t_ended = runtime.now()
+        return outcome_of_error(runtime, execution, error)
+
+
+def settle_interrupt(handle: WorkerHandle) -> None:
+    """The user's code has ended: an interrupt that is still on its way to this thread must not hit anything else."""
+    handle.user_task = None
+    if handle.sent:
+        clear_async_exception(handle)
+
+
+def clear_async_exception(handle: WorkerHandle) -> None:
+    """Take back an asynchronous exception that has not been raised yet."""
+    import ctypes
+    handle.sent = False
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), None)
+
+
+def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
+    """What to call, with fresh copies of the arguments."""
+    task = execution.task
+    spec = task.spec
+    args, kwargs = unpack(task.args, runtime.value_of)
+    if spec.kind == ACTOR_TASK:
+        instance = execution.instance = actor_handle(execution.worker).instance
+        if spec.func_name.endswith(".__ray_terminate__"):
+            return _terminate, (), {}
+        if spec.options is not None and spec.options.get("builtin"):
+            return spec.options["builtin"], (instance, *args), kwargs
+        return getattr(instance, spec.options["method"]), args, kwargs
+    if spec.kind == ACTOR_CREATION_TASK:
+        cls = spec.function.load(execution.space)
+        return _construct, (runtime, execution, cls, args, kwargs), {}
+    return spec.function.load(execution.space), args, kwargs
+
+
+def _terminate() -> None:
+    raise ActorExit("__ray_terminate__ was called")
+
+
+def _construct(runtime: Runtime, execution: Execution, cls: type, args: Any, kwargs: dict) -> None:
+    """Make the actor's instance. It is known before its constructor runs, so that what that starts can find it."""
+    instance = cls.__new__(cls)
+    execution.instance = execution.worker.handle.instance = instance
+    if cls.__init__ is not object.__init__:
+        instance.__init__(*args, **kwargs)
+    note_repr(execution)
+
+
+def note_repr(execution: Execution) -> None:
+    """An actor whose class defines __repr__ is shown by it."""
+    instance, actor = execution.instance, execution.worker.actor
+    if type(instance).__repr__ is not object.__repr__:
+        actor.repr_name = repr(instance)
+
+
+def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
+    """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises."""
+    wanted = task.spec.num_returns
+    if wanted == 1:
+        if inspect.isgenerator(result):
+            result = _items(task, result, 1)[0]
+        value = serialize(result)
+        if type(value) is Serialized and value.contained:
+            return Outcome((value,), (value.size,), (value.contained,))
+        return Outcome((value,), (size_of(value),))
+    if wanted == 0:
+        return Outcome()
+    if wanted == "dynamic":
+        return _dynamic(runtime, task, result)
+    results = _items(task, result, wanted) if inspect.isgenerator(result) else result
+    try:
+        count = len(results)
+    except TypeError:
+        raise TypeError(f"{task.spec.func_name} was asked for num_returns={wanted} values, but what it returned, a "
+                        f"{type(result).__name__}, has no length") from None
+    if count != wanted:
+        raise ValueError(f"Task returned {count} objects, but num_returns={wanted}.")
+    values, sizes, contained = [], [], []
+    for one in results:
+        try:
+            value = serialize(one)
+        except Exception as error:              # this return fails, the others are good
+            value = failures.from_exception(error, task.spec.func_name, about=task)
+        values.append(value)
+        sizes.append(size_of(value) if type(value) is not Failure else 0)
+        contained.append(value.contained if type(value) is Serialized else ())
+    return Outcome(tuple(values), tuple(sizes), tuple(contained))
+
+
+def _items(task: TaskRecord, generator: Any, wanted: int) -> list:
+    """What a generator yields, for a fixed number of returns. Fewer are an error; more are one for a generator function, and
+    are left alone when a plain function returned the generator."""
+    items = list(islice(generator, wanted + bool(task.spec.options and task.spec.options.get("generator"))))
+    if len(items) != wanted:
+        raise ValueError(f"Task yielded {'more' if len(items) > wanted else 'fewer'} than num_returns={wanted} objects.")
+    return items
+
+
+def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
+    """num_returns="dynamic": every item becomes an object; the one return holds their references."""
+    from ..object_ref import DynamicObjectRefGenerator, ObjectRef
+    refs = []
+    for item in result:
+        refs.append(ObjectRef._adopt(runtime, runtime.put(item)))
+    value = serialize(DynamicObjectRefGenerator(refs))
+    return Outcome((value,), (value.size,), (value.contained,))
+
+
+def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
+    """Report what a generator yields, item by item. A generator is told statistics at each yield, as in Ray."""
+    task, worker = execution.task, execution.worker
+    if not hasattr(generator, "__next__"):
+        raise ValueError(f"{task.spec.func_name} streams its results, so it must be a generator")
+    send = None
+    while True:
+        try:
+            item = next(generator) if send is None else generator.send(send)
+        except StopIteration:
+            break
+        send = GENERATOR_STATISTICS
+        report_item(runtime, worker, task, item)
+        del item
+        wait_for_consumer(runtime, execution)
+    task.t_ended = runtime.now()
+    return Outcome((None,), (0,))
+
+
+def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: Any) -> None:
+    """Store one item of a stream. Raises what pickling it raises."""
+    value = serialize(item)
+    contained = value.contained if type(value) is Serialized else ()
+    runtime.tell(runtime.cluster.stream_item, worker, task, value, size_of(value), contained)
+
+
+def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
+    """With back-pressure: wait until the consumer has taken enough of what was yielded."""
+    limit, stream = execution.task.spec.backpressure, execution.task.stream
+    if limit < 0:
+        return
+    while stream.refs and len(stream.items) - stream.taken >= limit:
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        waiter = Waiter(1, lock.release)
+        with runtime.lock:
+            if not stream.refs or len(stream.items) - stream.taken < limit:
+                return
+            stream.producer_waiter = waiter
+            execution.worker.handle.waiter = waiter
+            actions = runtime.cluster.blocked(runtime.now(), execution.worker) if execution.worker.actor is None else NOTHING
+        runtime.carry_out(actions)
+        runtime.park(lock, None)
+        handle = execution.worker.handle
+        with runtime.lock:
+            handle.waiter = None
+            if execution.worker.actor is None:
+                runtime.cluster.unblocked(runtime.now(), execution.worker)
+        if handle.interrupted is not None:
+            raise runtime.take_interrupt(handle)
+
+
+def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseException) -> Outcome:
+    """What an exception that left a task's code means for the task and its worker."""
+    task, worker = execution.task, execution.worker
+    actor = worker.actor
+    if isinstance(error, SessionEnded):
+        return Outcome(exit="worker", message="the session ended")
+    if isinstance(error, WorkerExit):
+        return Outcome(exit="worker", message=str(error) or "the worker exited")
+    if isinstance(error, ActorExit):
+        return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: {error}")
+    if isinstance(error, SystemExit):
+        if actor is not None:
+            return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: its code raised SystemExit({error.code})"
+                           if not error.code else f"SYSTEM_ERROR: its code raised SystemExit({error.code})")
+        return Outcome(exit="worker", message=f"its task raised SystemExit({error.code})")
+    name = task.spec.func_name
+    repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
+    if actor is not None and actor.repr_name:
+        name = f"{actor.repr_name}.{name.rpartition('.')[2]}"
+    where = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
+    if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or task.cancelled):
+        cancelled = exceptions.TaskCancelledError(task.hex)
+        cancelled.__traceback__ = error.__traceback__
+        return Outcome(failure=failures.from_exception(cancelled, name, "TASK_CANCELLED", **where))
+    failure = failures.from_exception(error, name, **where)
+    return Outcome(failure=failure, retry=may_retry(task, error))
+
+
+def may_retry(task: TaskRecord, error: BaseException) -> bool:
+    """Whether the task's options let this error be tried again. Whether attempts are left is the core's question."""
+    allowed = task.spec.retry_exceptions
+    if allowed is True or not allowed:
+        return bool(allowed)
+    cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
+    if isinstance(cause, exceptions.UserCodeException) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return isinstance(cause, tuple(allowed))
+
+
+def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
+    """Tell the core how an attempt went. Returns the worker's next task; None when there is none, or the worker is dead."""
+    cluster = runtime.cluster
+    if outcome.exit:
+        if outcome.exit == "actor":
+            runtime.tell(cluster.actor_exited, worker, outcome.message)
+        else:
+            runtime.tell(cluster.worker_died, worker, Failure("WORKER_DIED", outcome.message, about=worker))
+        return None
+    with runtime.lock:
+        now = runtime.now()
+        if runtime.dropped:
+            cluster.references.drop(now, runtime.dropped)
+        if outcome.failure is not None:
+            actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
+        elif cluster.is_current(worker, task):
+            for obj, value in zip(task.returns, outcome.values):
+                if obj.done == PENDING or obj.done == LOST:     # an earlier attempt's value stays
+                    obj.value = value
+            actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
+        else:
+            actions = NOTHING
+        following = worker.task
+    if actions or cluster.references.freed:
+        runtime.carry_out(actions)
+    return following

@@ -1,0 +1,186 @@
+"""get_runtime_context: what a driver, a task or an actor can ask about itself. Ray: ray.runtime_context."""
+from __future__ import annotations
+
+from typing import Any
+
+from .actor import ActorHandle, new_handle
+from .core.records import amounts
+from .ids import JOB_HEX, worker_hex
+from .runtime.base import Runtime
+from .runtime.context import Execution, current
+
+
+class RuntimeContext:
+    """The view from where it was asked for."""
+
+    def __init__(self, runtime: Runtime, execution: Execution | None):
+        self._runtime, self._execution = runtime, execution
+
+    def get(self) -> dict[str, Any]:
+        """job_id, node_id, and in a task task_id and actor_id, in one dict."""
+        found: dict[str, Any] = {"job_id": self.get_job_id(), "node_id": self.get_node_id(), "namespace": self.namespace}
+        if self._execution is not None:
+            found["task_id"], found["actor_id"] = self.get_task_id(), self.get_actor_id()
+        return found
+
+    @property
+    def namespace(self) -> str:
+        """The session's namespace."""
+        return self._runtime.options["namespace"]
+
+    @property
+    def gcs_address(self) -> str:
+        """Where the cluster would be reached: there is nothing to reach."""
+        return "127.0.0.1:0"
+
+    def get_job_id(self) -> str:
+        """8 hex digits."""
+        return JOB_HEX
+
+    def get_node_id(self) -> str:
+        """56 hex digits of the node this runs on."""
+        return (self._execution.worker.node if self._execution is not None else self._runtime.head).hex
+
+    def get_worker_id(self) -> str:
+        """56 hex digits."""
+        return worker_hex(0) if self._execution is None else self._execution.worker.hex
+
+    def get_task_id(self) -> str | None:
+        """48 hex digits of the running task; None on the driver."""
+        return None if self._execution is None else self._execution.hex
+
+    def get_attempt_number(self) -> int:
+        """0 for the first attempt of the running task."""
+        return 0 if self._execution is None else self._execution.task.attempt
+
+    def get_task_name(self) -> str | None:
+        """The running task's name, with its `options(name=)`; None on the driver."""
+        return None if self._execution is None else self._execution.task.spec.name
+
+    def get_task_function_name(self) -> str | None:
+        """The running task's function as module.function; None on the driver."""
+        if self._execution is None:
+            return None
+        spec = self._execution.task.spec
+        return f"{spec.module}.{spec.func_name}" if spec.module else spec.func_name
+
+    def get_actor_id(self) -> str | None:
+        """32 hex digits of the actor this runs in; None elsewhere."""
+        actor = self._actor()
+        return None if actor is None else actor.hex
+
+    def get_actor_name(self) -> str | None:
+        """The actor's name, "" when it has none; None outside of an actor."""
+        actor = self._actor()
+        return None if actor is None else actor.name
+
+    def _actor(self) -> Any:
+        return None if self._execution is None else self._execution.worker.actor
+
+    @property
+    def current_actor(self) -> ActorHandle:
+        """A handle to the actor this runs in. RuntimeError outside of one."""
+        actor = self._actor()
+        if actor is None:
+            raise RuntimeError("This method is only available in an actor.")
+        return new_handle(self._runtime, actor.handle)
+
+    @property
+    def was_current_actor_reconstructed(self) -> bool:
+        """Whether the actor was made anew after a death. AssertionError outside of an actor."""
+        actor = self._actor()
+        assert actor is not None, "This method should not be called outside of an actor."
+        return actor.restarts > 0
+
+    def get_assigned_resources(self) -> dict[str, float]:
+        """What the running task or actor holds, by name. AssertionError on the driver."""
+        assert self._execution is not None, "get_assigned_resources is for tasks and actors, not for the driver."
+        worker = self._execution.worker
+        if worker.actor is not None:
+            lease = worker.actor.lease
+            return amounts(lease.hold) if lease is not None else {}
+        return amounts(worker.lease.hold) if worker.lease is not None else {}
+
+    def get_accelerator_ids(self) -> dict[str, list[str]]:
+        """The accelerators given to this worker, by resource name."""
+        return {"GPU": [str(index) for index in gpu_ids()]}
+
+    def get_placement_group_id(self) -> str | None:
+        """36 hex digits of the placement group this runs in; None outside of one."""
+        return current_placement_group_id()
+
+    @property
+    def should_capture_child_tasks_in_placement_group(self) -> bool:
+        """Whether what this submits goes into its placement group too."""
+        if self._execution is None:
+            return False
+        actor = self._execution.worker.actor
+        return (actor.creation.spec if actor is not None else self._execution.task.spec).capture_child_tasks
+
+    def get_runtime_env_string(self) -> str:
+        """The runtime environment as JSON."""
+        return "{}"
+
+    @property
+    def runtime_env(self) -> dict[str, Any]:
+        """The runtime environment that the task or actor was given."""
+        if self._execution is None:
+            return dict(self._runtime.options.get("runtime_env") or {})
+        return dict(self._execution.task.spec.runtime_env or {})
+
+    def get_node_labels(self) -> dict[str, str]:
+        """The labels of the node this runs on."""
+        return dict((self._execution.worker.node if self._execution is not None else self._runtime.head).labels)
+
+    @property
+    def worker(self) -> Any:
+        """The worker's record; None on the driver."""
+        return None if self._execution is None else self._execution.worker
+
+    @property
+    def job_id(self) -> str:
+        """As get_job_id."""
+        return self.get_job_id()
+
+    @property
+    def node_id(self) -> str:
+        """As get_node_id."""
+        return self.get_node_id()
+
+    @property
+    def task_id(self) -> str | None:
+        """As get_task_id."""
+        return self.get_task_id()
+
+    @property
+    def actor_id(self) -> str | None:
+        """As get_actor_id."""
+        return self.get_actor_id()
+
+
+def get_runtime_context() -> RuntimeContext:
+    """The context of the driver, task or actor that asks; starts a session when there is none, as in Ray."""
+    from .api import session_or_start
+    return RuntimeContext(session_or_start(), current.get())
+
+
+def gpu_ids() -> list[int]:
+    """The GPUs given to this worker; none on the driver."""
+    execution = current.get()
+    if execution is None:
+        return []
+    actor = execution.worker.actor
+    return list(actor.gpu_ids if actor is not None else execution.worker.gpu_ids)
+
+
+def current_placement_group_id() -> str | None:
+    """36 hex digits of the placement group that the running task or actor is in."""
+    from .ids import placement_group_hex
+    execution = current.get()
+    if execution is None:
+        return None
+    worker = execution.worker.actor.worker if execution.worker.actor is not None else execution.worker
+    if worker is None or worker.bundle is None or worker.lease is None:
+        return None
+    return placement_group_hex(worker.lease.strategy[1])
+

@@ -1,0 +1,142 @@
+"""How a session starts and ends: the arguments of `init`, the nodes, and what is put in place around them."""
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+from .object_ref import ObjectRef, dropped
+from .runtime import process_guards
+from .runtime.base import Runtime
+from .runtime.local_mode import LocalRuntime
+from .runtime.threaded import ThreadedRuntime
+
+# Arguments of Ray's init whose effect cannot be seen in one process: ports, addresses, the dashboard, the log files' form.
+IGNORED = frozenset({
+    "include_dashboard", "dashboard_host", "dashboard_port", "job_config", "configure_logging", "logging_level",
+    "logging_format", "logging_config", "enable_resource_isolation", "system_reserved_cpu", "system_reserved_memory",
+    "runtime_env", "include_webui", "object_spilling_directory"})
+MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
+
+
+def check(address: str | None, given: dict[str, Any]) -> None:
+    """Refuse bad arguments of `init` as Ray does, before anything is started."""
+    known = {"num_cpus", "num_gpus", "resources", "labels", "object_store_memory", "local_mode", "log_to_driver", "namespace",
+             "num_nodes", "on_deadlock"}
+    unknown = [name for name in given if name not in known and name not in IGNORED and not name.startswith("_")]
+    if unknown:
+        raise RuntimeError(f"Unknown keyword argument(s): {', '.join(unknown)}")
+    namespace = given["namespace"]
+    if namespace is not None and not isinstance(namespace, str):
+        raise TypeError("namespace must be None or a string.")
+    if namespace == "":
+        raise ValueError('"" is not a valid namespace. Pass None to not specify a namespace.')
+    for name in ("num_cpus", "num_gpus", "object_store_memory"):
+        value = given[name]
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"'{name}' must be a number, and {value!r} is a {type(value).__name__}")
+        if value < 0:
+            raise ValueError(f"The '{name}' cannot be negative, and {value} is.")
+    resources = given["resources"]
+    if resources is not None:
+        if not isinstance(resources, dict):
+            raise TypeError(f"'resources' must be a dict from names to amounts, not a {type(resources).__name__}")
+        for name, amount in resources.items():
+            assert name not in ("CPU", "GPU", "memory", "object_store_memory"), (
+                f"'{name}' cannot be given in 'resources': it has an argument of its own")
+            if not isinstance(name, str):
+                raise TypeError(f"a resource's name must be a string, not {name!r}")
+            if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+                raise TypeError(f"the amount of resource {name!r} must be a number, not {amount!r}")
+            if amount < 0:
+                raise ValueError(f"the amount of resource {name!r} cannot be negative, and {amount} is")
+    labels = given["labels"]
+    if labels is not None and not (isinstance(labels, dict) and all(
+            isinstance(key, str) and isinstance(value, str) for key, value in labels.items())):
+        raise TypeError(f"'labels' must be a dict from strings to strings, not {labels!r}")
+    if given["on_deadlock"] not in ("log", "raise"):
+        raise ValueError(f"'on_deadlock' takes 'log' or 'raise', not {given['on_deadlock']!r}")
+    if not isinstance(given["num_nodes"], int) or given["num_nodes"] < 1:
+        raise ValueError(f"'num_nodes' must be a whole number from 1 up, not {given['num_nodes']!r}")
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"'address' must be a string, not {address!r}")
+    if address not in (None, "local", "auto", "") and _cluster_at(address) is None:
+        raise ConnectionError(
+            f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same program on "
+            "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`.")
+
+
+def _cluster_at(address: str | None) -> Any:
+    from . import cluster_utils
+    return cluster_utils.clusters.get(address)
+
+
+def node_resources(num_cpus: float | None = None, num_gpus: float | None = None, resources: dict[str, float] | None = None,
+                   memory: float | None = None, object_store_memory: int | None = None) -> tuple[dict[str, float], int]:
+    """What a node has, by name, and the capacity of its store in bytes. Defaults: this machine's CPUs and Ray's shares of its
+    memory."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
+    store = int(object_store_memory) if object_store_memory is not None else min(int(total * STORE_SHARE), STORE_MOST)
+    found = {"CPU": float(num_cpus if num_cpus is not None else os.cpu_count() or 1), **(resources or {}),
+             "memory": float(memory if memory is not None else int((total - store) * MEMORY_SHARE)),
+             "object_store_memory": float(store)}
+    if num_gpus:
+        found["GPU"] = float(num_gpus)
+    return {name: amount for name, amount in found.items() if amount or name == "CPU"}, store
+
+
+def add_node(runtime: Runtime, resources: dict[str, float], store_bytes: int, labels: dict[str, str] | None,
+             is_head: bool) -> Any:
+    """A node joins the session, with the marks that Ray gives a node: its address, and which is the head."""
+    number = runtime.last_node + 1
+    marks = {f"node:127.0.0.{number}": 1.0}
+    if is_head:
+        marks["node:__internal_head__"] = 1.0
+    own = {"ray.io/node-id": "", **(labels or {})}
+    node = runtime.add_node({**resources, **marks}, own, store_bytes, is_head)
+    own["ray.io/node-id"] = node.hex
+    return node
+
+
+def start(address: str | None, given: dict[str, Any]) -> Runtime:
+    """Make the session that these arguments ask for."""
+    dropped.clear()
+    options = {**given, "namespace": given["namespace"] or str(uuid.UUID(bytes=os.urandom(16), version=4))}
+    runtime: Runtime = (LocalRuntime if given["local_mode"] else ThreadedRuntime)(options, dropped)
+    runtime.ref_type = ObjectRef
+    runtime.stuck = lambda objects: _stuck(runtime, objects)
+    cluster = _cluster_at(address) if address else None
+    if cluster is not None:
+        cluster.attach(runtime)
+    else:
+        resources, store = node_resources(given["num_cpus"], given["num_gpus"], given["resources"],
+                                          given.get("_memory"), given["object_store_memory"])
+        for index in range(given["num_nodes"]):
+            add_node(runtime, resources, store, given["labels"], index == 0)
+    process_guards.install()
+    return runtime
+
+
+def end(runtime: Runtime) -> None:
+    """End a session and take down what was put in place around it."""
+    from .observe import metrics
+    try:
+        runtime.shutdown()
+    finally:
+        metrics.reset()
+        process_guards.uninstall()
+        runtime.stuck = None
+
+
+def _stuck(runtime: Runtime, objects: list) -> None:
+    """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
+    from .exceptions import DeadlockError
+    from .observe.explain import find_deadlock
+    found = find_deadlock(runtime, objects)
+    if found is None:
+        return
+    if runtime.options["on_deadlock"] == "raise":
+        raise DeadlockError(str(found))
+    runtime.say("WARNING", f"This get can never return: {found}")
