@@ -1,0 +1,320 @@
+"""Graphs of calls: `bind` notes a call without making it, `execute` makes all calls of a graph. Ray: python/ray/dag.
+
+    with InputNode() as x:
+        graph = add.bind(double.bind(x), 1)
+    ref = graph.execute(5)
+
+A node that is used in several places is called once in an `execute`, and each `execute` calls anew. Among the arguments of
+a call, nodes are also found inside lists, tuples, sets, dicts and the attributes of objects; there, as in any call, the
+result arrives as a reference.
+"""
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from miniray import exceptions
+
+__all__ = ["ClassMethodNode", "ClassNode", "DAGInputData", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
+           "MultiOutputNode"]
+
+
+class DAGNode:
+    """A call that was noted, or another part of a graph. Nodes never change, so a graph may be executed again."""
+
+    def __init__(self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None, options: dict[str, Any] | None = None):
+        self._args, self._kwargs, self._options = tuple(args), dict(kwargs or {}), dict(options or {})
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the calls of this node and of all nodes that it needs; args and kwargs are what the InputNode stands for.
+
+        Returns what `.remote()` of this node's call does: a ref, for a class a handle, for a MultiOutputNode a list.
+        Nothing is waited for. AssertionError for two InputNodes in one graph, or one that was not used with `with`;
+        TypeError and others as from `.remote()`; IndexError, KeyError or AttributeError for an input that is not there.
+        """
+        nodes = self._in_order()
+        assert sum(isinstance(node, InputNode) for node in nodes) <= 1, "a graph can have only one InputNode"
+        results: dict[DAGNode, Any] = {}
+        for node in nodes:
+            results[node] = node._run(_Replaced(results), args, kwargs)
+        return results[self]
+
+    def get_args(self) -> tuple[Any, ...]:
+        """The positional arguments that were bound."""
+        return self._args
+
+    def get_kwargs(self) -> dict[str, Any]:
+        """The keyword arguments that were bound."""
+        return dict(self._kwargs)
+
+    def get_options(self) -> dict[str, Any]:
+        """The options of the call."""
+        return dict(self._options)
+
+    def _needs(self) -> Iterator[DAGNode]:
+        """The nodes that must be run before this one, in this order."""
+        found: list[DAGNode] = []
+        _replace([self._args, self._kwargs], lambda node: found.append(node) or node, {})
+        yield from found
+
+    def _in_order(self) -> list[DAGNode]:
+        """This node and all that it needs, each once, behind those that it needs itself. Not recursive: graphs can be deep."""
+        done: dict[DAGNode, None] = {}
+        path = [(self, self._needs())]
+        while path:
+            node, needed = path[-1]
+            missing = next((other for other in needed if other not in done), None)
+            if missing is not None:
+                path.append((missing, missing._needs()))
+            else:
+                path.pop()
+                done[node] = None
+        return list(done)
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make this node's call. args, kwargs: of `execute`."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "bind":
+            raise AttributeError(f"this {type(self).__name__} is bound already")
+        if name == "remote":
+            raise AttributeError(f"a {type(self).__name__} is part of a graph: it has execute(), and not remote()")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class FunctionNode(DAGNode):
+    """A call of a remote function."""
+
+    def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
+        """remote: its `.remote()` submits the task, with these options."""
+        super().__init__(args, kwargs, options)
+        self._remote = remote
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._remote.remote(*replaced(self._args), **replaced(self._kwargs))
+
+
+class ClassNode(DAGNode):
+    """The making of an actor: each `execute` of a graph makes its own. Its attributes are the methods, to be bound."""
+
+    def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
+        """remote: an actor class; its `.remote()` creates the actor, with these options.
+
+        ValueError when the arguments depend on an InputNode: Ray has the actors made before there is input.
+        """
+        super().__init__(args, kwargs, options)
+        self._remote = remote
+        self._last_call: ClassMethodNode | None = None
+        if any(isinstance(node, InputNode) for node in self._in_order()):
+            raise ValueError("an InputNode cannot be an argument of an actor's constructor: it stands for what comes later")
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._remote.remote(*replaced(self._args), **replaced(self._kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            return super().__getattr__(name)
+        cls = self._remote._info.modified_class
+        if name == "bind" and not hasattr(cls, "bind"):
+            return super().__getattr__(name)
+        getattr(cls, name)                      # an AttributeError of its own when there is no such method
+        return _MethodToBe(self, name, {})
+
+
+class _MethodToBe:
+    """A method of an actor that is yet to be made."""
+
+    def __init__(self, actor: ClassNode, name: str, options: dict[str, Any]):
+        self._actor, self._name, self._options = actor, name, options
+
+    def options(self, **options: Any) -> _MethodToBe:
+        """The method with options for the call, such as num_returns."""
+        return _MethodToBe(self._actor, self._name, options)
+
+    def bind(self, *args: Any, **kwargs: Any) -> ClassMethodNode:
+        """Note a call. The calls of one actor are made in the order in which they were bound."""
+        node = ClassMethodNode(self, args, kwargs, self._options, previous=self._actor._last_call)
+        self._actor._last_call = node
+        return node
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "remote":
+            raise AttributeError("the actor is not made yet: bind() the call, and execute() the graph")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class ClassMethodNode(DAGNode):
+    """A call of an actor's method, or one of the results of such a call."""
+
+    def __init__(self, method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any],
+                 previous: ClassMethodNode | None = None, index: int | None = None):
+        """method: of a living actor, its `.remote()` makes the call, with these options; or that of a ClassNode.
+
+        previous: the call that was bound before to the same ClassNode, and is made before. index: which result of the one
+        argument, a call that has several, this node is.
+        """
+        super().__init__(args, kwargs, options)
+        self._method, self._previous, self._index = method, previous, index
+
+    def _needs(self) -> Iterator[DAGNode]:
+        yield from super()._needs()
+        if isinstance(self._method, _MethodToBe):
+            yield self._method._actor
+        if self._previous is not None:
+            yield self._previous
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._index is not None:
+            return replaced(self._args[0])[self._index]
+        method = self._method
+        if isinstance(method, _MethodToBe):
+            method = getattr(replaced(method._actor), method._name).options(**self._options)
+        return method.remote(*replaced(self._args), **replaced(self._kwargs))
+
+
+def bind_method(method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any) -> Any:
+    """What `handle.method.bind(...)` gives: a ClassMethodNode, or a tuple with one for each result when there are several."""
+    call = ClassMethodNode(method, args, kwargs, options)
+    if isinstance(num_returns, int) and num_returns > 1:
+        return tuple(ClassMethodNode(method, (call,), {}, {}, index=index) for index in range(num_returns))
+    return call
+
+
+class InputNode(DAGNode):
+    """Stands for the arguments of `execute`; made with `with InputNode() as x:`.
+
+    `x` is the one argument; `x[0]` and `x["key"]` are an item of it, `x.name` its attribute. Called with several arguments
+    or keywords, `execute` takes x[0] for the first argument, and x["key"] and x.key for a keyword.
+    """
+
+    def __init__(self, *args: Any, input_type: Any = None, **kwargs: Any):
+        """input_type: which type the input has; nothing is made of it here. ValueError for anything else."""
+        if args or kwargs:
+            raise ValueError("an InputNode takes no arguments: execute() does")
+        super().__init__()
+        self.input_type = input_type
+        self._entered = False
+        self._parts: dict[tuple[str, Any], InputAttributeNode] = {}
+
+    def __enter__(self) -> InputNode:
+        self._entered = True
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        return None
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        assert self._entered, "an InputNode is made by a with statement: with InputNode() as x"
+        return args[0] if len(args) == 1 and not kwargs else DAGInputData(args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_parts":
+            return super().__getattr__(name)
+        return self._part("attribute", name)
+
+    def __getitem__(self, key: int | str) -> InputAttributeNode:
+        assert isinstance(key, (int, str)), f"an input is addressed by an index or a key, not by {key!r}"
+        return self._part("item", key)
+
+    def _part(self, kind: str, key: Any) -> InputAttributeNode:
+        return self._parts.setdefault((kind, key), InputAttributeNode(self, kind, key))
+
+
+class InputAttributeNode(DAGNode):
+    """A part of the input: `x[0]`, `x["key"]` or `x.name` of an InputNode x."""
+
+    def __init__(self, whole: InputNode, kind: str, key: int | str):
+        super().__init__((whole,))
+        self._kind, self._key = kind, key
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        whole = replaced(self._args[0])
+        if self._kind == "attribute" and not isinstance(whole, DAGInputData):
+            return getattr(whole, str(self._key))
+        return whole[self._key]
+
+
+class DAGInputData:
+    """The input as a whole when `execute` was called with anything but one positional argument."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        self._args, self._kwargs = args, kwargs
+
+    def __getitem__(self, key: int | str) -> Any:
+        """A positional argument by its index, or a keyword argument by its name."""
+        return self._args[key] if isinstance(key, int) else self._kwargs[key]
+
+
+class MultiOutputNode(DAGNode):
+    """The end of a graph with several results: `execute` gives a list."""
+
+    def __init__(self, args: list[Any] | tuple[Any, ...]):
+        """args: the nodes whose results are wanted. ValueError for what is neither list nor tuple."""
+        if not isinstance(args, (list, tuple)):
+            raise ValueError(f"a MultiOutputNode is made of a list of nodes, not of {args!r}")
+        super().__init__(args)
+
+    def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return list(replaced(self._args))
+
+
+# --- Nodes inside of values ---------------------------------------------------------------------------------------
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
+_OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+
+
+class _Replaced:
+    """Called with a value: the value with results in the place of nodes."""
+
+    def __init__(self, results: dict[DAGNode, Any]):
+        self._results = results
+
+    def __call__(self, value: Any) -> Any:
+        return _replace(value, self._results.__getitem__, {})
+
+
+def _replace(value: Any, swap: Callable[[DAGNode], Any], seen: dict[int, Any]) -> Any:
+    """value with swap(node) for every node in it; value itself, not a copy, when that changes nothing.
+
+    seen: what became of each container and object so far, by id. It keeps sharing, and ends at cycles.
+    """
+    if isinstance(value, DAGNode):
+        return swap(value)
+    if type(value) in _ATOMS or isinstance(value, _OPAQUE) or type(value).__module__.partition(".")[0] == _OURS:
+        return value
+    if id(value) not in seen:
+        seen[id(value)] = value
+        seen[id(value)] = _replace_inside(value, lambda part: _replace(part, swap, seen))
+    return seen[id(value)]
+
+
+_OURS = exceptions.__name__.partition(".")[0]       # refs, handles and the like hold no nodes, and lead to everything
+
+
+def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
+    """A container or object with part(x) for each x in it; itself when each part(x) is x."""
+    if isinstance(value, dict):
+        pairs = [(part(key), part(item)) for key, item in value.items()]
+        if all(new is old for pair, old_pair in zip(pairs, value.items()) for new, old in zip(pair, old_pair)):
+            return value
+        changed = copy.copy(value)                  # a defaultdict keeps its factory
+        changed.clear()
+        changed.update(pairs)
+        return changed
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [part(item) for item in value]
+        if all(new is old for new, old in zip(items, value)):
+            return value
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    attributes = getattr(value, "__dict__", None)
+    if not isinstance(attributes, dict):
+        return value
+    swapped = {name: new for name, old in list(attributes.items()) if (new := part(old)) is not old}
+    if swapped:
+        value = copy.copy(value)
+        value.__dict__.update(swapped)
+    return value
