@@ -72,22 +72,16 @@ class RayTaskError(RayError):
         self.args = (function_name, traceback_str, cause, proctitle, pid, ip)
 
     @classmethod
-    def from_exception(cls, error: BaseException, function_name: str, traceback_str: str, **where: Any) -> RayTaskError:
-        """The error of a task whose code raised `error`; `where` are the further arguments of the constructor.
-
-        An error that already came out of another task is not wrapped twice: the text grows by this task, and the
-        cause stays the exception that was raised first.
-        """
-        cause = error.cause if isinstance(error, RayTaskError) else error
-        return cls(function_name, traceback_str, cause, **where)
-
-    @classmethod
     def from_dependency(cls, error: RayError, function_name: str, **where: Any) -> RayTaskError:
-        """The error of a task that never ran because an argument is the result of a task that failed with `error`."""
+        """The error of a task that never ran because an argument is the result of a task that failed with `error`.
+
+        Its text goes on with that of `error`; its cause is the exception that was raised first. where: the further
+        arguments of the constructor.
+        """
         text = (f"Traceback (most recent call last):\n"
                 f"  At least one of the input arguments for this task could not be computed:\n"
                 f"{type(error).__module__}.{type(error).__qualname__}: {error}")
-        return cls.from_exception(error, function_name, text, **where)
+        return cls(function_name, text, error.cause if isinstance(error, RayTaskError) else error, **where)
 
     def as_instanceof_cause(self) -> RayTaskError:
         """An error that is an instance of both `RayTaskError` and the class of the cause.

@@ -1,19 +1,23 @@
 """Every check of an option, and what the options ask for in resources.
 
-A bad option is refused at one of two moments, and Ray's choice between them is kept, because programs are written against it:
+A bad option is refused at one of two moments. Ray's choice is kept, because programs are written against it.
 
-    when it is given (`@remote(...)`, `.options(...)`)   unknown names, wrong types, values out of range, combinations:
-                                                         `task_options`, `actor_options`, `method_decorator_options`
-    at `.remote()`                                       what Ray finds out only when it submits: `check_task_call`,
-                                                         `check_actor_call`, `method_options`, `resources`, `actor_resources`
+When it is given, to `@remote(...)`, `@method(...)` or `.options(...)`: an unknown name, a wrong type, a value out of
+range, a combination that cannot be. `task_options`, `actor_options`, `method_decorator_options`, `method_options`.
 
-An unknown name or a bad value is a ValueError, a wrong type a TypeError, each naming the option; the exceptions to that are
-Ray's. Options are checked in the order in which they were given, and the first bad one is reported.
+At `.remote()`: what Ray finds out only when it submits. Its order is: `resources` or `actor_resources`, then the
+arguments against the signature, then `check_task_call`, `check_actor_call` or `check_method_call`, then the arguments
+are serialised.
+
+An unknown name or a bad value is a ValueError, a wrong type a TypeError, each naming the option; the exceptions to that
+are Ray's. Options are checked in the order in which they were given, and the first bad one is reported.
 
 In Ray: ray/_common/ray_option_utils.py.
 """
 from __future__ import annotations
 
+import logging
+import os
 import re
 import sys
 import warnings
@@ -28,7 +32,8 @@ STEPS_PER_UNIT = 10_000
 
 
 class Option(NamedTuple):
-    """What one option may be: of one of `types`, and, if there is a `check`, without it returning what is wrong with it."""
+    """What one option may be: of one of `types`, and, if there is a `check`, without it returning what is wrong with
+    it."""
 
     types: tuple[type, ...]
     check: Callable[[Any], str | None] | None = None
@@ -57,7 +62,8 @@ def _count(name: str, minus_one: str | None = None) -> Callable[[Any], str | Non
     def check(number: Any) -> str | None:
         if number is None or number >= (0 if minus_one is None else -1):
             return None
-        return f"'{name}' takes None, 0, a positive integer" + (f", or -1 for {minus_one}" if minus_one else "") + f"; not {number}"
+        infinity = f", or -1 for {minus_one}" if minus_one else ""
+        return f"'{name}' takes None, 0, a positive integer{infinity}; not {number}"
     return check
 
 
@@ -74,6 +80,8 @@ def _check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
     if "CPU" in amounts or "GPU" in amounts:
         return "CPU and GPU are not given in 'resources': use 'num_cpus' and 'num_gpus'"
     for name, quantity in amounts.items():
+        if not isinstance(quantity, (int, float)):
+            raise TypeError(f"the amount of resource {name!r} must be a number, not {quantity!r}")
         problem = _amount(f"resource {name!r}")(quantity)
         if problem is None and name == "TPU" and quantity not in _TPU_CHIPS:
             problem = f"a node's TPU chips can be had in groups of {_TPU_CHIPS}, not {quantity}"
@@ -96,7 +104,8 @@ def _check_retry_exceptions(value: Any) -> str | None:
     return f"'retry_exceptions' takes True, False, or a list of Exception classes; not {value!r}"
 
 
-# Labels follow the syntax of Kubernetes: a name of at most 63 characters, for a key with an optional DNS prefix and a slash.
+# Labels follow the syntax of Kubernetes: a name of at most 63 characters, for a key with an optional DNS prefix and a
+# slash.
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
 _LABEL_NAME = re.compile(_LABEL)
 _LABEL_PREFIX = re.compile(rf"(?:{_LABEL})?(?:\.(?:{_LABEL})?)*")
@@ -108,13 +117,15 @@ def _check_label_key(key: str) -> str | None:
     if slash and (len(prefix) > 253 or not _LABEL_PREFIX.fullmatch(prefix)):
         return f"{prefix!r} is not a prefix of a label key: DNS names joined by dots, at most 253 characters"
     if not _LABEL_NAME.fullmatch(name):
-        return (f"{name!r} is not a label key: at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or "
-                "a digit")
+        return (f"{name!r} is not a label key: at most 63 letters, digits, '-', '_' and '.', the first and the last a "
+                "letter or a digit")
     return None
 
 
 def _check_label_selector(selector: dict[str, Any] | None) -> str | None:
     for key, condition in (selector or {}).items():
+        if not isinstance(key, str) or not isinstance(condition, (str, _NONE)):
+            raise TypeError(f"'label_selector' must be a dict of strings, and {key!r}: {condition!r} is not")
         problem = _check_label_key(key)
         if problem is None and condition not in (None, "") and not _LABEL_CONDITION.fullmatch(condition):
             problem = f"{condition!r} is not a condition on a label: 'value', '!value', 'in(a, b)' or '!in(a, b)'"
@@ -147,7 +158,8 @@ class _StrategyMeta(type):
 
 
 class SchedulingStrategy(metaclass=_StrategyMeta):
-    """Whatever stands for a place to run. Its class says so with `__miniray_strategy__ = True`; options know no more of it."""
+    """Whatever stands for a place to run. Its class says so with `__miniray_strategy__ = True`; options know no more of
+    it."""
 
 
 class _PlacementGroupMeta(type):
@@ -156,7 +168,8 @@ class _PlacementGroupMeta(type):
 
 
 class PlacementGroup(metaclass=_PlacementGroupMeta):
-    """Stands for `miniray.util.placement_group.PlacementGroup`, which is above this module and may not be imported here."""
+    """Stands for `miniray.util.placement_group.PlacementGroup`, which is above this module and may not be imported
+    here."""
 
 
 # --- The options there are ----------------------------------------------------------------------------------------
@@ -187,9 +200,10 @@ _TASK: dict[str, Option] = {
     "object_store_memory": Option((int, _NONE), lambda value: None if value is None
                                   else "'object_store_memory' cannot be asked for by a task"),
     "retry_exceptions": Option((bool, list, tuple), _check_retry_exceptions),
-    "_generator_backpressure_num_objects": Option((int, _NONE), lambda value: None if value != 0
-                                                  else "'_generator_backpressure_num_objects' cannot be 0: a generator that may "
-                                                       "not be ahead by one item never yields. Use -1 for no limit"),
+    "_generator_backpressure_num_objects": Option(
+        (int, _NONE), lambda value: None if value != 0
+        else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not be ahead by one item never "
+             "yields. Use -1 for no limit"),
     "_num_objects_per_yield": Option((int, _NONE), lambda value: None if value is None or value > 0
                                      else f"'_num_objects_per_yield' must be at least 1, not {value}"),
 }
@@ -218,7 +232,8 @@ REMOTE_OPTIONS: tuple[str, ...] = tuple(dict.fromkeys([*_TASK, *_ACTOR]))
 
 METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
     "num_returns", "concurrency_group", "max_task_retries", "retry_exceptions", "_generator_backpressure_num_objects",
-    "_num_objects_per_yield", "enable_task_events", "tensor_transport")
+    "_num_objects_per_yield", "enable_task_events", "tensor_transport",
+)
 
 _METHOD_CALL: dict[str, Option] = {
     "name": Option((str,)),
@@ -258,13 +273,14 @@ def _check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: 
 
 def task_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None,
                  is_generator: bool | None = None) -> Options:
-    """The checked options of a remote function: a new dict of those that were given, None included (it means the default).
+    """The checked options of a remote function: a new dict of those that were given, with None where None was given.
 
-    options: what `@remote(...)` or, when `decorated` is there, `.options(...)` was given. decorated: what the decorator was
-    given, already checked. is_generator: whether the function yields; None leaves `check_num_returns` to the caller.
+    options: what `@remote(...)` or, when `decorated` is there, `.options(...)` was given. decorated: what the decorator
+    was given, already checked. is_generator: whether the function yields; None leaves `check_num_returns` to the
+    caller.
 
-    Raises ValueError for an unknown name, a value out of range, a combination that cannot be, and for `max_calls` or another
-    `_num_objects_per_yield` in `.options()`; TypeError for a wrong type.
+    Raises ValueError for an unknown name, a value out of range, a combination that cannot be, and for `max_calls` or
+    another `_num_objects_per_yield` in `.options()`; TypeError for a wrong type.
     """
     if decorated is not None and "_num_objects_per_yield" in options:
         if options["_num_objects_per_yield"] != (decorated.get("_num_objects_per_yield") or 1):
@@ -280,13 +296,15 @@ def task_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None
 
 
 def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None) -> Options:
-    """The checked options of an actor class: a new dict of those that were given, None included (it means the default).
+    """The checked options of an actor class: a new dict of those that were given, with None where None was given.
 
-    options, decorated: as for `task_options`. Raises ValueError for an unknown name, a value out of range, a combination that
-    cannot be, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
+    options, decorated: as for `task_options`. Raises ValueError for an unknown name, a value out of range, a
+    combination that cannot be, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
     """
     _check_each(options, _ACTOR, "actors")
-    if decorated is not None and "concurrency_groups" in options:
+    if decorated is None:
+        _check_numbers_are_there(options, "max_restarts")
+    elif "concurrency_groups" in options:
         raise ValueError("'concurrency_groups' belong to the class: give them to @remote, not to .options()")
     together = {**(decorated or {}), **options}
     if together.get("get_if_exists") and not together.get("name"):
@@ -299,13 +317,13 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
 
 
 def check_num_returns(num_returns: Any, is_generator: bool) -> None:
-    """Refuses, with a ValueError, a negative number, and "streaming" or "dynamic" for a function that does not yield."""
+    """Raises ValueError for a negative number, and for "streaming" or "dynamic" when the function does not yield."""
     if isinstance(num_returns, int) and num_returns < 0:
         raise ValueError(f"num_returns must be >= 0, not {num_returns}")
     if num_returns == "dynamic":
         _deprecated("num_returns='dynamic' is an older form of num_returns='streaming'")
     if num_returns in ("streaming", "dynamic") and not is_generator:
-        raise ValueError(f"num_returns='{num_returns}' is for generator functions, which yield their results; this one does not")
+        raise ValueError(f"num_returns='{num_returns}' is for a generator function, and this one does not yield")
 
 
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
@@ -330,8 +348,8 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
 def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
     """The checked options of `handle.method.options(...)`: a new dict of those that were given.
 
-    Raises ValueError for what Ray refuses here: `_num_objects_per_yield`, and a `num_returns` that does not fit the method.
-    Names and types are checked at `.remote()` (`check_method_call`).
+    Raises ValueError for what Ray refuses here: `_num_objects_per_yield`, and a `num_returns` that does not fit the
+    method. Names and types are checked at `.remote()` (`check_method_call`).
     """
     if "_num_objects_per_yield" in options:
         raise ValueError("'_num_objects_per_yield' belongs to the method: give it to @method, not to .options()")
@@ -354,7 +372,8 @@ def _check_one_placement(options: Mapping[str, Any]) -> None:
 
 
 def _check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
-    """The fields that this runtime reads, or whose mistakes are common. Unknown fields pass, as in Ray: plugins own them."""
+    """The fields that this runtime reads, or whose mistakes are common. Unknown fields pass, as in Ray: plugins own
+    them."""
     if not runtime_env:
         return
     variables = runtime_env.get("env_vars")
@@ -363,7 +382,7 @@ def _check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
             raise TypeError(f"runtime_env['env_vars'] must be a dict of strings, not {variables!r}")
         for key, value in variables.items():
             if not isinstance(key, str) or not isinstance(value, str):
-                raise TypeError(f"runtime_env['env_vars'] must be a dict of strings, and {key!r}: {value!r} are not both strings")
+                raise TypeError(f"runtime_env['env_vars'] must be a dict of strings, and {key!r}: {value!r} is not")
     directory = runtime_env.get("working_dir")
     if directory is not None and not isinstance(directory, str):
         raise TypeError(f"runtime_env['working_dir'] must be a string, not {directory!r}")
@@ -398,8 +417,8 @@ def _deprecated(text: str) -> None:
 def check_task_call(options: Mapping[str, Any]) -> None:
     """What Ray refuses only when a task is submitted with these options (the decorator's and `.options()` together).
 
-    Raises TypeError for max_retries=None; ValueError for a strategy of an unknown name, a bundle index without a group, a
-    label that is not a string; AssertionError for a placement group that is none.
+    Raises TypeError for max_retries=None; ValueError for a strategy of an unknown name, a bundle index without a group,
+    a label that is not a string; AssertionError for a placement group that is none.
     """
     _check_numbers_are_there(options, "max_retries")
     _check_common_at_call(options)
@@ -408,8 +427,9 @@ def check_task_call(options: Mapping[str, Any]) -> None:
 def check_actor_call(options: Mapping[str, Any]) -> None:
     """What Ray refuses only when an actor is created with these options (the decorator's and `.options()` together).
 
-    Raises TypeError for None as max_restarts, max_task_retries or max_pending_calls, and for a concurrency group whose name
-    or size is of a wrong type; ValueError for an empty name or namespace; and what `check_task_call` raises for the others.
+    Raises TypeError for None as max_restarts, max_task_retries or max_pending_calls, and for a concurrency group whose
+    name or size is of a wrong type; ValueError for an empty name or namespace; and what `check_task_call` raises for
+    the others.
     """
     if options.get("name") == "":
         raise ValueError("an actor's name cannot be an empty string; None means no name")
@@ -423,7 +443,8 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
 def check_method_call(options: Mapping[str, Any]) -> None:
     """What Ray refuses only when a method is called with these options (those of `@method` and `.options()` together).
 
-    Raises TypeError for an unknown name or a wrong type, AssertionError for a retry_exceptions that is neither bool nor list.
+    Raises TypeError for an unknown name or a wrong type, AssertionError for a retry_exceptions that is neither bool nor
+    list.
     """
     for name, value in options.items():
         option = _METHOD_CALL.get(name)
@@ -431,18 +452,19 @@ def check_method_call(options: Mapping[str, Any]) -> None:
             raise TypeError(f"a method has no option '{name}'. There are: {', '.join(_METHOD_CALL)}")
         if option is None or isinstance(value, option.types):
             continue
-        assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or a list of Exception classes; not {value!r}"
+        assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or Exception classes; not {value!r}"
         raise _must_be(name, option.types, value)
     if isinstance(options.get("num_returns"), str) and options["num_returns"] not in ("streaming", "dynamic"):
         raise _must_be("num_returns", (int,), options["num_returns"])
 
 
 def check_scheduling_strategy(strategy: Any) -> None:
-    """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for what is no strategy at all. None passes."""
+    """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for what is no strategy at all. None
+    passes."""
     if isinstance(strategy, str):
         if strategy not in ("DEFAULT", "SPREAD"):
-            raise ValueError(f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the classes in "
-                             "util.scheduling_strategies")
+            raise ValueError(f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the "
+                             "classes in util.scheduling_strategies")
     elif strategy is not None and not isinstance(strategy, SchedulingStrategy):
         raise _must_be("scheduling_strategy", _COMMON["scheduling_strategy"].types, strategy)
 
@@ -464,7 +486,7 @@ def _check_common_at_call(options: Mapping[str, Any]) -> None:
         for what in "_labels", "label_selector":
             for key, value in (options.get(what) or {}).items():
                 if not isinstance(value, str):
-                    raise ValueError(f"a label's value must be a string, and {value!r} of {key!r} in '{what}' is not")
+                    raise ValueError(f"a label's value must be a string, and {value!r} of {key!r} in '{what}' is none")
 
 
 _CHECKED_AT_CALL = frozenset({"scheduling_strategy", "placement_group", "placement_group_bundle_index", "_labels",
@@ -489,9 +511,10 @@ def _check_concurrency_groups(groups: Any) -> None:
 def resources(options: Mapping[str, Any], default_num_cpus: float) -> Resources:
     """The resources that options ask for: {"CPU": 1.0, "GPU": 0.5, "memory": 104857600.0, "disk": 2.5}.
 
-    Amounts are floats; what is asked for with an amount of 0 is left out. default_num_cpus: the CPUs when num_cpus is not
-    given; a given None is none, as in Ray. Raises ValueError for resources that have an option of their own, and for more than
-    one GPU or NPU that is not a whole number; AttributeError for a resource whose name is not a string, as Ray does.
+    Amounts are floats, cut off after the fourth decimal place (memory: after the whole byte); what that leaves nothing
+    of is left out. default_num_cpus: the CPUs when num_cpus is not given; a given None is none, as in Ray. Raises
+    ValueError for resources that have an option of their own, and for more than one GPU or NPU that is not a whole
+    number; AttributeError for a resource whose name is not a string, as Ray does.
     """
     custom: Mapping[Any, Any] = options.get("resources") or {}
     amounts: dict[Any, Any] = dict(custom)
@@ -509,22 +532,147 @@ def resources(options: Mapping[str, Any], default_num_cpus: float) -> Resources:
     if options.get("accelerator_type") is not None:
         # A share too small to matter of a resource that only nodes with this accelerator have.
         amounts[f"accelerator_type:{options['accelerator_type']}"] = 0.001
-    asked = {name: float(amount) for name, amount in amounts.items() if amount}
-    for name in _WHOLE_ABOVE_ONE.intersection(asked):
-        if asked[name] > 1 and asked[name] % 1:
-            raise ValueError(f"more than one {name} must be a whole number of them, not {asked[name]}")
+    asked: Resources = {}
+    for name, amount in amounts.items():
+        steps = int(amount * STEPS_PER_UNIT) if amount else 0
+        if name in _WHOLE_ABOVE_ONE and steps > STEPS_PER_UNIT and steps % STEPS_PER_UNIT:
+            raise ValueError(f"more than one {name} must be a whole number of them, not {amount}")
+        if steps:
+            asked[name] = steps / STEPS_PER_UNIT
     return asked
 
 
 def actor_resources(options: Mapping[str, Any]) -> tuple[Resources, Resources]:
     """What an actor holds for as long as it lives, and what a node must have free to be chosen for it.
 
-    An actor that asks for nothing (or for memory only) holds no CPU, but is placed as if it needed one, so that a burst of
-    such actors spreads over the nodes. One that asks for anything holds one CPU unless num_cpus says otherwise.
+    An actor that asks for nothing (or for memory only) holds no CPU, but is placed as if it needed one, so that a burst
+    of such actors spreads over the nodes. One that asks for anything, be it for none of it (num_gpus=0), holds one CPU
+    unless num_cpus says otherwise. Raises what `resources` raises.
     """
-    plain = not {name for name in ("num_cpus", "num_gpus", "accelerator_type") if options.get(name) is not None}
-    if plain and not options.get("resources"):
+    given = [name for name in ("num_cpus", "num_gpus", "accelerator_type") if options.get(name) is not None]
+    if not given and not options.get("resources"):
         held = resources({**options, "num_cpus": 0}, 0)
         return held, {**held, "CPU": 1.0}
     held = resources(options if options.get("num_cpus") is not None else {**options, "num_cpus": 1}, 1)
     return held, held
+
+
+# --- init ---------------------------------------------------------------------------------------------------------
+
+# Every keyword of Ray's `init`, and what it does here. "" means: accepted, so that a program need not change, and
+# ignored.
+INIT_PARAMETERS: dict[str, str] = {
+    "address": "None or \"local\" starts; the address of a running session connects to it",
+    "num_cpus": "CPUs of the head node; by default those of the machine",
+    "num_gpus": "GPUs of the head node; by default none",
+    "resources": "custom resources of the head node",
+    "labels": "labels of the head node",
+    "object_store_memory": "capacity of the head node's object store, in bytes",
+    "local_mode": "run every task on the caller's thread (Ray has given this up)",
+    "ignore_reinit_error": "do nothing when init was called before",
+    "include_dashboard": "",
+    "dashboard_host": "",
+    "dashboard_port": "",
+    "job_config": "its namespace, runtime environment and metadata",
+    "configure_logging": "whether to set the level and the format of the package's logger",
+    "logging_level": "level of the package's logger",
+    "logging_format": "format of the package's logger",
+    "logging_config": "",
+    "log_to_driver": "whether what tasks print is printed by the driver",
+    "namespace": "where the job's named actors are looked up",
+    "runtime_env": "default runtime environment of the job's tasks and actors",
+    "enable_resource_isolation": "",
+    "cgroup_path": "",
+    "system_reserved_cpu": "",
+    "system_reserved_memory": "",
+    "proxy_server_url": "",
+    # Those that Ray takes without listing them.
+    "object_spilling_directory": "where objects are spilled to",
+    "_memory": "the memory that tasks and actors can ask for, in bytes",
+    "_temp_dir": "where the session keeps its files; an absolute path",
+    "_node_name": "name of the head node",
+    "_system_config": "settings of the core by their names in Ray; unknown ones are ignored",
+    "_enable_object_reconstruction": "",
+    "_plasma_directory": "",
+    "_node_ip_address": "",
+    "_driver_object_store_memory": "",
+    "_redis_username": "",
+    "_redis_password": "",
+    "_metrics_export_port": "",
+    "_tracing_startup_hook": "",
+    "_skip_env_hook": "",
+    # Not in Ray.
+    "on_deadlock": "\"raise\": get raises DeadlockError when it can never return; \"wait\": it waits, as in Ray",
+}
+
+_MOST_OF_A_RESOURCE = 1e14
+
+
+def check_init(arguments: Mapping[str, Any]) -> None:
+    """Raises what Ray's `init` raises for these arguments, before anything is started. None is a default wherever it is
+    one.
+
+    RuntimeError: an unknown keyword. TypeError: a namespace that is no string, num_gpus or object_store_memory that is
+    no number, and others of a wrong type. AssertionError: another amount that is no number, or "CPU", "GPU", "memory"
+    or "object_store_memory" among the custom resources. ValueError: an empty namespace; an amount that is negative,
+    above 1e14, or not a whole number (nodes have whole ones, requests may be fractions); an unknown level of logging; a
+    relative _temp_dir.
+
+    Ray also refuses an object store below 75 MiB. Here it may be as small as an example needs.
+    """
+    unknown = [name for name in arguments if name not in INIT_PARAMETERS]
+    if unknown:
+        raise RuntimeError(f"init has no argument {', '.join(unknown)}. There are: {', '.join(INIT_PARAMETERS)}")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    _check_init_words(given)
+    _check_init_amounts(given)
+
+
+def _check_init_words(given: Mapping[str, Any]) -> None:
+    namespace = given.get("namespace", "default")
+    if not isinstance(namespace, str):
+        raise TypeError(f"namespace must be a string or None, not {namespace!r}")
+    if namespace == "":
+        raise ValueError("a namespace cannot be an empty string; None means one that nobody else can know")
+    runtime_env = given.get("runtime_env")
+    if runtime_env and not isinstance(runtime_env, dict):
+        raise AttributeError(f"runtime_env must be a dict, not {runtime_env!r}")
+    _check_runtime_env(runtime_env)
+    level = given.get("logging_level", logging.INFO)
+    if isinstance(level, str) and not isinstance(logging.getLevelName(level.upper()), int):
+        raise ValueError(f"there is no level of logging called {level!r}")
+    if not isinstance(given.get("logging_format", ""), str):
+        raise TypeError(f"logging_format must be a string, not {given['logging_format']!r}")
+    if not isinstance(given.get("_system_config", {}), dict):
+        raise TypeError(f"_system_config must be a dict, not {given['_system_config']!r}")
+    if "_temp_dir" in given and not os.path.isabs(given["_temp_dir"]):
+        raise ValueError(f"_temp_dir must be an absolute path, not {given['_temp_dir']!r}")
+    if given.get("on_deadlock", "wait") not in ("wait", "raise"):
+        raise ValueError(f"on_deadlock takes 'wait' or 'raise', not {given['on_deadlock']!r}")
+
+
+def _check_init_amounts(given: Mapping[str, Any]) -> None:
+    custom = given.get("resources") or {}
+    if not isinstance(custom, dict):
+        raise AttributeError(f"resources must be a dict from each name to its amount, not {custom!r}")
+    for name in "CPU", "GPU", "memory", "object_store_memory":
+        assert name not in custom, f"{name!r} is not given in 'resources': init has an argument of its own for it"
+    if "node:__internal_head__" in custom:
+        raise ValueError("'node:__internal_head__' is the head node's own resource and cannot be given")
+    labels = given.get("labels") or {}
+    if not isinstance(labels, dict):
+        raise AttributeError(f"labels must be a dict of strings, not {labels!r}")
+    for name in "num_gpus", "object_store_memory", "_memory":
+        if not isinstance(given.get(name, 0), (int, float)):
+            raise TypeError(f"{name} must be a number, not {given[name]!r}")
+    amounts = {"num_cpus": given.get("num_cpus", 0), "num_gpus": given.get("num_gpus", 0), **custom}
+    for name, amount in amounts.items():
+        assert isinstance(amount, (int, float)), f"the amount of {name} must be a number, not {amount!r}"
+        if isinstance(amount, float) and not amount.is_integer():
+            raise ValueError(f"a node has a whole number of each resource, and {amount} of {name} is not")
+    for name, amount in [*amounts.items(), ("object_store_memory", given.get("object_store_memory", 0)),
+                         ("_memory", given.get("_memory", 0))]:
+        if amount < 0:
+            raise ValueError(f"the amount of {name} cannot be negative, and {amount} is")
+        if amount > _MOST_OF_A_RESOURCE:
+            raise ValueError(f"the amount of {name} must be at most {_MOST_OF_A_RESOURCE:g}, and {amount} is more")

@@ -17,21 +17,16 @@ _KEYWORD_ONLY = -1
 
 
 def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
-    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work, and returns
-    None.
+    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work.
 
     skip_first: leave out the first parameter; for a function found in a class, whose `self` the caller does not pass.
-    Raises ValueError when skip_first is set and there is none, and ValueError or TypeError for a callable without a
-    known signature (some built-ins). The texts are those of `inspect.Signature.bind`: "missing a required argument:
-    'a'", "too many positional arguments", "got an unexpected keyword argument 'z'", "multiple values for argument 'a'".
+    Raises ValueError or TypeError for a callable without a known signature (some built-ins). The texts are those of
+    `inspect.Signature.bind`: "missing a required argument: 'a'", "too many positional arguments", "got an unexpected
+    keyword argument 'z'", "multiple values for argument 'a'".
     """
     signature = inspect.signature(function)
     if skip_first:
-        parameters = list(signature.parameters.values())
-        if not parameters:
-            name = getattr(function, "__name__", function)
-            raise ValueError(f"a method needs 'self' as its first parameter, and '{name}' has none")
-        signature = signature.replace(parameters=parameters[1:])
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
     return _checker_of(signature)
 
 
@@ -50,17 +45,6 @@ def constructor_checker(cls: type) -> Checker:
 def is_generator(function: Callable[..., Any]) -> bool:
     """Whether a call makes a generator or an async generator, so that its task streams by default."""
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-
-
-def method_checker(cls: type, name: str) -> Checker:
-    """As `checker`, for calls of the method `name` on an instance of `cls`.
-
-    A method that was wrapped (functools.wraps) is judged by what it wraps, and a `self` is left out unless it is a
-    static or a class method (ray/actor.py, _ActorClassMethodMetadata).
-    """
-    method = inspect.unwrap(getattr(cls, name))
-    bound = getattr(method, "__self__", None) is not None
-    return checker(method, skip_first=not bound and not isinstance(inspect.getattr_static(cls, name), staticmethod))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
