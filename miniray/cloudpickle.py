@@ -5,7 +5,7 @@ import pickle
 from pickle import PicklingError, load
 from typing import Any, Callable, Optional
 
-from .runtime.by_value import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
+from .runtime.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
 from .runtime.serialization import dumps, loads
 
 __all__ = ["CloudPickler", "Pickler", "PicklingError", "dump", "dumps", "load", "loads", "register_pickle_by_value",

@@ -9,7 +9,8 @@ import pickle
 import types
 from typing import Any, Iterator, Optional, TextIO
 
-from .by_value import ATOMS, dump, global_names, importable
+from .functions_by_value import global_names
+from .pickler import ATOMS, dump, importable
 
 _LONGEST_REPR = 200
 _DEEPEST = 50           # steps into a value; nobody reads a longer way

@@ -56,7 +56,7 @@ class Tracked:
     """What is known of one class object: the id it shares with its copies in other spaces, and its last definition.
 
     original: it was defined in its space, not built there from a definition.
-    definition: a `by_value.Definition`, or None when the class has to be pickled anew.
+    definition: a `classes_by_value.Definition`, or None when the class has to be pickled anew.
     """
 
     __slots__ = ("ref", "tracker_id", "original", "definition", "__weakref__")
@@ -145,12 +145,20 @@ def current_space() -> Space:
 
 
 def track(cls: Any) -> Tracked:
-    """What is known of cls. One that was never seen becomes an original of the current space."""
+    """What is known of a class that is being sent from the current space. One never seen becomes an original of that space."""
     tracked = _tracked.get(cls)
     if tracked is None:
         tracked = _tracked.setdefault(cls, Tracked(cls, f"{_ID_PREFIX}:{next(_ids)}", original=True))
-        current_space()._classes[tracked.tracker_id] = tracked
+    classes = current_space()._classes
+    if tracked.tracker_id not in classes:
+        # Also a class of another space, which got here by an attribute of some imported module: it is what is used here.
+        classes[tracked.tracker_id] = tracked
     return tracked
+
+
+def known(cls: Any) -> Optional[Tracked]:
+    """What is known of a class, without telling the current space of it."""
+    return _tracked.get(cls)
 
 
 def find(tracker_id: str) -> Optional[Tracked]:

@@ -23,13 +23,13 @@ def is_stream(stored: Any) -> bool:
 class SpilledFile:
     """Where a spilled value is. Reading gives back what was stored."""
 
-    __slots__ = ("path", "contained", "size", "lengths", "by_value")
+    __slots__ = ("path", "contained", "size", "lengths", "form")
 
     def __init__(self, path: str, stored: Any):
         self.path = path
         self.lengths: list[int] | None = None       # of the stream and each buffer; None for a value pickled as a whole
         if is_stream(stored):
-            self.contained, self.size, self.by_value = stored.contained, stored.size, stored.by_value
+            self.contained, self.size, self.form = stored.contained, stored.size, stored.form
             self.lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
 
     def read(self) -> Any:
@@ -41,7 +41,7 @@ class SpilledFile:
             parts = [file.read(length) for length in self.lengths]
         if [len(part) for part in parts] != self.lengths:
             raise OSError(f"{self.path} is shorter than what was written to it")
-        return Serialized(parts[0], tuple(parts[1:]), self.contained, self.size, self.by_value)
+        return Serialized(parts[0], tuple(parts[1:]), self.contained, self.size, self.form)
 
     def delete(self) -> None:
         """Remove the file; one that is gone already is as good."""
@@ -79,7 +79,7 @@ class SpillFolder:
                     for buffer in stored.buffers:
                         file.write(buffer)
                 elif type(stored) is Serialized:
-                    pickle.dump((True, (stored.data, (), (), stored.size)), file, 5)
+                    pickle.dump((True, (stored.data, (), (), stored.size, stored.form)), file, 5)
                 else:
                     pickle.dump((False, stored), file, 5)
         except BaseException:

@@ -1,0 +1,138 @@
+"""Functions by value: lambdas, nested functions, what `__main__` defines; and the modules that nobody can import.
+
+They have no name under which another process would find them. So a function is taken apart (code, defaults, closure cells,
+and of its module's globals those that its code uses) and put together again as a copy.
+
+Functions copied in one stream share one copy of their module's globals; two streams never do.
+"""
+from __future__ import annotations
+
+import builtins
+import marshal
+import sys
+import types
+from importlib import import_module
+from opcode import EXTENDED_ARG, opmap
+from typing import Any, Iterator
+
+from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
+from .spaces import ByIdentity
+
+_LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
+_GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
+_LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0     # since 3.11 the lowest bit says "push a NULL first"
+_names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
+
+
+def global_names(code: types.CodeType) -> tuple[str, ...]:
+    """The globals that this code, or code nested in it, reads, sets or deletes; in order of first use.
+
+    As in cloudpickle, names read by the body of a nested class statement are not among them: those are not compiled as globals.
+    """
+    names = _names_of_code.get(code)
+    if names is None:
+        names = _names_of_code.setdefault(code, tuple(dict.fromkeys(_walk_global_names(code))))
+    return names
+
+
+def _walk_global_names(code: types.CodeType) -> Iterator[str]:
+    steps = code.co_code
+    high_bits = 0
+    for operation, argument in zip(steps[::2], steps[1::2]):
+        argument |= high_bits
+        high_bits = argument << 8 if operation == EXTENDED_ARG else 0
+        if operation in _GLOBAL_OPERATIONS:
+            yield code.co_names[argument >> _LOAD_GLOBAL_SHIFT if operation == _LOAD_GLOBAL else argument]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _walk_global_names(constant)
+
+
+@reduces(types.FunctionType)
+def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> Any:
+    if importable(function):
+        return NotImplemented
+    pickler.sent_by_value = True
+    # From here on classes go into this stream too, so that their methods share their globals with this function.
+    pickler.definitions = False
+    code, globals_ = function.__code__, function.__globals__
+    state = {
+        "globals": {name: globals_[name] for name in global_names(code) if name in globals_},
+        "cells": [_contents(cell) for cell in function.__closure__ or ()],
+        "attributes": dict(function.__dict__),
+        "slots": {name: getattr(function, name) for name in _FUNCTION_SLOTS},
+    }
+    # The function is made first and filled afterwards: its globals and cells may well lead back to it.
+    return _make_function, (code, pickler.namespace(globals_)), state, None, None, _fill_function
+
+
+_FUNCTION_SLOTS = ["__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__"]
+if sys.version_info >= (3, 12):
+    _FUNCTION_SLOTS.append("__type_params__")
+
+
+class _EmptyCell:
+    """Stands in a stream for the contents of a closure cell that has none yet."""
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:      # what Python raises for an empty one
+        return _EmptyCell
+
+
+def _make_function(code: types.CodeType, namespace: dict[str, Any]) -> types.FunctionType:
+    namespace.setdefault("__builtins__", builtins)
+    return types.FunctionType(code, namespace, None, None, tuple(types.CellType() for _ in code.co_freevars))
+
+
+def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
+    function.__globals__.update(state["globals"])
+    for cell, contents in zip(function.__closure__ or (), state["cells"]):
+        if contents is not _EmptyCell:
+            cell.cell_contents = contents
+    function.__dict__.update(state["attributes"])
+    for name, value in state["slots"].items():
+        setattr(function, name, value)
+
+
+@reduces(types.CodeType)
+def _reduce_code(code: types.CodeType, pickler: ByValuePickler) -> Any:
+    try:
+        return marshal.loads, (marshal.dumps(code),)
+    except ValueError:      # a tool has put constants in that no compiler makes
+        return _make_code, (marshal.dumps(code.replace(co_consts=())), code.co_consts)
+
+
+def _make_code(data: bytes, constants: tuple) -> types.CodeType:
+    return marshal.loads(data).replace(co_consts=constants)
+
+
+@reduces(types.MethodType)
+def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
+    function, owner = method.__func__, method.__self__
+    found = getattr(owner if isinstance(owner, type) else type(owner), getattr(function, "__name__", ""), None)
+    if found is function or getattr(found, "__func__", None) is function:
+        return NotImplemented           # by its name, of the copy's own class
+    return types.MethodType, (function, owner)
+
+
+@reduces(types.CellType)
+def _reduce_cell(cell: types.CellType, pickler: ByValuePickler) -> Any:
+    held = _contents(cell)
+    return types.CellType, () if held is _EmptyCell else (held,)
+
+
+@reduces(types.ModuleType)
+def _reduce_module(module: types.ModuleType, pickler: ByValuePickler) -> Any:
+    name = module.__name__
+    if sys.modules.get(name) is module and not is_sent_by_value(name):
+        return import_module, (name,)
+    # __builtins__ may have been filled with anything, and is the same everywhere.
+    contents = {key: value for key, value in vars(module).items() if key != "__builtins__"}
+    return types.ModuleType, (name,), contents, None, None, _fill_module
+
+
+def _fill_module(module: types.ModuleType, contents: dict[str, Any]) -> None:
+    vars(module).update(contents, __builtins__=builtins)
