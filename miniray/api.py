@@ -258,7 +258,13 @@ def _record_of(waitable: Any) -> Any:
 
 
 def _ready_positions(waitables: list, wanted: int) -> list[int]:
+    """The positions of up to `wanted` that are ready.
+
+    Which ones, when more are, Ray decides by the hash of their ids. No program should come to rely on getting the first ones, so
+    they are taken from the middle of the first few.
+    """
     ready: list[int] = []
+    enough = wanted + SURPLUS
     for position, waitable in enumerate(waitables):
         if type(waitable) is ObjectRef:
             done = waitable._record.done
@@ -267,9 +273,13 @@ def _ready_positions(waitables: list, wanted: int) -> list[int]:
         elif not is_ready(waitable._stream):
             continue
         ready.append(position)
-        if len(ready) == wanted:
+        if len(ready) == enough:
             break
-    return ready
+    first = max(0, len(ready) - wanted) // 2
+    return ready[first:first + wanted]
+
+
+SURPLUS = 3
 
 
 class _Waits:
@@ -305,8 +315,8 @@ class _Waits:
         found = [waitables[position] for position in ready]
         if not ready:
             rest = waitables[:]
-        elif ready[-1] == len(ready) - 1:           # the first ones: the rest is one slice
-            rest = waitables[len(ready):]
+        elif ready[-1] - ready[0] == len(ready) - 1:            # side by side: the rest is two slices
+            rest = waitables[:ready[0]] + waitables[ready[-1] + 1:]
         else:
             chosen = set(ready)
             rest = [w for position, w in enumerate(waitables) if position not in chosen]

@@ -113,7 +113,7 @@ class ObjectRef(Generic[T]):
             if future.done():               # cancelled meanwhile, as by asyncio.wait_for
                 return
             try:
-                value = runtime.value_of(record)
+                value = runtime.value_of(self._record)      # of self, which keeps the object alive until then
             except StopIteration as error:  # which a future refuses
                 future.set_exception(RuntimeError(f"the task raised StopIteration: {error}"))
             except Exception as error:

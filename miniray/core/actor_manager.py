@@ -147,7 +147,8 @@ class ActorManager:
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)
-        if worker is not self.cluster.scheduler.reporting and not starting:
+        # An async actor's worker takes many calls at once, so it does not look for one next: each is handed to it.
+        if (worker is not self.cluster.scheduler.reporting or worker.actor.is_async) and not starting:
             self.cluster.actions.append(RunTask(worker, task))
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:

@@ -31,7 +31,7 @@ class AsyncWorker:
         self.posted: deque[TaskRecord] = deque()
         self.calls: dict[int, asyncio.Task] = {}
         self.scheduled = False              # the loop has been told that something was posted
-        self.stopping = False
+        self.stopping = self.ending = False
 
     def run(self) -> None:
         """Serve until the actor ends. The constructor runs first, then every call as it is posted."""
@@ -49,6 +49,7 @@ class AsyncWorker:
             loop.close()
 
     def _cancel_what_is_left(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.ending = True
         left = [task for task in asyncio.all_tasks(loop) if not task.done()]
         for task in left:
             task.cancel()
@@ -85,7 +86,7 @@ class AsyncWorker:
         self.stopping = True
         if self.loop is not None and not self.loop.is_closed():
             try:
-                self.loop.call_soon_threadsafe(self.loop.stop)
+                self.loop.call_soon_threadsafe(self._stop_loop)
             except RuntimeError:            # closed between the question and the call
                 return
 
@@ -115,6 +116,10 @@ class AsyncWorker:
         self.calls.pop(task.number, None)
         report(self.runtime, self.worker, task, outcome)
         if self.worker.status is DEAD:
+            self._stop_loop()
+
+    def _stop_loop(self) -> None:
+        if not self.ending:                 # what is left is being cancelled: that has an end of its own
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:

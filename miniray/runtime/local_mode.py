@@ -62,7 +62,7 @@ class LocalRuntime(Runtime):
             else:
                 outcome = run_attempt(self, worker, task)
             following = report(self, worker, task, outcome)
-            task = following if following is not task else None
+            task = None if worker.actor is not None and worker.actor.is_async else following
 
     def _run_async(self, worker: WorkerRecord, task: TaskRecord) -> Outcome:
         execution = Execution(self, worker, task, worker.handle.space, get_ident())

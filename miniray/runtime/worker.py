@@ -17,7 +17,7 @@ from . import failures
 from .arguments import unpack
 from .base import NOTHING, Runtime, SessionEnded
 from .context import Execution, current
-from .serialization import Serialized, Space, serialize, size_of
+from .serialization import Serialized, Space, deserialize, serialize, size_of
 
 _get_ident = _thread.get_ident
 GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
@@ -74,12 +74,13 @@ def actor_handle(worker: WorkerRecord) -> WorkerHandle:
 class Outcome:
     """How an attempt went. values: what to store for each return, with contained records and sizes; or failure; or exit."""
 
-    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message")
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
 
     def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, failure: Failure | None = None,
                  retry: bool = False, exit: str = "", message: str = ""):
         self.values, self.sizes, self.contained = values, sizes, contained
         self.failure, self.retry, self.exit, self.message = failure, retry, exit, message
+        self.result: Any = None         # kept until it is reported: the references in it must not go before they are counted
 
 
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
@@ -171,6 +172,12 @@ def note_repr(execution: Execution) -> None:
 
 def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises."""
+    outcome = _store(runtime, task, result)
+    outcome.result = outcome.result, result
+    return outcome
+
+
+def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     wanted = task.spec.num_returns
     if wanted == 1:
         if inspect.isgenerator(result):
@@ -218,8 +225,11 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     refs = []
     for item in result:
         refs.append(ObjectRef._adopt(runtime, runtime.put(item)))
-    value = serialize(DynamicObjectRefGenerator(refs))
-    return Outcome((value,), (value.size,), (value.contained,))
+    holder = DynamicObjectRefGenerator(refs)
+    value = serialize(holder)
+    outcome = Outcome((value,), (value.size,), (value.contained,))
+    outcome.result = holder
+    return outcome
 
 
 def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
@@ -310,7 +320,12 @@ def may_retry(task: TaskRecord, error: BaseException) -> bool:
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
     if isinstance(cause, exceptions.UserCodeException) and cause.__cause__ is not None:
         cause = cause.__cause__
-    return isinstance(cause, tuple(allowed))
+    if isinstance(cause, tuple(allowed)):
+        return True
+    try:            # a class that travels by value has a copy where the task runs; the options name the driver's
+        return isinstance(Context().run(deserialize, serialize(cause)), tuple(allowed))
+    except Exception:
+        return False
 
 
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
@@ -324,8 +339,6 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         return None
     with runtime.lock:
         now = runtime.now()
-        if runtime.dropped:
-            cluster.references.drop(now, runtime.dropped)
         if outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif cluster.is_current(worker, task):
@@ -336,6 +349,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         else:
             actions = NOTHING
         following = worker.task
+    outcome.result = None
     if actions or cluster.references.freed:
         runtime.carry_out(actions)
     return following
