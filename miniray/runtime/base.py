@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
-from ..core.records import (ENDED, FAILED, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
+from ..core.records import (ENDED, FAILED, NORMAL_TASK, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
                             TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..ids import task_hex
 from . import failures
@@ -23,8 +23,18 @@ from .serialization import Serialized, Space, deserialize, serialize, size_of
 from .spilling import SpilledFile, SpillFolder
 
 DRIVER = task_hex(0)
+LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
 STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 _allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
+
+
+def waits_for_a_cpu(objects: list) -> bool:
+    """Whether one of the awaited values comes from a task that no worker has yet: it may need the CPU of the one that waits."""
+    for obj in objects:
+        task = obj.task
+        if task is not None and task.worker is None and task.spec.kind == NORMAL_TASK:
+            return True
+    return False
 
 
 class _Dropped:
@@ -260,12 +270,13 @@ class Runtime:
         lock = _allocate_lock()
         lock.acquire()
         waiter = Waiter(need, lock.release, hasty)
+        waiter.timed = timeout is not None
         execution = current.get()
-        handle = lender = None
+        handle = worker = None
         if execution is not None and execution.thread == get_ident():
             handle = execution.worker.handle
             if execution.worker.actor is None:
-                lender = execution.worker
+                worker = execution.worker
         elif self.closed:
             raise SessionEnded
         with self.lock:
@@ -276,17 +287,21 @@ class Runtime:
                 handle.waiter, handle.waiting = waiter, objects
             else:
                 self.driver_waiters[waiter] = objects
-            actions = self.cluster.wait_for(now, waiter, objects, lender)
+            at_once = worker is not None and waits_for_a_cpu(objects)
+            actions = self.cluster.wait_for(now, waiter, objects, worker if at_once else None)
         woken = False
         try:
             self.carry_out(actions)
-            if timeout is None and self.stuck is not None:
+            if worker is not None and not at_once and (timeout is None or timeout > LEND_AFTER_S):
+                woken = self.park(lock, LEND_AFTER_S)
+                if not woken:
+                    self.tell(self.cluster.blocked, worker)
+                    timeout = None if timeout is None else timeout - LEND_AFTER_S
+            if timeout is None and self.stuck is not None and not woken:
                 woken = self.park(lock, STUCK_AFTER_S)
                 if not woken:
                     self.stuck(objects)
-                    woken = self.park(lock, None)
-            else:
-                woken = self.park(lock, timeout)
+            woken = woken or self.park(lock, timeout)
         finally:
             with self.lock:
                 if handle is not None:
@@ -295,7 +310,7 @@ class Runtime:
                     self.driver_waiters.pop(waiter, None)
                 woken = woken or waiter.fired
                 ended = self.now()
-                actions = self.cluster.stop_waiting(ended, waiter, objects, lender)
+                actions = self.cluster.stop_waiting(ended, waiter, objects, worker)
             self.waits.append((handle.record, execution.task.number, now, ended) if handle is not None else (None, 0, now, ended))
             self.carry_out(actions)
         if handle is not None and handle.interrupted is not None:
