@@ -405,10 +405,10 @@ def _normalised(options: Mapping[str, Any]) -> Options:
 def _deprecated(text: str) -> None:
     """Warns with the line of the user's code that is to blame: the nearest caller outside of this package."""
     package = __name__.partition(".")[0]
-    frame, level = sys._getframe(1), 2
+    frame, level = sys._getframe(0), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, DeprecationWarning, stacklevel=level - 1)
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 # --- At .remote() -------------------------------------------------------------------------------------------------
@@ -640,13 +640,16 @@ def _check_init_words(given: Mapping[str, Any]) -> None:
     _check_runtime_env(runtime_env)
     level = given.get("logging_level", logging.INFO)
     if isinstance(level, str) and not isinstance(logging.getLevelName(level.upper()), int):
-        raise ValueError(f"there is no level of logging called {level!r}")
+        raise ValueError(f"logging_level must be a level of the logging module, not {level!r}")
     if not isinstance(given.get("logging_format", ""), str):
         raise TypeError(f"logging_format must be a string, not {given['logging_format']!r}")
     if not isinstance(given.get("_system_config", {}), dict):
         raise TypeError(f"_system_config must be a dict, not {given['_system_config']!r}")
-    if "_temp_dir" in given and not os.path.isabs(given["_temp_dir"]):
-        raise ValueError(f"_temp_dir must be an absolute path, not {given['_temp_dir']!r}")
+    directory = given.get("_temp_dir", os.sep)
+    if not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"_temp_dir must be a path, not {directory!r}")
+    if not os.path.isabs(directory):
+        raise ValueError(f"_temp_dir must be an absolute path, not {directory!r}")
     if given.get("on_deadlock", "wait") not in ("wait", "raise"):
         raise ValueError(f"on_deadlock takes 'wait' or 'raise', not {given['on_deadlock']!r}")
 
