@@ -336,10 +336,10 @@ class PlacementGroupRecord:
 
 class Waiter:
     """Somebody who waits for objects. need: how many more must come; hasty: one that failed is enough, as for `get`.
-    token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up."""
+    token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up. timed: it gives up some day."""
 
-    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker")
+    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker", "timed")
 
     def __init__(self, need: int, token, hasty: bool = False, objects: tuple = (), worker: WorkerRecord | None = None):
         self.need, self.token, self.hasty, self.objects, self.worker = need, token, hasty, objects, worker
-        self.fired = False
+        self.fired = self.timed = False
