@@ -9,6 +9,8 @@ from .actor import method
 from .api import (available_resources, cancel, cluster_resources, get, get_actor, get_gpu_ids, init, is_initialized, kill, nodes,
                   put, remote, shutdown, wait)
 from .ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, WorkerID
+from .observe.profile import profile
+from .observe.timeline import timeline
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
 from .runtime_context import get_runtime_context
 
@@ -24,5 +26,5 @@ __all__ = [
     "ActorID", "DynamicObjectRefGenerator", "JobID", "LOCAL_MODE", "NodeID", "ObjectID", "ObjectRef", "ObjectRefGenerator",
     "PlacementGroupID", "SCRIPT_MODE", "TaskID", "WORKER_MODE", "WorkerID", "actor", "available_resources", "cancel",
     "cloudpickle", "cluster_resources", "exceptions", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "ids", "init",
-    "is_initialized", "kill", "method", "nodes", "put", "remote", "shutdown", "util", "wait",
+    "is_initialized", "kill", "method", "nodes", "profile", "put", "remote", "shutdown", "timeline", "util", "wait",
 ]

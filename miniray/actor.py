@@ -153,6 +153,7 @@ class ActorVariant:
         name = f"{given['name']}:{shown}" if given.get("name") else shown
         spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, info.capture(runtime), wanted, hold, 0,
                         -1, runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given), options=given)
+        runtime.inside_group = runtime.inside_group or captures_children(given)
         limit = given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1)
         groups = {"": limit, **(given.get("concurrency_groups") or {})}
         template = Template(info, groups, given)
@@ -276,9 +277,12 @@ class ActorMethod:
         return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """A node of a graph that calls this method when the graph is executed."""
-        from .dag import ClassMethodNode
-        return ClassMethodNode(self, args, kwargs, self._given or {})
+        """A node of a graph that calls this method when the graph is executed; for several returns a tuple with one for each.
+        TypeError when the arguments do not fit."""
+        from .dag import bind_method
+        self._found.check(args, kwargs)
+        num_returns = {**self._found.options, **(self._given or {})}.get("num_returns")
+        return bind_method(self, args, kwargs, self._given or {}, num_returns)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._found.name

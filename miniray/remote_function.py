@@ -81,6 +81,7 @@ class Variant:
         resources = checks.resources(given, 1)
         wanted = scheduling_class(runtime, given, resources, resources)
         retries = given.get("max_retries", DEFAULT_MAX_RETRIES)
+        runtime.inside_group = runtime.inside_group or captures_children(given)
         backpressure = given.get("_generator_backpressure_num_objects")
         return TaskSpec(
             NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",

@@ -5,57 +5,23 @@ import os
 import uuid
 from typing import Any
 
+from . import options
+from .exceptions import DeadlockError
 from .object_ref import ObjectRef, dropped
+from .observe import logs, metrics
+from .observe.explain import find_deadlock
 from .runtime import process_guards
 from .runtime.base import Runtime
 from .runtime.local_mode import LocalRuntime
 from .runtime.threaded import ThreadedRuntime
 
-# Arguments of Ray's init whose effect cannot be seen in one process: ports, addresses, the dashboard, the log files' form.
-IGNORED = frozenset({
-    "include_dashboard", "dashboard_host", "dashboard_port", "job_config", "configure_logging", "logging_level",
-    "logging_format", "logging_config", "enable_resource_isolation", "system_reserved_cpu", "system_reserved_memory",
-    "runtime_env", "include_webui", "object_spilling_directory"})
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
 
 
 def check(address: str | None, given: dict[str, Any]) -> None:
     """Refuse bad arguments of `init` as Ray does, before anything is started."""
-    known = {"num_cpus", "num_gpus", "resources", "labels", "object_store_memory", "local_mode", "log_to_driver", "namespace",
-             "num_nodes", "on_deadlock"}
-    unknown = [name for name in given if name not in known and name not in IGNORED and not name.startswith("_")]
-    if unknown:
-        raise RuntimeError(f"Unknown keyword argument(s): {', '.join(unknown)}")
-    namespace = given["namespace"]
-    if namespace is not None and not isinstance(namespace, str):
-        raise TypeError("namespace must be None or a string.")
-    if namespace == "":
-        raise ValueError('"" is not a valid namespace. Pass None to not specify a namespace.')
-    for name in ("num_cpus", "num_gpus", "object_store_memory"):
-        value = given[name]
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"'{name}' must be a number, and {value!r} is a {type(value).__name__}")
-        if value < 0:
-            raise ValueError(f"The '{name}' cannot be negative, and {value} is.")
-    resources = given["resources"]
-    if resources is not None:
-        if not isinstance(resources, dict):
-            raise TypeError(f"'resources' must be a dict from names to amounts, not a {type(resources).__name__}")
-        for name, amount in resources.items():
-            assert name not in ("CPU", "GPU", "memory", "object_store_memory"), (
-                f"'{name}' cannot be given in 'resources': it has an argument of its own")
-            if not isinstance(name, str):
-                raise TypeError(f"a resource's name must be a string, not {name!r}")
-            if isinstance(amount, bool) or not isinstance(amount, (int, float)):
-                raise TypeError(f"the amount of resource {name!r} must be a number, not {amount!r}")
-            if amount < 0:
-                raise ValueError(f"the amount of resource {name!r} cannot be negative, and {amount} is")
-    labels = given["labels"]
-    if labels is not None and not (isinstance(labels, dict) and all(
-            isinstance(key, str) and isinstance(value, str) for key, value in labels.items())):
-        raise TypeError(f"'labels' must be a dict from strings to strings, not {labels!r}")
+    own = ("num_nodes", "on_deadlock")
+    options.check_init({name: value for name, value in given.items() if name not in own})
     if given["on_deadlock"] not in ("log", "raise"):
         raise ValueError(f"'on_deadlock' takes 'log' or 'raise', not {given['on_deadlock']!r}")
     if not isinstance(given["num_nodes"], int) or given["num_nodes"] < 1:
@@ -103,8 +69,8 @@ def add_node(runtime: Runtime, resources: dict[str, float], store_bytes: int, la
 def start(address: str | None, given: dict[str, Any]) -> Runtime:
     """Make the session that these arguments ask for."""
     dropped.clear()
-    options = {**given, "namespace": given["namespace"] or str(uuid.UUID(bytes=os.urandom(16), version=4))}
-    runtime: Runtime = (LocalRuntime if given["local_mode"] else ThreadedRuntime)(options, dropped)
+    settings = {**given, "namespace": given["namespace"] or str(uuid.UUID(bytes=os.urandom(16), version=4))}
+    runtime: Runtime = (LocalRuntime if given["local_mode"] else ThreadedRuntime)(settings, dropped)
     runtime.ref_type = ObjectRef
     runtime.stuck = lambda objects: _stuck(runtime, objects)
     cluster = _cluster_at(address) if address else None
@@ -116,15 +82,16 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         for index in range(given["num_nodes"]):
             add_node(runtime, resources, store, given["labels"], index == 0)
     process_guards.install()
+    logs.install(runtime)
     return runtime
 
 
 def end(runtime: Runtime) -> None:
     """End a session and take down what was put in place around it."""
-    from .observe import metrics
     try:
         runtime.shutdown()
     finally:
+        logs.uninstall(runtime)
         metrics.reset()
         process_guards.uninstall()
         runtime.stuck = None
@@ -132,8 +99,6 @@ def end(runtime: Runtime) -> None:
 
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
-    from .exceptions import DeadlockError
-    from .observe.explain import find_deadlock
     found = find_deadlock(runtime, objects)
     if found is None:
         return

@@ -142,6 +142,8 @@ class AsyncWorker:
             del args, kwargs
             if inspect.isawaitable(result):
                 result = await result
+            if runtime.unfinished_lines:
+                runtime.end_lines(execution)
             if task.spec.streams:
                 return await self._stream(execution, result)
             task.t_ended = runtime.now()

@@ -77,6 +77,10 @@ class Runtime:
         self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.stuck: Callable[[list], None] | None = None
+        # What observes: lines that tasks have begun and not ended, what to do with them at a task's end, and at a worker's.
+        self.unfinished_lines: Any = {}
+        self.end_lines: Callable[[Any], None] = lambda execution: None
+        self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
         self.last_node = 0
         self.driver_waiters: dict[Waiter, list] = {}    # those who wait on threads that are no worker's
         self._carry: dict[type, Callable[[Any], None]] = {

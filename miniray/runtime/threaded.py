@@ -67,6 +67,7 @@ class ThreadedRuntime(Runtime):
             pass_on(handle)                     # it hit this thread after its task was over
         finally:
             handle.instance = None
+            self.worker_ended(worker)
             forget_thread()
             self.threads.pop(handle, None)
             handle.done.release()

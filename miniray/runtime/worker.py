@@ -102,6 +102,8 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             task.t_started = runtime.now()
             result = function(*args, **kwargs)
             del args, kwargs
+            if runtime.unfinished_lines:
+                runtime.end_lines(execution)
             if spec.streams:
                 outcome = _stream(runtime, execution, result)
             elif kind == ACTOR_CREATION_TASK:
@@ -247,6 +249,8 @@ def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
         report_item(runtime, worker, task, item)
         del item
         wait_for_consumer(runtime, execution)
+    if runtime.unfinished_lines:
+        runtime.end_lines(execution)
     task.t_ended = runtime.now()
     return Outcome((None,), (0,))
 
@@ -288,6 +292,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     """What an exception that left a task's code means for the task and its worker."""
     task, worker = execution.task, execution.worker
     actor = worker.actor
+    if runtime.unfinished_lines:
+        runtime.end_lines(execution)
     if isinstance(error, SessionEnded):
         return Outcome(exit="worker", message="the session ended")
     if isinstance(error, WorkerExit):
