@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.records import ACTOR_CREATION_TASK
 from ..ids import JOB_HEX
 from . import log_streams
+from .bars import bars
 from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name
 from .log_session import DEAD, SessionLogs, keeps_no_log_of_its_own
 from .state_query import RayStateApiException, whole_number
@@ -50,6 +51,7 @@ def uninstall(runtime: "Runtime") -> None:
     logs = _running
     if logs is not None and logs.runtime is runtime:
         logs.close()
+        bars.close()
         log_streams.close_doors(logs)
         _running = None
 

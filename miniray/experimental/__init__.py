@@ -1,0 +1,1 @@
+"""What Ray calls experimental: `tqdm_ray`, progress bars of many workers on one screen."""
