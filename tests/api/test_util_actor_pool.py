@@ -1,0 +1,190 @@
+"""ActorPool: who gets which call, in which order results come, and what failures and timeouts leave behind."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import miniray
+from miniray.util import ActorPool
+
+
+@pytest.fixture(autouse=True)
+def session() -> Iterator[None]:
+    miniray.init(num_cpus=4, log_to_driver=False)
+    yield
+    miniray.shutdown()
+
+
+class Worker:
+    """Calls that return, fail, wait for a gate, or end the actor."""
+
+    def give(self, value: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    def pair(self, value: int) -> tuple[int, int]:
+        return value, value + 1
+
+    def after(self, gate: list[Any]) -> str:
+        miniray.get(gate[0].passed.remote())
+        return "passed"
+
+    def leave(self, _: Any) -> None:
+        miniray.actor.exit_actor()
+
+
+class Gate:
+    """Lets nobody through before it is opened."""
+
+    def __init__(self) -> None:
+        import asyncio
+        self.event = asyncio.Event()
+
+    async def passed(self) -> bool:
+        return await self.event.wait()
+
+    async def open(self) -> None:
+        self.event.set()
+
+
+def give(actor: Any, value: Any) -> Any:
+    return actor.give.remote(value)
+
+
+def after(actor: Any, gate: Any) -> Any:
+    return actor.after.remote([gate])
+
+
+def workers(count: int) -> list[Any]:
+    return [miniray.remote(num_cpus=0)(Worker).remote() for _ in range(count)]
+
+
+def closed_gate() -> Any:
+    return miniray.remote(num_cpus=0)(Gate).remote()
+
+
+def test_an_actor_has_one_call_at_a_time():
+    """More calls than actors queue in the pool, and go out as results are taken."""
+    pool = ActorPool(workers(2))
+    for value in range(4):
+        pool.submit(give, value)
+    assert len(pool._running) == 2
+    assert [pool.get_next() for _ in range(4)] == [0, 1, 2, 3]
+    assert pool.has_free()
+
+
+def test_map_submits_before_it_is_read():
+    """As many calls as there are actors are on their way when map returns; it does not wait for the first next()."""
+    pool = ActorPool(workers(2))
+    results = pool.map(give, [1, 2, 3])
+    assert pool.has_next() and not pool.has_free()
+    assert list(results) == [1, 2, 3]
+
+
+def test_map_wants_something_to_iterate_over():
+    """It is said at the call, not at the first result."""
+    with pytest.raises(TypeError):
+        ActorPool(workers(1)).map(give, 5)
+
+
+def test_a_slow_call_does_not_hold_up_the_unordered():
+    """get_next_unordered gives what is ready, though it was submitted later."""
+    pool, gate = ActorPool(workers(2)), closed_gate()
+    pool.submit(after, gate)
+    pool.submit(give, "quick")
+    assert pool.get_next_unordered() == "quick"
+    miniray.get(gate.open.remote())
+    assert pool.get_next_unordered() == "passed"
+
+
+def test_get_next_cannot_ask_for_a_turn_that_has_passed():
+    """The turn after the last result is nobody's yet: a ValueError, and the result is still there for the unordered."""
+    pool, gate = ActorPool(workers(2)), closed_gate()
+    pool.submit(after, gate)
+    pool.submit(give, "quick")
+    pool.get_next_unordered()
+    with pytest.raises(ValueError, match="get_next_unordered"):
+        pool.get_next()
+    miniray.get(gate.open.remote())
+    assert pool.get_next_unordered() == "passed"
+
+
+def test_map_is_over_at_a_failure_and_its_rest_is_dropped_by_the_next():
+    """The error ends the generator; the calls behind it are not results of the next map."""
+    pool = ActorPool(workers(1))
+    with pytest.raises(KeyError):
+        list(pool.map(give, [KeyError("first"), 2, 3]))
+    assert pool.has_next()
+    assert list(pool.map(give, [4])) == [4]
+
+
+def test_map_unordered_waits_for_what_is_left_and_raises_its_error():
+    """As in Ray: a left-over call that fails does so in the next map_unordered, and only in that one."""
+    pool = ActorPool(workers(1))
+    assert next(pool.map_unordered(give, [1, KeyError("left over"), 3])) == 1
+    with pytest.raises(KeyError):
+        pool.map_unordered(give, [4])
+    assert list(pool.map_unordered(give, [5])) == [5]
+
+
+def test_a_call_that_is_given_up_frees_its_actor():
+    """ignore_if_timedout drops the turn; the actor counts as idle and takes the next call behind the slow one."""
+    pool, gate = ActorPool(workers(1)), closed_gate()
+    pool.submit(after, gate)
+    with pytest.raises(TimeoutError, match="given up"):
+        pool.get_next(timeout=0, ignore_if_timedout=True)
+    assert pool.has_free() and not pool.has_next()
+    miniray.get(gate.open.remote())
+    assert list(pool.map(give, [1])) == [1]
+
+
+def test_an_unordered_wait_gives_up_the_call_submitted_first():
+    """Ray raises an UnboundLocalError here and has lost count."""
+    pool, gate = ActorPool(workers(2)), closed_gate()
+    pool.submit(after, gate)
+    pool.submit(after, gate)
+    with pytest.raises(TimeoutError, match="given up"):
+        pool.get_next_unordered(timeout=0, ignore_if_timedout=True)
+    assert pool.has_free() and pool.has_next()
+    miniray.get(gate.open.remote())
+    assert pool.get_next() == "passed"
+
+
+def test_a_negative_timeout_is_refused_and_changes_nothing():
+    """wait refuses it; the result can be had afterwards."""
+    pool = ActorPool(workers(1))
+    pool.submit(give, 1)
+    with pytest.raises(ValueError, match="nonnegative"):
+        pool.get_next(timeout=-1)
+    assert pool.get_next() == 1
+
+
+def test_a_dead_actor_leaves_the_pool():
+    """Its call raises ActorDiedError, and what was queued goes to the others."""
+    pool = ActorPool(workers(2))
+    pool.submit(lambda actor, value: actor.leave.remote(value), None)
+    with pytest.raises(miniray.exceptions.ActorDiedError):
+        pool.get_next()
+    assert list(pool.map(give, [1, 2, 3])) == [1, 2, 3]
+    assert pool.pop_idle() is not None
+    assert pool.pop_idle() is None
+
+
+def test_a_call_with_several_returns_gives_them_in_a_list():
+    """get_next takes the list of refs that such a call returns."""
+    pool = ActorPool(workers(1))
+    pool.submit(lambda actor, value: actor.pair.options(num_returns=2).remote(value), 1)
+    assert pool.get_next() == [1, 2]
+
+
+def test_a_busy_actor_cannot_be_pushed_again():
+    """The pool knows its actors also while they work."""
+    [actor] = workers(1)
+    pool = ActorPool([actor])
+    pool.submit(give, 1)
+    with pytest.raises(ValueError, match="already"):
+        pool.push(actor)
+    assert pool.get_next() == 1
