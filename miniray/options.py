@@ -158,8 +158,7 @@ class _StrategyMeta(type):
 
 
 class SchedulingStrategy(metaclass=_StrategyMeta):
-    """Whatever stands for a place to run. Its class says so with `__miniray_strategy__ = True`; options know no more of
-    it."""
+    """Whatever stands for a place to run; options know no more of it. Its class has `__miniray_strategy__ = True`."""
 
 
 class _PlacementGroupMeta(type):
@@ -168,8 +167,7 @@ class _PlacementGroupMeta(type):
 
 
 class PlacementGroup(metaclass=_PlacementGroupMeta):
-    """Stands for `miniray.util.placement_group.PlacementGroup`, which is above this module and may not be imported
-    here."""
+    """Stands for the class of that name in `miniray.util`, which is above this module and may not be imported here."""
 
 
 # --- The options there are ----------------------------------------------------------------------------------------
@@ -247,7 +245,8 @@ _METHOD_CALL: dict[str, Option] = {
 }
 
 _KINDS = {_NONE: "None", int: "an integer", float: "a number", str: "a string", bool: "True or False", dict: "a dict",
-          list: "a list", tuple: "a tuple", SchedulingStrategy: "a scheduling strategy", PlacementGroup: "a placement group"}
+          list: "a list", tuple: "a tuple", SchedulingStrategy: "a scheduling strategy",
+          PlacementGroup: "a placement group"}
 
 
 def _must_be(name: str, types: Iterable[type], value: object) -> TypeError:
@@ -459,8 +458,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
 
 
 def check_scheduling_strategy(strategy: Any) -> None:
-    """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for what is no strategy at all. None
-    passes."""
+    """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for no strategy at all; None passes."""
     if isinstance(strategy, str):
         if strategy not in ("DEFAULT", "SPREAD"):
             raise ValueError(f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the "
@@ -486,7 +484,7 @@ def _check_common_at_call(options: Mapping[str, Any]) -> None:
         for what in "_labels", "label_selector":
             for key, value in (options.get(what) or {}).items():
                 if not isinstance(value, str):
-                    raise ValueError(f"a label's value must be a string, and {value!r} of {key!r} in '{what}' is none")
+                    raise ValueError(f"a label's value must be a string, not {value!r} ({key!r} in '{what}')")
 
 
 _CHECKED_AT_CALL = frozenset({"scheduling_strategy", "placement_group", "placement_group_bundle_index", "_labels",
@@ -495,7 +493,7 @@ _CHECKED_AT_CALL = frozenset({"scheduling_strategy", "placement_group", "placeme
 
 def _check_concurrency_groups(groups: Any) -> None:
     if groups and isinstance(groups, list):
-        raise TypeError("'concurrency_groups' must be a dict from each group's name to its number of threads, not a list")
+        raise TypeError("'concurrency_groups' must be a dict from each group's name to its number of threads")
     for name, size in (groups or {}).items():
         if not isinstance(name, str):
             raise AttributeError(f"a concurrency group's name must be a string, not {name!r}")

@@ -112,7 +112,7 @@ def test_an_error_keeps_its_class_fields_and_text_on_its_way(make, attributes):
 
 @pytest.mark.parametrize("make, words", [
     (lambda e: e.TaskCancelledError("ab12", "by hand"), ["ab12", "cancelled", "by hand"]),
-    (lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", name="one", never_started=True)),
+    (lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", "one", never_started=True)),
      ["Counter", "cd", "one", "It was killed.", "before its constructor"]),
     (lambda e: e.ActorUnavailableError("restarting", "12ab"), ["12ab", "restarting"]),
     (lambda e: e.ObjectLostError("ef", None, "line 3"), ["ef", "line 3", "lineage"]),
@@ -160,7 +160,8 @@ def test_the_text_names_the_actor_of_a_method():
 def test_the_runtimes_own_frames_are_left_out_of_the_text():
     """With their source and carets; frames of the user's and of util/ stay."""
     package = exceptions.__file__.rpartition("/")[0]
-    text = (f'Traceback (most recent call last):\n  File "{package}/runtime/worker.py", line 1, in run\n    go()\n    ^^^^\n'
+    text = (f'Traceback (most recent call last):\n'
+            f'  File "{package}/runtime/worker.py", line 1, in run\n    go()\n    ^^^^\n'
             f'  File "{package}/util/queue.py", line 2, in put\n    raise Full\nqueue.Full\n')
     assert str(RayTaskError("job", text, ValueError())).splitlines()[1:] == [
         f'  File "{package}/util/queue.py", line 2, in put', "    raise Full", "queue.Full"]
@@ -211,7 +212,8 @@ class Halt(BaseException):
 
 
 CAUSES = [ValueError("v", 1), KeyError("k"), FileNotFoundError(2, "no", "f"), StopIteration(5), KeyboardInterrupt("x"),
-          GeneratorExit(), SystemExit(3), UnicodeDecodeError("utf8", b"x", 0, 1, "r"), SyntaxError("m", ("f", 1, 2, "t")),
+          GeneratorExit(), SystemExit(3), UnicodeDecodeError("utf8", b"x", 0, 1, "r"),
+          SyntaxError("m", ("f", 1, 2, "t")),
           ImportError("m", name="n"), Quota("ann", limit=3), Slotted(4), WithMetaclass("m"), Halt("h"),
           exceptions.TaskCancelledError("ab"), exceptions.WorkerCrashedError(), exceptions.GetTimeoutError("late")]
 

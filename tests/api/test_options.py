@@ -1,7 +1,7 @@
 """Options are refused with the error and at the moment with which real Ray 2.60 refuses them.
 
-The two tables were recorded by giving every value to real Ray. A line holds an option, what happened, and the values with
-which it happened; each letter stands for the error of one moment:
+The two tables were recorded by giving every value to real Ray. A line holds an option, what happened, and the values
+with which it happened; each letter stands for the error of one moment:
 
     V ValueError, T TypeError, A AssertionError, N AttributeError, O OverflowError, - accepted, . not reached
 """

@@ -44,7 +44,7 @@ CALLS = [
 
 @pytest.mark.parametrize("function", [plain, everything, keywords, star, extra, nothing])
 def test_the_answer_is_that_of_inspect(function):
-    """For every kind of parameter and every way to give it: the same calls fit, and the others fail with the same text."""
+    """For every kind of parameter and every way to give it: the same calls fit, the others fail with the same text."""
     check, signature = checker(function), inspect.signature(function)
     for args, kwargs in CALLS:
         try:
