@@ -600,7 +600,8 @@ INIT_PARAMETERS: dict[str, str] = {
     "_tracing_startup_hook": "",
     "_skip_env_hook": "",
     # Not in Ray.
-    "on_deadlock": "\"raise\": get raises DeadlockError when it can never return; \"wait\": it waits, as in Ray",
+    "num_nodes": "how many nodes like the head node there are",
+    "on_deadlock": "\"raise\": get raises DeadlockError when it can never return; \"log\": it says so and waits",
 }
 
 _MOST_OF_A_RESOURCE = 1e14
@@ -648,8 +649,10 @@ def _check_init_words(given: Mapping[str, Any]) -> None:
         raise TypeError(f"_temp_dir must be a path, not {directory!r}")
     if not os.path.isabs(directory):
         raise ValueError(f"_temp_dir must be an absolute path, not {directory!r}")
-    if given.get("on_deadlock", "wait") not in ("wait", "raise"):
-        raise ValueError(f"on_deadlock takes 'wait' or 'raise', not {given['on_deadlock']!r}")
+    if given.get("on_deadlock", "log") not in ("log", "raise"):
+        raise ValueError(f"on_deadlock takes 'log' or 'raise', not {given['on_deadlock']!r}")
+    if not isinstance(given.get("num_nodes", 1), int) or given.get("num_nodes", 1) < 1:
+        raise ValueError(f"num_nodes must be a whole number from 1 up, not {given['num_nodes']!r}")
 
 
 def _check_init_amounts(given: Mapping[str, Any]) -> None:

@@ -409,8 +409,10 @@ def test_init_accepts_what_ray_accepts(name, value):
     checks.check_init({name: value})
 
 
-def test_init_accepts_a_small_object_store_and_the_answers_to_a_deadlock():
-    """Both are ours: Ray has no store below 75 MiB, and waits for ever."""
-    checks.check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True})
+def test_init_accepts_what_is_ours_alone():
+    """A small object store (Ray has none below 75 MiB), local_mode, several nodes, and what to do at a deadlock."""
+    checks.check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True, "num_nodes": 3})
     with pytest.raises(ValueError, match="on_deadlock"):
         checks.check_init({"on_deadlock": "explode"})
+    with pytest.raises(ValueError, match="num_nodes"):
+        checks.check_init({"num_nodes": 0})
