@@ -47,7 +47,7 @@ def _find_culprit(value: Any) -> tuple[list[str], Any]:
         for step, part in _parts(value):
             if type(part) not in ATOMS and id(part) not in seen and not _can_be_sent(part):
                 seen.add(id(part))
-                if way and step.startswith(("[", ".")):
+                if way and step[0] in "[." and way[-1][0] in "[.":
                     way[-1] += step
                 else:
                     way.append(step)
@@ -109,9 +109,9 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]
     for variable in global_names(function.__code__):
         if variable in function.__globals__:
             yield f"global variable {variable!r} of {name}", function.__globals__[variable]
-    yield f"a default of {name}: ", function.__defaults__
-    yield f"a default of {name}: ", function.__kwdefaults__
-    yield f"the attributes of {name}: ", function.__dict__
+    yield f"the defaults of {name}", function.__defaults__
+    yield f"the keyword defaults of {name}", function.__kwdefaults__
+    yield f"the attributes of {name}", function.__dict__
 
 
 def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
