@@ -16,7 +16,8 @@ class CloudPickler(ByValuePickler):
     """pickle.Pickler, for functions and classes by value too."""
 
     def __init__(self, file: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None):
-        super().__init__(file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback)
+        protocol = pickle.HIGHEST_PROTOCOL if protocol is None else protocol
+        super().__init__(file, protocol, buffer_callback=buffer_callback)
 
 
 Pickler = CloudPickler

@@ -1,17 +1,16 @@
 """Classes by value: local ones, and those that `__main__` or a module nobody can import defines.
 
-A class is made anew in two steps, since its methods may lead back to it: first with its name, bases and metaclass alone,
-then its attributes. The copies of one class in different spaces (see `spaces`) know each other by its tracker id.
+A class is made anew in two steps, since its methods may lead back to it: first with its name, bases and metaclass
+alone, then its attributes. Its copies in different spaces (see `spaces`) know each other by its tracker id.
 
-A class inside a value is sent in two parts: its definition, a stream of its own that is made once and shared by every value
-until the class changes, and its tracker id, by which the receiving space notices that it has it already.
+A class inside a value is sent in two parts: its definition, a stream of its own that is made once and shared by every
+value until the class changes, and its tracker id, by which the receiving space notices that it has it already.
 """
 from __future__ import annotations
 
 import abc
 import enum
 import pickle
-import sys
 import types
 import typing
 from itertools import count
@@ -76,9 +75,10 @@ def _load_class(tracker_id: str, version: Optional[int], data: bytes, *buffers: 
 class Definition:
     """A class pickled by itself, kept for as long as the class is what it was.
 
-    Whether it still is can be seen without pickling: attributes set, deleted or bound anew on the class and on its bases, changes of
-    a list, dict or set that is an attribute, and changes of the globals that its methods use. Changes deeper inside those are not
-    seen: they reach a space that has the class already, or a definition already made, with the next change that is.
+    Whether it still is can be seen without pickling: attributes set, deleted or bound anew on the class and on its
+    bases, changes of a list, dict or set that is an attribute, and changes of the globals that its methods use.
+    Changes deeper inside those are not seen: they reach a space that has the class already, or a definition already
+    made, with the next change that is.
     """
 
     __slots__ = ("version", "data", "buffers", "contained", "_watched", "_prints")
@@ -107,7 +107,7 @@ class Definition:
 
 
 def _watched(cls: type) -> Iterator[tuple[int, list[str]]]:
-    """For each base that is not importable: its place in the mro, and the attributes of which the id alone does not tell enough."""
+    """For each base that is not importable its place in the mro, and the attributes whose id alone is not enough."""
     for index, base in enumerate(cls.__mro__):
         if base is cls or not importable(base):
             yield index, [name for name, value in tuple(vars(base).items()) if _is_watched(name, value)]
@@ -161,7 +161,8 @@ def _members(cls: type) -> Optional[dict[str, Any]]:
     """Of an enum with members: their names (aliases too) and values. None for any other class."""
     if not isinstance(cls, enum.EnumMeta):
         return None
-    return {name: member.value for name, member in cls.__members__.items()}
+    members: dict[str, Any] = dict(cls.__members__)
+    return {name: member.value for name, member in members.items()}
 
 
 _MADE_BY_ENUM = ("_member_names_", "_member_map_", "_value2member_map_", "_member_type_", "_unhashable_values_",
@@ -178,7 +179,8 @@ def _class_state(cls: type) -> dict[str, Any]:
             attributes.pop(name, None)
     registered = []
     if isinstance(cls, abc.ABCMeta):
-        registered = [known for ref in abc._get_dump(cls)[0] if (known := ref()) is not None]   # type: ignore[attr-defined]
+        refs = abc._get_dump(cls)[0]        # type: ignore[attr-defined]
+        registered = [subclass for ref in refs if (subclass := ref()) is not None]
     return {"attributes": attributes, "registered": registered}
 
 
@@ -236,6 +238,6 @@ def _make_typevar(tracker_id: str, name: str, constraints: tuple, bound: Any, op
     variable = None if tracked is None else tracked.ref()
     if variable is None:
         variable = typing.TypeVar(name, *constraints, bound=bound, **options)       # type: ignore[misc]
-        variable.__module__ = module
+        variable.__module__ = module        # type: ignore[assignment]
         adopt(variable, tracker_id)
     return variable

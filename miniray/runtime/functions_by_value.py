@@ -1,7 +1,7 @@
 """Functions by value: lambdas, nested functions, what `__main__` defines; and the modules that nobody can import.
 
-They have no name under which another process would find them. So a function is taken apart (code, defaults, closure cells,
-and of its module's globals those that its code uses) and put together again as a copy.
+They have no name under which another process would find them. So a function is taken apart (code, defaults, closure
+cells, and of its module's globals those that its code uses) and put together again as a copy.
 
 Functions copied in one stream share one copy of their module's globals; two streams never do.
 """
@@ -27,7 +27,8 @@ _names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
 def global_names(code: types.CodeType) -> tuple[str, ...]:
     """The globals that this code, or code nested in it, reads, sets or deletes; in order of first use.
 
-    As in cloudpickle, names read by the body of a nested class statement are not among them: those are not compiled as globals.
+    As in cloudpickle, names read by the body of a nested class statement are not among them: those are not compiled
+    as globals.
     """
     names = _names_of_code.get(code)
     if names is None:
@@ -66,7 +67,8 @@ def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> A
     return _make_function, (code, pickler.namespace(globals_)), state, None, None, _fill_function
 
 
-_FUNCTION_SLOTS = ["__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__"]
+_FUNCTION_SLOTS = ["__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
+                   "__annotations__"]
 if sys.version_info >= (3, 12):
     _FUNCTION_SLOTS.append("__type_params__")
 

@@ -1,11 +1,11 @@
 """Why can this value not be sent? The way to the culprit, for an error's text and for `util.inspect_serializability`.
 
-Everything here runs after a failure, or because somebody asks: it pickles each part of the value again, and user hooks with it.
+Everything here runs after a failure, or because somebody asks: it pickles each part of the value again, and user
+hooks with it.
 """
 from __future__ import annotations
 
 import inspect
-import pickle
 import types
 from typing import Any, Iterator, Optional, TextIO
 
@@ -15,15 +15,16 @@ from .pickler import ATOMS, dump, importable
 _LONGEST_REPR = 200
 _DEEPEST = 50           # steps into a value; nobody reads a longer way
 
-_HINT = ("Leave it out, or make it where it is used: inside the task, or in the actor's __init__. "
-         "miniray.util.inspect_serializability(value) tells more.")
+_MORE = "miniray.util.inspect_serializability(value) tells more."
+_NOT_SENT = ("__dict__", "__weakref__", "_abc_impl")       # of the attributes of a class
+_HINT = "Leave it out, or make it where it is used: inside the task, or in the actor's __init__."
 
 
 def explain(value: Any, subject: str, error: BaseException) -> str:
     """The text of the TypeError for a value that could not be pickled because of error."""
     way, culprit = _find_culprit(value)
     place = f"{' -> '.join(way)} is {shown(culprit)}" if way else f"it is {_kind(culprit)}"
-    return f"Could not serialize {subject}: {place}, and {error}. {_HINT}"
+    return f"Could not serialize {subject}: {place}, and {error}. {_HINT} {_MORE}"
 
 
 def shown(value: Any) -> str:
@@ -90,7 +91,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, type):
         if not importable(value):
             for name, attribute in vars(value).items():
-                if name not in ("__dict__", "__weakref__", "_abc_impl") and type(attribute) is not types.MemberDescriptorType:
+                if name not in _NOT_SENT and type(attribute) is not types.MemberDescriptorType:
                     yield f"attribute {name!r} of {value.__qualname__}", attribute
             yield from ((f"base {base.__qualname__} of {value.__qualname__}", base) for base in value.__bases__)
     else:
@@ -122,7 +123,7 @@ def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
         return
     if not isinstance(reduced, tuple):
         return
-    _, arguments, state, items, pairs, *_ = (*reduced, *[None] * 5)
+    _, arguments, state, items, pairs = (reduced + (None,) * 5)[:5]
     states = state if isinstance(state, tuple) else (state,)        # (dict, slots) when there are slots
     for attributes in states:
         if isinstance(attributes, dict):
@@ -144,7 +145,8 @@ def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
 class FailureTuple:
     """One part that could not be serialised.
 
-    obj: the part. path: the names that lead to it from the outside in; the last one is its own. parent: the object that holds it.
+    obj: the part. path: the names that lead to it from the outside in; the last one is its own. parent: the object
+    that holds it.
     """
 
     def __init__(self, obj: Any, path: tuple[str, ...], parent: Any):
@@ -159,10 +161,10 @@ def inspect_serializability(base_obj: Any, name: Optional[str] = None, depth: in
                             print_file: Optional[TextIO] = None) -> tuple[bool, set[FailureTuple]]:
     """Tell whether base_obj can be sent, and print what was tried.
 
-    name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file: where the
-    report goes; sys.stdout when None.
-    Returns (True, empty set), or (False, the parts that failed). Like Ray's it looks into globals and closures of functions and
-    into attributes of objects, and not into the items of a list or dict: the report names those.
+    name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file:
+    where the report goes; sys.stdout when None.
+    Returns (True, empty set), or (False, the parts that failed). Like Ray's it looks into globals and closures of
+    functions and into attributes of objects, and not into the items of a list or dict: the report names those.
     Ray: ray.util.inspect_serializability.
     """
     title = f"Checking Serializability of {shown(base_obj)}"
@@ -176,7 +178,7 @@ def inspect_serializability(base_obj: Any, name: Optional[str] = None, depth: in
     report.say(line, *(f"Cannot be serialised: {failure!r}" for failure in failures))
     if way:
         report.say(f"The way to it: {' -> '.join(way)} is {shown(culprit)}")
-    report.say("There may be others behind it. Make it where it is used, inside the function or the class, or leave it out.", line)
+    report.say(_HINT, line)
     return False, failures
 
 
@@ -193,7 +195,7 @@ class _Report:
 
 def _inspect(obj: Any, name: Optional[str], depth: int, parent: Any, path: tuple[str, ...], failures: set[FailureTuple],
              report: _Report) -> bool:
-    """Whether obj can be sent. If not, the first failing part at the innermost level that depth allows joins failures."""
+    """Whether obj can be sent. If not, the first failing part, as far inside as depth allows, joins failures."""
     if parent is not None:
         report.say(f"Serializing {name!r} {shown(obj)}...")
     try:
@@ -223,5 +225,6 @@ def _named_parts(obj: Any) -> Iterator[tuple[str, Any]]:
         return
     yield from inspect.getmembers(obj, inspect.isfunction)
     for name, member in inspect.getmembers(obj):
-        if not (name.startswith("__") and name.endswith("__") or inspect.isbuiltin(member) or inspect.isfunction(member)):
+        dunder = name.startswith("__") and name.endswith("__")
+        if not (dunder or inspect.isbuiltin(member) or inspect.isfunction(member)):
             yield name, member

@@ -1,9 +1,9 @@
-"""The pickler that everything sent goes through: pickle's own, and asked first about each object, what cannot be imported.
+"""The pickler that everything sent goes through: pickle's own, taught to take what cannot be imported.
 
-How a kind of object is taken apart stands in the modules that register with `reduces`: functions_by_value, classes_by_value and
-special_values. This is what cloudpickle does for Ray, and its limits are kept, because a program meets them there: two
-closures over one variable each get a cell of their own, an enum's members are made again from their values only, an
-open file travels as its text.
+How a kind of object is taken apart stands in the modules that register with `reduces`: functions_by_value,
+classes_by_value and special_values. This is what cloudpickle does for Ray, and its limits are kept, because a program
+meets them there: two closures over one variable each get a cell of their own, an enum's members are made again from
+their values only, an open file travels as its text.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellip
 
 Reducer = Callable[[Any, "ByValuePickler"], Any]
 
-_reducers: dict[type, Reducer] = {}     # by exact type; `type` stands for the metaclasses that have no entry of their own
+_reducers: dict[type, Reducer] = {}     # by exact type; `type` stands for the metaclasses without an entry
 _custom: dict[type, Reducer] = {}       # what util.register_serializer has been told; comes first
 _by_value_modules: set[str] = set()
 _thread = threading.local()             # .pickler: the innermost run of dump() on this thread
@@ -28,7 +28,7 @@ _thread = threading.local()             # .pickler: the innermost run of dump() 
 def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
     """Decorates a function that takes objects of exactly these types apart.
 
-    It is given the object and the pickler, and answers as Pickler.reducer_override does: NotImplemented leaves it to pickle.
+    It is given the object and the pickler, and answers as Pickler.reducer_override does.
     """
     def register(reducer: Reducer) -> Reducer:
         _reducers.update(dict.fromkeys(kinds, reducer))
@@ -40,8 +40,8 @@ def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...
     """Pickle value with protocol 5 and buffers out of band.
 
     definitions: see ByValuePickler.
-    Returns the stream, the buffers (each copied once, unless it is bytes already), the records that `contain` was told of,
-    and whether anything went by value, so that the stream has to be loaded into a `Space`.
+    Returns the stream, the buffers (each copied once, unless it is bytes already), the records that `contain` was
+    told of, and whether anything went by value, so that the stream has to be loaded into a `Space`.
     Raises whatever pickle or a hook of the user's raises. No lock is held: hooks may call anything, this function too.
     """
     file = io.BytesIO()

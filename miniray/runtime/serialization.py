@@ -1,14 +1,15 @@
 """Values in and out: what a task, an actor or an object gets is a copy, made the way Ray makes it.
 
-`serialize` turns a value into what is stored, `deserialize` turns that into a fresh value each time. In between it is immutable,
-so that one stored value serves every reader:
+`serialize` turns a value into what is stored, `deserialize` turns that into a fresh value each time. In between it is
+immutable, so that one stored value serves every reader:
 
 - What is immutable through and through is stored as it is: nobody can tell it from a copy.
-- Of a list, dict or set of such things a private copy is kept; when lists and dicts are nested in it, the bytes that marshal makes of
-  it. As in Ray, which tries msgpack first, two places in it that held the same list no longer share it, and a
-  bytearray has become bytes.
-- Everything else goes through pickle (protocol 5) and keeps its inner sharing. Buffers, as numpy's arrays have, are copied once
-  and handed out read-only from then on. Functions and classes without an importable name go by value, see `pickler`.
+- Of a list, dict or set of such things a private copy is kept; when lists and dicts are nested in it, the bytes that
+  marshal makes of it. As in Ray, which tries msgpack first, two places in it that held the same list no longer share
+  it, and a bytearray has become bytes.
+- Everything else goes through pickle (protocol 5) and keeps its inner sharing. Buffers, as numpy's arrays have, are
+  copied once and handed out read-only from then on. Functions and classes without an importable name go by value, see
+  `pickler`.
 """
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ from . import classes_by_value, functions_by_value, special_values     # noqa: F
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space
 
-__all__ = ["Captured", "Serialized", "Space", "capture", "contain", "current_space", "deregister_serializer", "deserialize",
-           "dumps", "loads", "register_serializer", "serialize", "size_of"]
+__all__ = ["Captured", "Serialized", "Space", "capture", "contain", "current_space", "deregister_serializer",
+           "deserialize", "dumps", "loads", "register_serializer", "serialize", "size_of"]
 
 
 class Serialized:
     """A stored value that is not immutable by itself. Never changed once made.
 
-    form says what data is: COPY: a list, dict or set of immutable things, of which a copy is all that is needed. PLAIN: bytes of marshal.
+    form says what data is: COPY: a list, dict or set of immutable things, of which a copy is all that is needed.
+    PLAIN: bytes of marshal.
     PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space.
     buffers: the stream's out-of-band buffers. contained: one record for each distinct reference inside (see `contain`).
     size: bytes of all that.
@@ -47,9 +49,10 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     """What is to be stored for value: itself when it is immutable through and through, else a Serialized.
 
     A bytearray or a memoryview becomes bytes. Bytes are never copied.
-    TypeError for what pickle refuses, with the way to the culprit inside the value; subject and taker go into its text: "Could
-    not serialize {subject} {value!r} for a task or actor {taker}". PicklingError for what is nested too deeply. Anything else
-    that a hook of the user's raises (__reduce__, __getstate__, a registered serializer) comes out unchanged, as in Ray.
+    TypeError for what pickle refuses, with the way to the culprit inside the value; subject and taker go into its
+    text: "Could not serialize {subject} {value!r} for a task or actor {taker}". PicklingError for what is nested too
+    deeply. Anything else that a hook of the user's raises (__reduce__, __getstate__, a registered serializer) comes
+    out unchanged, as in Ray.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -72,8 +75,8 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
 def deserialize(stored: Any) -> Any:
     """The value that serialize stored, a fresh one each time; built in the current space.
 
-    Raises what the value's own hooks raise, and what pickle does when they do not fit (an exception whose __init__ does not
-    take its args).
+    Raises what the value's own hooks raise, and what pickle does when they do not fit (an exception whose __init__
+    does not take its args).
     """
     if type(stored) is not Serialized:
         return stored
@@ -88,7 +91,7 @@ def deserialize(stored: Any) -> Any:
 
 
 def size_of(stored: Any) -> int:
-    """Bytes that what serialize returned takes in a store, about: exact for bytes and streams, an estimate for the rest."""
+    """Bytes that a stored value takes: exact for bytes and streams, an estimate for the rest."""
     kind = type(stored)
     if kind is Serialized:
         return stored.size
@@ -125,7 +128,7 @@ def _store_plain(value: Union[list, dict, set]) -> Serialized:
         size = -1 if of_values < 0 else size + of_values
     if size >= 0:
         return Serialized(copied, (), (), size, COPY)
-    if type(copied) is set:
+    if isinstance(copied, set):
         return _store(copied)
     try:
         plain = _copy_inside(copied, {id(value)})
@@ -159,7 +162,7 @@ class _Cycle(Exception):
 
 
 def _copy_inside(copied: Union[list, dict], above: set[int]) -> bool:
-    """Replace, in a copy, the lists and dicts directly or indirectly inside by copies of their own, and buffers by bytes.
+    """Replace, in a copy, all lists and dicts inside by copies of their own, and buffers by bytes.
 
     above: ids of the lists and dicts that the original is in, itself included.
     Returns whether everything is now plain, so that marshal takes it.
@@ -213,7 +216,7 @@ def dumps(value: Any, protocol: Optional[int] = None, buffer_callback: Optional[
     """
     file = io.BytesIO()
     try:
-        ByValuePickler(file, 5 if protocol is None else protocol, buffer_callback).dump(value)
+        ByValuePickler(file, 5 if protocol is None else protocol, buffer_callback=buffer_callback).dump(value)
     except RecursionError as error:
         raise pickle.PicklingError(_TOO_DEEP) from error
     return file.getvalue()
@@ -244,7 +247,7 @@ class Captured:
     def load(self, space: Space) -> Any:
         """The copy that belongs to space, made at the first call. What can be imported is itself everywhere.
 
-        Load a function before its arguments: then a class that both hold shares its globals with the function, as in Ray.
+        Load a function before its arguments: then a class that both hold is as it came with the arguments, as in Ray.
         """
         stored = self._stored
         if stored is None:

@@ -1,9 +1,10 @@
 """Spaces: what would be a process in Ray has here a space, with its own copies of classes and functions sent by value.
 
-In Ray a class that a worker cannot import is sent as its definition, and every process builds its own copy: a class variable
-changed in an actor changes there and nowhere else. The copies know each other by a tracker id, so that a value which
-goes home finds the class it started from. Here all of that happens in one process, and a `Space` keeps the copies of
-one worker, one actor, or the driver apart from the others. The driver's space holds the classes the program wrote.
+In Ray a class that a worker cannot import is sent as its definition, and every process builds its own copy: a class
+variable changed in an actor changes there and nowhere else. The copies know each other by a tracker id, so that a
+value which goes home finds the class it started from. Here all of that happens in one process, and a `Space` keeps
+the copies of one worker, one actor, or the driver apart from the others. The driver's space holds the classes the
+program wrote.
 
 A definition that arrives again brings its class up to date, as in Ray; only an original (a class that was defined in
 this very space) is left as its own program made it, where Ray would overwrite it too.
@@ -145,13 +146,13 @@ def current_space() -> Space:
 
 
 def track(cls: Any) -> Tracked:
-    """What is known of a class that is being sent from the current space. One never seen becomes an original of that space."""
+    """What is known of a class that the current space sends. One never seen becomes an original of that space."""
     tracked = _tracked.get(cls)
     if tracked is None:
         tracked = _tracked.setdefault(cls, Tracked(cls, f"{_ID_PREFIX}:{next(_ids)}", original=True))
     classes = current_space()._classes
     if tracked.tracker_id not in classes:
-        # Also a class of another space, which got here by an attribute of some imported module: it is what is used here.
+        # Also a class of another space, which came here as an attribute of some module: it is what is used here.
         classes[tracked.tracker_id] = tracked
     return tracked
 

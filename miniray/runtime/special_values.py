@@ -37,7 +37,7 @@ def _reduce_text_file(file: Any, pickler: ByValuePickler) -> Any:
     except OSError as error:
         raise pickle.PicklingError(f"Cannot pickle {file!r}: it cannot be read") from error
     text.seek(position)
-    text.name = file.name       # type: ignore[attr-defined]
+    text.name = file.name
     return _itself, (text,)
 
 

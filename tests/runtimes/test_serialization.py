@@ -1,4 +1,6 @@
-"""Values in and out: what is copied and how, what is refused and in which words, what a stored value tells of itself."""
+"""Values in and out: what is copied and how, what is refused and in which words, what a stored value tells of
+itself.
+"""
 
 import array
 import collections
@@ -59,7 +61,8 @@ def turn(value):
 # ------------------------------------------------------------------------------------------------------- what is copied
 
 
-@pytest.mark.parametrize("value", [5, 2 ** 80, 1.5, "text", b"bytes", None, True, 1j, ..., (1, ("a", None)), frozenset({1, "a"})])
+@pytest.mark.parametrize(
+    "value", [5, 2 ** 80, 1.5, "text", b"bytes", None, True, 1j, ..., (1, ("a", None)), frozenset({1, "a"})])
 def test_what_is_immutable_is_stored_as_it_is(value):
     """Nobody can tell it from a copy, and pickling it would cost more than all the rest."""
     assert serialize(value) is value
@@ -67,10 +70,10 @@ def test_what_is_immutable_is_stored_as_it_is(value):
 
 
 @pytest.mark.parametrize("value", [
-    [], {}, set(), [1, 2, 3], {"a": 1}, {1, 2}, [1, [2, {"k": [3]}]], {"a": {"b": [None, 1.5, b"x", 2 ** 80]}}, [(1, (2,))],
-    {(1, 2): "tuple key"}, {frozenset({1}): [1]}, ([1], {"a": 2}), collections.deque([1], maxlen=3), collections.Counter("aab"),
-    collections.OrderedDict(b=1, a=2), range(3), slice(1, 2), NotImplemented, array.array("i", [1, 2]), [NotImplemented, [1]],
-    {"\ud800": "a surrogate"}, [[["deep"]] * 3] * 3,
+    [], {}, set(), [1, 2, 3], {"a": 1}, {1, 2}, [1, [2, {"k": [3]}]], {"a": {"b": [None, 1.5, b"x", 2 ** 80]}},
+    [(1, (2,))], {(1, 2): "tuple key"}, {frozenset({1}): [1]}, ([1], {"a": 2}), collections.deque([1], maxlen=3),
+    collections.Counter("aab"), collections.OrderedDict(b=1, a=2), range(3), slice(1, 2), NotImplemented,
+    array.array("i", [1, 2]), [NotImplemented, [1]], {"\ud800": "a surrogate"}, [[["deep"]] * 3] * 3,
 ])
 def test_a_value_comes_back_equal_of_the_same_type_and_fresh_each_time(value):
     """Whichever way it is stored."""
@@ -168,14 +171,16 @@ def test_special_objects_travel_as_with_cloudpickle():
     assert turn(types) is types
     assert turn(types.MappingProxyType({1: 2})) == {1: 2}
     assert turn(property(len)).fget is len
-    assert [turn(kind) for kind in (type(None), type(...), types.FunctionType)] == [type(None), type(...), types.FunctionType]
+    for kind in (type(None), type(...), types.FunctionType, types.GeneratorType):
+        assert turn(kind) is kind
     made = types.ModuleType("made_up")
     made.value = [1]
     back = turn(made)
     assert back.value == [1] and back is not made and back.__name__ == "made_up"
 
 
-# --------------------------------------------------------------------------------------------------------------- buffers
+# ---------------------------------------------------------------------------------------------------------------
+# buffers
 
 
 def test_a_buffer_is_copied_once_and_then_shared_by_every_copy():
@@ -359,7 +364,8 @@ def test_threads_do_not_mix_up_their_references():
     assert found == {"a": ("a",), "b": ("b",)}
 
 
-# ------------------------------------------------------------------------------------------------ the user's serialisers
+# ------------------------------------------------------------------------------------------------ the user's
+# serialisers
 
 
 def test_a_registered_serializer_is_used_until_it_is_taken_back():
@@ -368,7 +374,7 @@ def test_a_registered_serializer_is_used_until_it_is_taken_back():
         def __init__(self, value):
             self.value, self.lock = value, threading.Lock()
 
-    register_serializer(Guarded, serializer=lambda guarded: guarded.value, deserializer=lambda value: Guarded(value * 10))
+    register_serializer(Guarded, serializer=lambda guarded: guarded.value, deserializer=lambda n: Guarded(n * 10))
     try:
         assert turn([Guarded(2)])[0].value == 20
     finally:
@@ -397,6 +403,7 @@ def test_cloudpickle_makes_bytes_that_plain_pickle_reads():
     assert bytes(cloudpickle.load(file).memory) == b"abc"
     buffers = []
     data = cloudpickle.dumps(Buffer(b"abc"), buffer_callback=buffers.append)
+    assert len(buffers) == 1 and b"abc" not in data
     assert bytes(cloudpickle.loads(data, buffers=buffers).memory) == b"abc"
 
 
@@ -431,7 +438,8 @@ def test_a_serialized_value_can_be_read_on_many_threads_at_once():
     stored = serialize([Pair([1], {2}), {"k": [3]}])
     assert isinstance(stored, Serialized)
     results = []
-    threads = [threading.Thread(target=lambda: results.extend(deserialize(stored) for _ in range(50))) for _ in range(4)]
+    read = lambda: results.extend(deserialize(stored) for _ in range(50))
+    threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
