@@ -10,7 +10,7 @@ from .core.actor_manager import NameTaken
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
-from .object_ref import dropped, refs_of
+from .object_ref import ObjectRef, dropped, refs_of
 from .remote_function import export
 from .runtime.base import Runtime
 from .runtime.context import current
@@ -19,6 +19,7 @@ from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
 
+_new_ref = object.__new__
 ASYNC_CONCURRENCY = 1000            # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
 
 
@@ -269,7 +270,12 @@ class ActorMethod:
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
                 f"{template.max_pending_calls}: wait for some of them before you call it again.")
         runtime = object_ref.running()
-        return refs_of(runtime, runtime.submit_actor_task(spec, actor, args, kwargs))
+        task = runtime.submit_actor_task(spec, actor, args, kwargs)
+        if spec.num_returns == 1:
+            ref = _new_ref(ObjectRef)
+            ref._record = task.returns[0]
+            return ref
+        return refs_of(runtime, task)
 
     def options(self, **method_options: Any) -> "ActorMethod":
         """The same method with options for its next calls: name, num_returns, concurrency_group, max_task_retries, ..."""

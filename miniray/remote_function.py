@@ -7,12 +7,13 @@ from typing import Any, Callable
 from . import object_ref
 from . import options as checks
 from .core.records import NORMAL_TASK, TaskSpec
-from .object_ref import refs_of
+from .object_ref import ObjectRef, refs_of
 from .runtime.base import Runtime
 from .runtime.serialization import capture
 from .scheduling import captures_children, inherits_group, scheduling_class
 from .signatures import checker, is_generator
 
+_new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
 
 
@@ -58,6 +59,10 @@ class Variant:
             return self._first(args, kwargs)
         spec = self._spec
         task = runtime.submit_task(spec, args, kwargs)
+        if spec.num_returns == 1:
+            ref = _new_ref(ObjectRef)
+            ref._record = task.returns[0]
+            return ref
         return refs_of(runtime, task)
 
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -442,7 +442,7 @@ class Cluster:
             if done != PENDING:
                 self.task_manager.wanted(now, obj)
         if worker is not None and not waiter.fired and worker.status is WorkerStatus.LEASED:
-            self.scheduler.worker_blocked(now, worker)
+            self.scheduler.worker_blocked(now, worker, objects)
         return self._done(now)
 
     def stop_waiting(self, now: float, waiter: Waiter, objects, worker: WorkerRecord | None = None) -> list[Action]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from .records import LOST, PENDING, ObjectRecord, StreamRecord, TaskRecord
+from .records import LOST, PENDING, READY, ObjectRecord, StreamRecord, TaskRecord
 
 
 class ReferenceCounter:
@@ -23,14 +23,22 @@ class ReferenceCounter:
     def drop(self, now: float, dropped: deque) -> None:
         """ObjectRefs, handles and streams that the program let go of. dropped: a deque, emptied here."""
         pop = dropped.popleft
+        objects, freed = self.cluster.objects, self.freed
         while dropped:
             record = pop()
             if type(record) is StreamRecord:
                 self.drop_stream(now, record)
-            else:
-                record.refs -= 1
-                if not record.refs:
-                    self.check(now, record)
+                continue
+            record.refs -= 1
+            if record.refs or record.uses or record.held:
+                continue
+            task = record.task
+            if task is not None and record.done == READY and task.args is None and record.locations is None \
+                    and not record.contained and not self.cluster.history.outlived:
+                if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
+                    freed.append(record)
+                continue
+            self.check(now, record)
 
     def drop_stream(self, now: float, stream: StreamRecord) -> None:
         """Nobody will ask for the stream's items any more."""

@@ -73,6 +73,8 @@ class Scheduler:
         task.t_ready = now
         wanted = task.spec.scheduling_class
         queue = wanted.queue
+        if queue and queue[0].status is not PENDING_NODE_ASSIGNMENT:
+            self._head(wanted)                  # what was cancelled, or placed before its turn, holds nobody up
         if queue or not self._place(now, task, wanted):
             queue.append(task)
             if len(queue) == 1:
@@ -360,14 +362,23 @@ class Scheduler:
 
     # ------------------------------------------------------------ a worker that waits lends its CPU
 
-    def worker_blocked(self, now: float, worker: WorkerRecord) -> None:
-        """Its task waits in get or wait: others may have its CPU meanwhile."""
+    def worker_blocked(self, now: float, worker: WorkerRecord, objects=()) -> None:
+        """Its task waits in get or wait: others may have its CPU meanwhile, and what it waits for (objects) comes first.
+
+        Were they to wait their turn, each task that waits for a child would let one more of its own kind start, until all wait.
+        """
         move(worker, WorkerStatus.BLOCKED)
         lent = worker.lease.hold.get("CPU", 0) if worker.lease is not None else 0
         if not lent:
             return
         worker.lent = lent
         (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += lent
+        for obj in objects:
+            task = obj.task
+            if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
+                if not self._place(now, task, task.spec.scheduling_class):
+                    break
+                # It stays in its queue, where it is passed over when its turn comes: it is not pending any more.
         self.dispatch(now, worker.node)
 
     def worker_unblocked(self, now: float, worker: WorkerRecord) -> None:

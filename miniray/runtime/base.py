@@ -307,16 +307,19 @@ class Runtime:
                     self.stuck(objects)
             woken = woken or self.park(lock, timeout)
         finally:
-            with self.lock:
-                if handle is not None:
-                    handle.waiter, handle.waiting = None, ()
-                else:
-                    self.driver_waiters.pop(waiter, None)
-                woken = woken or waiter.fired
-                ended = self.now()
-                actions = self.cluster.stop_waiting(ended, waiter, objects, worker)
-            self.waits.append((handle.record, execution.task.number, now, ended) if handle is not None else (None, 0, now, ended))
-            self.carry_out(actions)
+            ended = self.now()
+            if handle is None:
+                self.waits.append((None, 0, now, ended))
+                self.driver_waiters.pop(waiter, None)
+            else:
+                self.waits.append((handle.record, execution.task.number, now, ended))
+            if handle is not None or waiter.need > 0 or need != len(objects):   # else nothing of the wait is left
+                with self.lock:             # under which an interrupt looks at the handle's waiter
+                    if handle is not None:
+                        handle.waiter, handle.waiting = None, ()
+                    woken = woken or waiter.fired
+                    actions = self.cluster.stop_waiting(ended, waiter, objects, worker)
+                self.carry_out(actions)
         if handle is not None and handle.interrupted is not None:
             raise self.take_interrupt(handle)
         if self.closed:

@@ -14,17 +14,23 @@ class Execution:
     """One attempt of a task that is being run.
 
     worker.key tells workers apart as a process id would in Ray. space: the copies of classes and functions that this worker
-    sees. hex: the task's id, which becomes the parent of what it submits. thread: the ident of the thread that runs it; a
+    sees. thread: the ident of the thread that runs it; a
     thread that user code starts in a task copies nothing of this, and counts as the driver.
     """
 
-    __slots__ = ("runtime", "worker", "task", "space", "hex", "thread", "instance")
+    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "_hex")
 
     def __init__(self, runtime: "Runtime", worker: "WorkerRecord", task: "TaskRecord", space: "Space", thread: int,
                  instance: Any = None):
         self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
-        self.hex = task.hex
         self.instance = instance
+        self._hex = ""
+
+    @property
+    def hex(self) -> str:
+        """The task's id, spelled when somebody asks for it."""
+        self._hex = self._hex or self.task.hex
+        return self._hex
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)

@@ -13,13 +13,15 @@ from typing import Any
 
 from .. import exceptions
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
+from ..core.transitions import WorkerStatus
 from . import failures
 from .arguments import unpack
 from .base import NOTHING, Runtime, SessionEnded
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
 
-_get_ident = _thread.get_ident
+DEAD = WorkerStatus.DEAD
+SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
 GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
 
 
@@ -74,19 +76,21 @@ def actor_handle(worker: WorkerRecord) -> WorkerHandle:
 class Outcome:
     """How an attempt went. values: what to store for each return, with contained records and sizes; or failure; or exit."""
 
-    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
+    failure: Failure | None = None
+    retry = False
+    exit = message = ""
+    result: Any = None              # kept until it is reported: the references in it must not go before they are counted
 
-    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, failure: Failure | None = None,
-                 retry: bool = False, exit: str = "", message: str = ""):
+    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, **how: Any):
         self.values, self.sizes, self.contained = values, sizes, contained
-        self.failure, self.retry, self.exit, self.message = failure, retry, exit, message
-        self.result: Any = None         # kept until it is reported: the references in it must not go before they are counted
+        if how:
+            self.__dict__.update(how)
 
 
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
     """Run the current attempt of a task that is not a coroutine, on this thread. Never raises."""
     handle = worker.handle
-    execution = Execution(runtime, worker, task, handle.space, _get_ident())
+    execution = Execution(runtime, worker, task, handle.space, handle.ident)
     return Context().run(_run, runtime, execution, handle)
 
 
@@ -94,7 +98,6 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
     current.set(execution)
     task = execution.task
     spec = task.spec
-    kind = spec.kind
     try:
         try:
             function, args, kwargs = call_of(runtime, execution)
@@ -106,14 +109,16 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 runtime.end_lines(execution)
             if spec.streams:
                 outcome = _stream(runtime, execution, result)
-            elif kind == ACTOR_CREATION_TASK:
+            elif spec.kind == ACTOR_CREATION_TASK:
                 outcome = Outcome()
             else:
                 task.t_ended = runtime.now()
                 outcome = store(runtime, task, result)
             return outcome
         finally:
-            settle_interrupt(handle)
+            handle.user_task = None
+            if handle.sent:
+                settle_interrupt(handle)
     except BaseException as error:
         if not task.t_ended:
             task.t_ended = runtime.now()
@@ -174,6 +179,8 @@ def note_repr(execution: Execution) -> None:
 
 def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises."""
+    if task.spec.num_returns == 1 and type(result) in SIZES:        # the common case: nothing to pickle, nothing inside
+        return Outcome((result,), (SIZES[type(result)],))
     outcome = _store(runtime, task, result)
     outcome.result = outcome.result, result
     return outcome
@@ -347,7 +354,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         now = runtime.now()
         if outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
-        elif cluster.is_current(worker, task):
+        elif task.worker is worker and worker.status is not DEAD:
             for obj, value in zip(task.returns, outcome.values):
                 if obj.done == PENDING or obj.done == LOST:     # an earlier attempt's value stays
                     obj.value = value
@@ -355,7 +362,8 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         else:
             actions = NOTHING
         following = worker.task
-    outcome.result = None
+    if outcome.result is not None:
+        outcome.result = None
     if actions or cluster.references.freed:
         runtime.carry_out(actions)
     return following
