@@ -4,9 +4,9 @@
         graph = add.bind(double.bind(x), 1)
     ref = graph.execute(5)
 
-A node that is used in several places is called once in an `execute`, and each `execute` calls anew. Among the arguments of
-a call, nodes are also found inside lists, tuples, sets, dicts and the attributes of objects; there, as in any call, the
-result arrives as a reference.
+A node that is used in several places is called once in an `execute`, and each `execute` calls anew. Among the arguments
+of a call, nodes are also found inside lists, tuples, sets, dicts and the attributes of objects; there, as in any call,
+the result arrives as a reference.
 """
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ __all__ = ["ClassMethodNode", "ClassNode", "DAGInputData", "DAGNode", "FunctionN
 class DAGNode:
     """A call that was noted, or another part of a graph. Nodes never change, so a graph may be executed again."""
 
-    def __init__(self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None, options: dict[str, Any] | None = None):
+    def __init__(self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None,
+                 options: dict[str, Any] | None = None):
         self._args, self._kwargs, self._options = tuple(args), dict(kwargs or {}), dict(options or {})
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the calls of this node and of all nodes that it needs; args and kwargs are what the InputNode stands for.
+        """Make the calls of this node and of all that it needs; args and kwargs are what the InputNode stands for.
 
         Returns what `.remote()` of this node's call does: a ref, for a class a handle, for a MultiOutputNode a list.
         Nothing is waited for. AssertionError for two InputNodes in one graph, or one that was not used with `with`;
@@ -60,7 +61,7 @@ class DAGNode:
         yield from found
 
     def _in_order(self) -> list[DAGNode]:
-        """This node and all that it needs, each once, behind those that it needs itself. Not recursive: graphs can be deep."""
+        """This node and all that it needs, each once and behind its own needs. Not recursive: graphs can be deep."""
         done: dict[DAGNode, None] = {}
         path = [(self, self._needs())]
         while path:
@@ -109,7 +110,7 @@ class ClassNode(DAGNode):
         self._remote = remote
         self._last_call: ClassMethodNode | None = None
         if any(isinstance(node, InputNode) for node in self._in_order()):
-            raise ValueError("an InputNode cannot be an argument of an actor's constructor: it stands for what comes later")
+            raise ValueError("an InputNode cannot be an argument of an actor's constructor: it stands for later input")
 
     def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._remote.remote(*replaced(self._args), **replaced(self._kwargs))
@@ -153,8 +154,8 @@ class ClassMethodNode(DAGNode):
                  previous: ClassMethodNode | None = None, index: int | None = None):
         """method: of a living actor, its `.remote()` makes the call, with these options; or that of a ClassNode.
 
-        previous: the call that was bound before to the same ClassNode, and is made before. index: which result of the one
-        argument, a call that has several, this node is.
+        previous: the call that was bound before to the same ClassNode, and is made before. index: which result of the
+        one argument, a call that has several, this node is.
         """
         super().__init__(args, kwargs, options)
         self._method, self._previous, self._index = method, previous, index
@@ -175,8 +176,9 @@ class ClassMethodNode(DAGNode):
         return method.remote(*replaced(self._args), **replaced(self._kwargs))
 
 
-def bind_method(method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any) -> Any:
-    """What `handle.method.bind(...)` gives: a ClassMethodNode, or a tuple with one for each result when there are several."""
+def bind_method(method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any],
+                num_returns: Any) -> Any:
+    """What `handle.method.bind(...)` gives: a ClassMethodNode, or a tuple of one for each of several results."""
     call = ClassMethodNode(method, args, kwargs, options)
     if isinstance(num_returns, int) and num_returns > 1:
         return tuple(ClassMethodNode(method, (call,), {}, {}, index=index) for index in range(num_returns))
@@ -186,8 +188,8 @@ def bind_method(method: Any, args: Iterable[Any], kwargs: dict[str, Any], option
 class InputNode(DAGNode):
     """Stands for the arguments of `execute`; made with `with InputNode() as x:`.
 
-    `x` is the one argument; `x[0]` and `x["key"]` are an item of it, `x.name` its attribute. Called with several arguments
-    or keywords, `execute` takes x[0] for the first argument, and x["key"] and x.key for a keyword.
+    `x` is the one argument; `x[0]` and `x["key"]` are an item of it, `x.name` its attribute. Called with several
+    arguments or keywords, `execute` takes x[0] for the first argument, and x["key"] and x.key for a keyword.
     """
 
     def __init__(self, *args: Any, input_type: Any = None, **kwargs: Any):

@@ -15,8 +15,8 @@ from miniray.runtime.serialization import deregister_serializer, register_serial
 from .actor_pool import ActorPool
 from .helpers import as_completed, map_unordered
 
-# The function takes the name of its module, as in Ray. `from miniray.util.placement_group import ...` finds the module all
-# the same, and as that is imported by now, nobody will set the name to the module again.
+# The function takes the name of its module, as in Ray. `from miniray.util.placement_group import ...` finds the module
+# all the same, and as that is imported by now, nobody will set the name to the module again.
 from .placement_group import (
     get_current_placement_group,
     get_placement_group,
@@ -31,7 +31,7 @@ __all__ = [
     "placement_group_table", "register_serializer", "remove_placement_group",
 ]
 
-_WHEN_ASKED_FOR = frozenset({"client", "iter", "joblib", "metrics", "multiprocessing", "queue", "scheduling_strategies", "state"})
+_WHEN_ASKED_FOR = frozenset({"client", "metrics", "multiprocessing", "queue", "scheduling_strategies", "state"})
 
 
 def get_node_ip_address() -> str:

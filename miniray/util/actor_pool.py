@@ -1,4 +1,4 @@
-"""ActorPool: spread calls over a fixed set of actors, one call at a time for each. Ray: python/ray/util/actor_pool.py."""
+"""ActorPool: spread calls over a set of actors, one call at a time for each. Ray: python/ray/util/actor_pool.py."""
 from __future__ import annotations
 
 from collections import deque
@@ -14,9 +14,10 @@ Call = Callable[[Any, V], Any]
 class ActorPool:
     """A set of actors that share the calls given to `submit` or `map`.
 
-    An actor has one call of the pool at a time; further calls queue here, and go out when a result is *taken*, not when it
-    is ready. Results come in the order of submission (`get_next`) or as they are ready (`get_next_unordered`); do not mix
-    the two. A call that failed raises its error when its result is taken, and its actor stays in the pool unless it is dead.
+    An actor has one call of the pool at a time; further calls queue here, and go out when a result is *taken*, not when
+    it is ready. Results come in the order of submission (`get_next`) or as they are ready (`get_next_unordered`); do
+    not mix the two. A call that failed raises its error when its result is taken, and its actor stays in the pool
+    unless it is dead.
 
         pool = ActorPool([Worker.remote(), Worker.remote()])
         doubled = list(pool.map(lambda actor, value: actor.double.remote(value), [1, 2, 3]))
@@ -32,11 +33,11 @@ class ActorPool:
         self._next_result = 0                                   # the turn whose result `get_next` gives next
 
     def map(self, fn: Call, values: Iterable[V]) -> Iterator[Any]:
-        """Call fn(actor, value) for every value, at once as far as actors are idle, and yield results in the values' order.
+        """Call fn(actor, value) for every value, now as far as actors are idle, and yield results in the values' order.
 
         fn: returns the ref of a method call on that actor. The iterator sends out what is queued, so it must be read to
-        the end. Results that an earlier map or submit left are dropped; if one of those is already there as an error, that
-        error is raised here, as in Ray.
+        the end. Results that an earlier map or submit left are dropped; if one of those is already there as an error,
+        that error is raised here, as in Ray.
         """
         while self.has_next():
             try:

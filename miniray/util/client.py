@@ -1,6 +1,6 @@
 """Ray Client is a connection to a cluster elsewhere. There is none here, and programs that ask are told so.
 
-Ray: python/ray/util/client/__init__.py; code that runs with and without a client asks `ray.util.client.ray.is_connected()`.
+Code that runs with and without a client asks `ray.util.client.ray.is_connected()`. Ray: python/ray/util/client.
 """
 from __future__ import annotations
 

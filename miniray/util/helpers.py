@@ -7,11 +7,12 @@ from typing import Any
 import miniray
 
 
-def as_completed(refs: Sequence[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False, **kwargs: Any) -> Iterator[Any]:
+def as_completed(refs: Sequence[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False,
+                 **kwargs: Any) -> Iterator[Any]:
     """Yield the values of refs as they are ready, chunk_size of them at a time (fewer at the end).
 
-    yield_obj_refs: yield the refs, which are then ready, and not their values. kwargs: passed on to `wait`; with a timeout
-    (seconds, for each chunk) a chunk may be smaller or empty, and then it is waited for again.
+    yield_obj_refs: yield the refs, which are then ready, and not their values. kwargs: passed on to `wait`; with a
+    timeout (seconds, for each chunk) a chunk may be smaller or empty, and then the rest is waited for again.
     ValueError for a chunk_size below 1, and for num_returns; both at the first `next`, as this is a generator.
     The first failed ref of a chunk raises its error, and that ends the iteration.
     """
@@ -48,6 +49,7 @@ def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
         raise ValueError("num_returns follows from chunk_size here: give that instead")
 
 
-def _next_chunk(refs: Sequence[Any], chunk_size: int, yield_obj_refs: bool, kwargs: dict[str, Any]) -> tuple[list, list]:
+def _next_chunk(refs: Sequence[Any], chunk_size: int, yield_obj_refs: bool,
+                kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     ready, rest = miniray.wait(refs, num_returns=min(chunk_size, len(refs)), **kwargs)
     return ready if yield_obj_refs else miniray.get(ready), rest

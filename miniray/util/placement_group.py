@@ -33,14 +33,23 @@ class PlacementGroup:
         return self.id.is_nil()
 
     def ready(self) -> Any:
-        """A ref whose value is this handle once every bundle is reserved; TaskPlacementGroupRemoved if it is removed instead."""
+        """A ref whose value is this handle once every bundle is reserved.
+
+        TaskPlacementGroupRemoved when the group is removed instead.
+        """
         if self.is_empty:
             return api.put(self)
         return api.placement_group_ready(self.id.hex(), self)
 
     def wait(self, timeout_seconds: float = 30) -> bool:
-        """Whether every bundle was reserved within timeout_seconds. False for no group."""
-        return not self.is_empty and api.wait_placement_group(self.id.hex(), timeout_seconds)
+        """Whether every bundle was reserved within timeout_seconds. False for no group; Exception for a removed one."""
+        if self.is_empty:
+            return False
+        reserved = api.wait_placement_group(self.id.hex(), timeout_seconds)
+        if not reserved and api.placement_group_table(self.id.hex()).get("state") in (None, "REMOVED"):
+            # Ray has no class of its own for it either.
+            raise Exception(f"placement group {self.id.hex()} does not exist, or no longer")
+        return reserved
 
     @property
     def bundle_specs(self) -> list[dict[str, float]]:
@@ -75,7 +84,8 @@ def placement_group(bundles: list[dict[str, float]], strategy: str | None = None
     name: for `get_placement_group`. lifetime: "detached" to outlive its creator, None to go with it.
     bundle_label_selector: for each bundle, the labels that its node must have. topology_strategy: the strategy by
     label; only {"ray.io/node-id": strategy}, which is `strategy` in other words.
-    ValueError for bundles, strategies, selectors and lifetimes that are none of these; TypeError for a name that is no string.
+    ValueError for bundles, strategies, selectors and lifetimes that are none of these; TypeError for a name that is
+    no string.
     """
     strategy = _node_strategy(strategy, topology_strategy)
     if _soft_target_node_id and strategy != "STRICT_PACK":
@@ -88,7 +98,8 @@ def placement_group(bundles: list[dict[str, float]], strategy: str | None = None
     if not isinstance(name, str):
         raise TypeError(f"the name of a placement group must be a string, and {name!r} is not")
     amounts = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
-    number = api.create_placement_group(amounts, strategy, name, lifetime == "detached", bundle_label_selector)
+    reserved = [{resource: amount for resource, amount in bundle.items() if amount} for bundle in amounts]
+    number = api.create_placement_group(reserved, strategy, name, lifetime == "detached", bundle_label_selector)
     return PlacementGroup(PlacementGroupID.from_hex(number), amounts)
 
 
@@ -163,6 +174,6 @@ def _check_selectors(selectors: Any, num_bundles: int) -> None:
         raise ValueError(f"bundle_label_selector must be a list of one dict for each of the {num_bundles} bundles, and "
                          f"{selectors!r} is not")
     for selector in selectors:
-        if not isinstance(selector, dict) or not all(isinstance(text, str) for pair in selector.items() for text in pair):
+        if not isinstance(selector, dict) or not all(isinstance(text, str) for text in [*selector, *selector.values()]):
             raise ValueError(f"a label selector is a dict from strings to strings, and {selector!r} is not")
         task_options({"label_selector": selector})         # the syntax of keys and conditions is that of the option

@@ -1,4 +1,4 @@
-"""Queue: first in, first out, between tasks and actors; an async actor holds the items. Ray: python/ray/util/queue.py."""
+"""Queue: first in, first out, between tasks; an async actor holds the items. Ray: python/ray/util/queue.py."""
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +25,7 @@ class Queue:
     """
 
     def __init__(self, maxsize: int = 0, actor_options: dict[str, Any] | None = None):
-        """maxsize: how many items fit; zero or less is without limit. actor_options: `.options()` of the actor inside."""
+        """maxsize: how many items fit; zero or less: without limit. actor_options: `.options()` of the actor inside."""
         self.maxsize = maxsize
         self.actor = miniray.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
@@ -112,7 +112,7 @@ class Queue:
         return self.get(block=False)
 
     def get_nowait_batch(self, num_items: int) -> list[Any]:
-        """The first num_items items, or none of them: Empty when there are fewer. TypeError or ValueError for no count."""
+        """num_items items, or Empty and none of them when there are fewer. TypeError or ValueError for no count."""
         if not isinstance(num_items, int):
             raise TypeError(f"'num_items' must be an int, and {num_items!r} is not")
         if num_items < 0:

@@ -20,8 +20,8 @@ class PlacementGroupSchedulingStrategy:
 
     def __init__(self, placement_group: PlacementGroup, placement_group_bundle_index: int = -1,
                  placement_group_capture_child_tasks: bool | None = None):
-        """placement_group_bundle_index: which bundle, -1 for any. placement_group_capture_child_tasks: whether what the task
-        or actor starts runs in the group too, unless it says otherwise; None is no.
+        """placement_group_bundle_index: which bundle, -1 for any. placement_group_capture_child_tasks: whether what the
+        task or actor starts runs in the group too, unless it says otherwise; None is no.
 
         Whether the group has that bundle, and room in it, is checked at `.remote()`.
         """
@@ -35,12 +35,13 @@ class NodeAffinitySchedulingStrategy:
 
     __miniray_strategy__ = True
 
-    def __init__(self, node_id: str, soft: bool, _spill_on_unavailable: bool = False, _fail_on_unavailable: bool = False):
+    def __init__(self, node_id: str, soft: bool, _spill_on_unavailable: bool = False,
+                 _fail_on_unavailable: bool = False):
         """node_id: hex text, or a NodeID. soft: run elsewhere if the node does not exist or could never run this; if
         not soft that is an error (TaskUnschedulableError, ActorUnschedulableError).
 
-        _spill_on_unavailable: go elsewhere also when the node is merely busy; needs soft. _fail_on_unavailable: fail then;
-        needs not soft. ValueError when they do not go together, and for an id that cannot be a node's.
+        _spill_on_unavailable: go elsewhere also when the node is merely busy; needs soft. _fail_on_unavailable: fail
+        then; needs not soft. ValueError when they do not go together, and for an id that cannot be a node's.
         """
         if not isinstance(node_id, str):
             node_id = node_id.hex()
@@ -95,7 +96,7 @@ class NodeLabelSchedulingStrategy:
     def __init__(self, hard: dict[str, LabelMatch] | None, *, soft: dict[str, LabelMatch] | None = None):
         """hard: must hold, or else the task waits for such a node. soft: nodes that meet these too come first.
 
-        ValueError when both are empty, and for anything but a dict from label keys to In, NotIn, Exists or DoesNotExist.
+        ValueError when both are empty, and for all but dicts from label keys to In, NotIn, Exists or DoesNotExist.
         """
         self.hard = _conditions(hard, "hard")
         self.soft = _conditions(soft, "soft")
@@ -125,5 +126,5 @@ def _conditions(conditions: Any, which: str) -> dict[str, LabelMatch]:
         if not isinstance(key, str):
             raise ValueError(f"the keys of '{which}' must be strings, and {key!r} is not")
         if not isinstance(operator, (In, NotIn, Exists, DoesNotExist)):
-            raise ValueError(f"'{which}' needs In, NotIn, Exists or DoesNotExist for {key!r}, and {operator!r} is not one")
+            raise ValueError(f"'{which}' needs In, NotIn, Exists or DoesNotExist for {key!r}, not {operator!r}")
     return dict(conditions)

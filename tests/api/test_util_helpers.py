@@ -23,8 +23,9 @@ def double(x: int) -> int:
 
 def test_refusals_come_with_the_first_next():
     """Both are generators: the call itself refuses nothing."""
-    for results in (as_completed([], chunk_size=0), as_completed([], num_returns=1), map_unordered(double, [], chunk_size=0),
-                    map_unordered(double, [], backpressure_size=0), map_unordered(double, [], num_returns=1)):
+    for results in (as_completed([], chunk_size=0), as_completed([], num_returns=1),
+                    map_unordered(double, [], chunk_size=0), map_unordered(double, [], num_returns=1),
+                    map_unordered(double, [], backpressure_size=0)):
         with pytest.raises(ValueError):
             next(results)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import miniray
+import miniray.util.client
 from miniray import util
 
 
@@ -55,7 +56,8 @@ def test_named_actors_are_listed_by_namespace(session: None):
     class Actor:
         """Has nothing to do."""
 
-    kept = [Actor.options(name="here").remote(), Actor.options(name="there", namespace="elsewhere").remote(), Actor.remote()]
+    kept = [Actor.options(name="here").remote(), Actor.options(name="there", namespace="elsewhere").remote(),
+            Actor.remote()]
     assert util.list_named_actors() == ["here"]
     assert {"name": "there", "namespace": "elsewhere"} in util.list_named_actors(all_namespaces=True)
     assert len(util.list_named_actors(True)) == len(kept) - 1

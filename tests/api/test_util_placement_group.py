@@ -36,8 +36,8 @@ def group() -> Iterator[PlacementGroup]:
 
 
 @pytest.mark.parametrize("bundles", [
-    [], None, {}, ({"CPU": 1},), "CPU", [{}], [{"CPU": 0}], [{"CPU": 1}, {}], ["CPU"], [{1: 1}], [{"": 1}], [{"CPU": "1"}],
-    [{"CPU": None}], [{"CPU": -1}], [{"CPU": float("nan")}]])
+    [], None, {}, ({"CPU": 1},), "CPU", [{}], [{"CPU": 0}], [{"CPU": 1}, {}], ["CPU"], [{1: 1}], [{"": 1}],
+    [{"CPU": "1"}], [{"CPU": None}], [{"CPU": -1}], [{"CPU": float("nan")}]])
 def test_bundles_are_dicts_that_reserve_something(bundles: Any):
     """Everything else is a ValueError. (Ray takes a negative amount, and the group then waits for ever.)"""
     with pytest.raises(ValueError):
@@ -73,6 +73,15 @@ def test_bundle_specs_are_what_was_asked_for(group: PlacementGroup):
     assert group.bundle_specs == [{"CPU": 1.0}, {"CPU": 0.5}]
     stranger = PlacementGroup(group.id)
     assert stranger.bundle_specs == group.bundle_specs and stranger.bundle_count == 2
+
+
+def test_an_amount_of_zero_reserves_nothing():
+    """Also of a resource that no node has; the table does not show it."""
+    made = util.placement_group([{"CPU": 1, "unobtainium": 0}])
+    assert made.wait(1)
+    assert made.bundle_specs == [{"CPU": 1.0, "unobtainium": 0.0}]
+    assert util.placement_group_table(made)["bundles"] == {0: {"CPU": 1.0}}
+    util.remove_placement_group(made)
 
 
 def test_handles_are_equal_by_id(group: PlacementGroup):
@@ -122,6 +131,8 @@ def test_ready_of_a_group_that_was_never_placed_fails_when_it_is_removed():
     for ref in early, group.ready():
         with pytest.raises(miniray.exceptions.TaskPlacementGroupRemoved):
             miniray.get(ref)
+    with pytest.raises(Exception, match="does not exist"):
+        group.wait(0)
 
 
 def test_a_task_knows_its_group(group: PlacementGroup):
@@ -180,7 +191,8 @@ def test_a_label_strategy_picks_a_node():
     def run() -> str:
         return "ran"
 
-    for met in NodeLabelSchedulingStrategy({"ray.io/node-id": In(node)}), NodeLabelSchedulingStrategy({}, soft={"zone": In("x")}):
+    for met in (NodeLabelSchedulingStrategy({"ray.io/node-id": In(node)}),
+                NodeLabelSchedulingStrategy({}, soft={"zone": In("x")})):
         assert miniray.get(run.options(scheduling_strategy=met).remote()) == "ran"
     unmet = run.options(scheduling_strategy=NodeLabelSchedulingStrategy({"zone": In("x")})).remote()
     assert miniray.wait([unmet], timeout=0) == ([], [unmet])

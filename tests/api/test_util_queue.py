@@ -64,7 +64,7 @@ def test_items_are_snapshots():
 
 
 def test_no_waiting_raises_the_plain_class():
-    """With block=False the error is Empty itself; after a timeout it is the actor's, which is an Empty as well, as in Ray."""
+    """With block=False the error is Empty itself; after a timeout it is the actor's, an Empty as well, as in Ray."""
     queue = Queue()
     with pytest.raises(Empty) as plain:
         queue.get(block=False)
@@ -115,7 +115,7 @@ def test_options_are_those_of_an_actor():
 
 
 def test_after_a_shutdown_there_is_no_queue():
-    """Here the handle is gone, so that is an AttributeError; whoever else has the queue gets ActorDiedError. Twice is fine."""
+    """Here the handle is gone: AttributeError. Whoever else has the queue gets ActorDiedError. Twice is fine."""
     queue = Queue()
     other = pickle.loads(pickle.dumps(queue))
     queue.shutdown()

@@ -1,7 +1,7 @@
 """Pool: Python's multiprocessing.Pool over actors. Ray: python/ray/util/multiprocessing/pool.py.
 
-Work is cut into batches; a batch is one call of one of the pool's actors, which go round in turn. An actor catches what the
-function raises, so that one failing item does not take its batch with it; the error travels as a `PoolTaskError`.
+Work is cut into batches; a batch is one call of one of the pool's actors, which go round in turn. An actor catches what
+the function raises, so that one failing item does not take its batch with it; the error travels as a `PoolTaskError`.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Call = tuple[Any, Any]                  # the arguments and the keyword argument
 
 
 class PoolTaskError(Exception):
-    """The function raised `underlying`. An error callback gets this, and imap yields it; `get` raises what is inside."""
+    """The function raised `underlying`. Error callbacks get this, and imap yields it; `get` raises what is inside."""
 
     def __init__(self, underlying: Exception):
         super().__init__(underlying)
@@ -52,7 +52,8 @@ class PoolActor:
 class AsyncResult:
     """The results that a call of the pool will have. Made by the pool."""
 
-    def __init__(self, refs: list[Any], callback: Callable | None, error_callback: Callable | None, single: bool = False):
+    def __init__(self, refs: list[Any], callback: Callable | None, error_callback: Callable | None,
+                 single: bool = False):
         self._refs = refs
         self._single = single
         self._watcher: threading.Thread | None = None
@@ -83,8 +84,8 @@ class AsyncResult:
     def get(self, timeout: float | None = None) -> Any:
         """The result of `apply_async`, or the list of results of the others, in the order of the items.
 
-        Raises the error of the first item that failed, as the function raised it. (As in Ray, a function that *returns* an
-        exception counts as failed.) multiprocessing.TimeoutError when timeout seconds are over.
+        Raises the error of the first item that failed, as the function raised it. (As in Ray, a function that *returns*
+        an exception counts as failed.) multiprocessing.TimeoutError when timeout seconds are over.
         """
         self.wait(timeout)
         if not self.ready():
@@ -143,7 +144,7 @@ class IMapIterator:
             self._unready[self._pool._run_batch(index % self._pool._size, self._func, batch)] = index
 
     def _next_batch(self, timeout: float | None) -> tuple[int, list[Any]]:
-        """Wait for any batch, and send out one more. StopIteration when there are none, TimeoutError when it takes too long."""
+        """Wait for a batch, and send one more. StopIteration when there is none, TimeoutError when it is too late."""
         if not self._unready:
             raise StopIteration
         ready, _ = miniray.wait(list(self._unready), num_returns=1, timeout=timeout)
@@ -203,12 +204,12 @@ class Pool:
     def __init__(self, processes: int | None = None, initializer: Callable | None = None,
                  initargs: Iterable[Any] | None = None, maxtasksperchild: int | None = None, context: Any = None,
                  ray_address: str | None = None, ray_remote_args: dict[str, Any] | None = None):
-        """processes: how many actors; None is one for each CPU. ValueError when it is not positive, or more than the CPUs.
+        """processes: how many actors; None is one for each CPU. ValueError when not positive, or more than the CPUs.
 
         initializer: called with initargs in each actor first; what it raises comes out here, as ActorDiedError.
-        maxtasksperchild: after so many batches an actor is replaced; None or 0 is never. context: ignored with a warning.
-        ray_address: for `init`, when miniray is not running. ray_remote_args: `.options()` of the actors, which by
-        default take no CPU.
+        maxtasksperchild: after so many batches an actor is replaced; None or 0 is never. context: ignored with a
+        warning. ray_address: for `init`, when miniray is not running. ray_remote_args: `.options()` of the actors,
+        which by default take no CPU.
         """
         if context:
             logger.warning("Pool has no use for 'context'; init() says how workers are started")
@@ -231,7 +232,7 @@ class Pool:
     def apply_async(self, func: Callable, args: Any = None, kwargs: dict[str, Any] | None = None,
                     callback: Callable[[Any], Any] | None = None,
                     error_callback: Callable[[Exception], Any] | None = None) -> AsyncResult:
-        """`apply` that does not wait. callback gets the result, or error_callback the PoolTaskError, on a thread of its own."""
+        """`apply` without waiting. callback gets the result, or error_callback the PoolTaskError, on another thread."""
         self._check_running()
         self._next_actor = (self._next_actor + 1) % self._size
         ref = self._run_batch(self._next_actor, func, [(args, kwargs)])
@@ -240,14 +241,14 @@ class Pool:
     def map(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = None) -> list[Any]:
         """The list of func(item) for every item. Raises the error of the first item that failed.
 
-        chunksize: items in a batch; None makes about four batches for each actor. AssertionError when it is not positive.
+        chunksize: items in a batch; None makes about four batches for each actor. AssertionError when not positive.
         """
         return self.map_async(func, iterable, chunksize).get()
 
     def map_async(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = None,
                   callback: Callable[[list[Any]], Any] | None = None,
                   error_callback: Callable[[Exception], Any] | None = None) -> AsyncResult:
-        """`map` that does not wait. callback gets the list of results when none failed, error_callback the first error."""
+        """`map` without waiting. callback gets the list of results if none failed, error_callback the first error."""
         return self._map(func, iterable, chunksize, False, callback, error_callback)
 
     def starmap(self, func: Callable, iterable: Iterable[Iterable[Any]], chunksize: int | None = None) -> list[Any]:
@@ -265,7 +266,8 @@ class Pool:
         self._check_running()
         return OrderedIMapIterator(self, func, iterable, chunksize)
 
-    def imap_unordered(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = 1) -> UnorderedIMapIterator:
+    def imap_unordered(self, func: Callable, iterable: Iterable[Any],
+                       chunksize: int | None = 1) -> UnorderedIMapIterator:
         """`imap` with results in the order in which they are ready."""
         self._check_running()
         return UnorderedIMapIterator(self, func, iterable, chunksize)
@@ -357,7 +359,7 @@ def _number_of_actors(processes: int | None, address: str | None) -> int:
 
 
 def _batches(items: Iterable[Any], size: int, unpack: bool) -> Iterator[list[Call]]:
-    """The calls that items stand for, `size` at a time. unpack: an item is the tuple of arguments, not the one argument."""
+    """The calls that items stand for, `size` at a time. unpack: an item is all the arguments, and not the only one."""
     assert size > 0, f"a batch has at least one item, not {size}"
     return _cut(iter(items), size, unpack)
 
