@@ -13,6 +13,7 @@ import enum
 import pickle
 import types
 import typing
+import weakref
 from itertools import count
 from typing import Any, Iterator, Optional
 
@@ -81,7 +82,7 @@ class Definition:
     made, with the next change that is.
     """
 
-    __slots__ = ("version", "data", "buffers", "contained", "_watched", "_prints")
+    __slots__ = ("version", "data", "buffers", "contained", "_watched", "_prints", "_seen")
 
     def __init__(self, cls: type, version: int):
         """version: a number of its own, except for copies, which have that of the definition they were built from."""
@@ -89,9 +90,14 @@ class Definition:
         self.data, self.buffers, self.contained = b"", (), ()       # type: tuple[Any, tuple, tuple]
         self._watched = tuple(_watched(cls))
         self._prints = self._look(cls)
+        # An id may be given again to another object, so none of those that had one may have gone in the meantime.
+        self._seen = tuple(ref for index, _ in self._watched for ref in _references(cls.__mro__[index]))
 
     def fits(self, cls: type) -> bool:
         """Whether the class is what it was when this was made."""
+        for seen in self._seen:
+            if seen() is None:
+                return False
         return self._look(cls) == self._prints
 
     def _look(self, cls: type) -> tuple:
@@ -117,26 +123,46 @@ def _is_watched(name: str, value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS:
         return not name.startswith("__")        # __doc__ and the like are not assigned to again
-    function = value.__func__ if kind is staticmethod or kind is classmethod else value
-    return kind in (list, dict, set) or type(function) is types.FunctionType and bool(global_names(function.__code__))
+    function = _function_of(value)
+    return kind in (list, dict, set) or function is not None and bool(global_names(function.__code__))
+
+
+def _function_of(value: Any) -> Optional[types.FunctionType]:
+    """The function that an attribute of a class is, or is made of; of a property the one that reads it."""
+    kind = type(value)
+    if kind is staticmethod or kind is classmethod:
+        value = value.__func__
+    elif kind is property:
+        value = value.fget
+    return value if type(value) is types.FunctionType else None
 
 
 def _add_print(prints: list[Any], value: Any) -> None:
     """Only ids and immutable things: the table of definitions outlives the class, and must not keep it alive."""
     kind = type(value)
     if kind in ATOMS:
-        prints.append((kind, value))            # an id of a number says nothing once the number was freed
+        prints.append((kind, value))
     elif kind is list or kind is set:
         prints.append((*map(id, value),))
     elif kind is dict:
         prints.append((*map(id, value), *map(id, value.values())))
-    else:
-        function = value.__func__ if kind is staticmethod or kind is classmethod else value
-        if type(function) is types.FunctionType:
-            globals_ = function.__globals__
-            for name in global_names(function.__code__):
-                used = globals_.get(name)
-                prints.append((type(used), used) if type(used) in ATOMS else id(used))
+    elif (function := _function_of(value)) is not None:
+        globals_ = function.__globals__
+        for name in global_names(function.__code__):
+            used = globals_.get(name)
+            prints.append((type(used), used) if type(used) in ATOMS else id(used))
+
+
+def _references(cls: type) -> Iterator[weakref.ref]:
+    """Weak ones to what the prints of a class tell by an id: its attributes, and the globals that its methods use."""
+    for value in tuple(vars(cls).values()):
+        function = _function_of(value)
+        values = [value]
+        if function is not None:
+            values = [function, *map(function.__globals__.get, global_names(function.__code__))]
+        for one in values:
+            if type(one).__weakrefoffset__:         # numbers, texts and the like cannot be referred to weakly
+                yield weakref.ref(one)
 
 
 def _seed(cls: type) -> dict[str, Any]:

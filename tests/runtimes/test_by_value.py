@@ -335,6 +335,19 @@ def test_a_changed_class_arrives_as_it_is_now(space):
     assert call(space, look, Derived()) == (2, 1, ["shared", "more"], "new")
 
 
+def test_a_method_replaced_by_another_at_the_same_address_is_noticed(space):
+    """The memory of the first is free again when the third is made, and so may be its id."""
+    class Changing:
+        pass
+
+    for round_ in range(20):
+        Changing.method = eval(f"lambda self: {round_}")
+        assert call(space, lambda value: value.method(), Changing()) == round_
+        Changing.method = None
+        Changing.method = eval("lambda self: -1")
+        Changing.method = None
+
+
 def test_an_arriving_value_sets_the_copy_of_its_class_back_as_in_ray(space):
     """The definition comes with each value, and overwrites what the worker changed; the driver's original stays as it
     is.
