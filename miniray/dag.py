@@ -57,7 +57,12 @@ class DAGNode:
     def _needs(self) -> Iterator[DAGNode]:
         """The nodes that must be run before this one, in this order."""
         found: list[DAGNode] = []
-        _replace([self._args, self._kwargs], lambda node: found.append(node) or node, {})
+
+        def note(node: DAGNode) -> DAGNode:
+            found.append(node)
+            return node
+
+        _replace([self._args, self._kwargs], note, {})
         yield from found
 
     def _in_order(self) -> list[DAGNode]:

@@ -1,13 +1,13 @@
 """Results as they are ready, and a remote function over many items. Ray: python/ray/util/helpers.py."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import miniray
 
 
-def as_completed(refs: Sequence[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False,
+def as_completed(refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False,
                  **kwargs: Any) -> Iterator[Any]:
     """Yield the values of refs as they are ready, chunk_size of them at a time (fewer at the end).
 
@@ -49,7 +49,7 @@ def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
         raise ValueError("num_returns follows from chunk_size here: give that instead")
 
 
-def _next_chunk(refs: Sequence[Any], chunk_size: int, yield_obj_refs: bool,
+def _next_chunk(refs: list[Any], chunk_size: int, yield_obj_refs: bool,
                 kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     ready, rest = miniray.wait(refs, num_returns=min(chunk_size, len(refs)), **kwargs)
     return ready if yield_obj_refs else miniray.get(ready), rest

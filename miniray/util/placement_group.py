@@ -25,7 +25,7 @@ class PlacementGroup:
     @staticmethod
     def empty() -> PlacementGroup:
         """A handle to no group, which the options take for "outside any group"."""
-        return PlacementGroup(PlacementGroupID.nil())
+        return PlacementGroup(PlacementGroupID(b"\xff" * PlacementGroupID.SIZE))
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +100,7 @@ def placement_group(bundles: list[dict[str, float]], strategy: str | None = None
     amounts = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     reserved = [{resource: amount for resource, amount in bundle.items() if amount} for bundle in amounts]
     number = api.create_placement_group(reserved, strategy, name, lifetime == "detached", bundle_label_selector)
-    return PlacementGroup(PlacementGroupID.from_hex(number), amounts)
+    return _handle(number, amounts)
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
@@ -115,7 +115,7 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     if not placement_group_name:
         raise ValueError("the name of a placement group cannot be empty")
     number, bundles = api.find_placement_group(placement_group_name)
-    return PlacementGroup(PlacementGroupID.from_hex(number), bundles)
+    return _handle(number, bundles)
 
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
@@ -130,7 +130,11 @@ def placement_group_table(placement_group: PlacementGroup | None = None) -> dict
 def get_current_placement_group() -> PlacementGroup | None:
     """The group that the running task or actor is in; None outside of any, as the driver is."""
     number = api.current_placement_group_id()
-    return None if number is None else PlacementGroup(PlacementGroupID.from_hex(number))
+    return None if number is None else _handle(number)
+
+
+def _handle(number: str, bundles: list[dict[str, float]] | None = None) -> PlacementGroup:
+    return PlacementGroup(PlacementGroupID(bytes.fromhex(number)), bundles)
 
 
 # --- What is refused ----------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def test_a_graph_has_one_input():
     with pytest.raises(ValueError):
         InputNode(1)
     with pytest.raises(AttributeError):
-        one.part.of_a_part
+        one.part.of_a_part.bind(1)
 
 
 def test_arguments_that_no_input_takes_are_ignored():

@@ -365,5 +365,6 @@ def _batches(items: Iterable[Any], size: int, unpack: bool) -> Iterator[list[Cal
 
 
 def _cut(items: Iterator[Any], size: int, unpack: bool) -> Iterator[list[Call]]:
+    batch: list[Call]
     while batch := [(item if unpack else (item,), {}) for item in islice(items, size)]:
         yield batch
