@@ -174,6 +174,10 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     runtime = session_or_start()
     if type(object_refs) is ObjectRef:
         record = object_refs._record
+        if timeout is None:
+            found = runtime.get_one(record)
+            if found is not None:
+                return found[0]
         values = runtime.get([record], timeout)
         if values is None:
             raise _timed_out(runtime, [record])
@@ -297,12 +301,11 @@ class _Waits:
 
     def check(self, waitables: list) -> None:
         """TypeError for what is no reference, ValueError for duplicates."""
-        if len(waitables) >= self.LONG:
-            known = getattr(self._local, "known", None)
-            if known is not None:
-                self._local.known = None
-                if len(known) == len(waitables) and known == waitables:
-                    return
+        known = getattr(self._local, "known", None)
+        if known is not None:
+            if known == waitables:
+                return
+            self._local.known = None
         for waitable in waitables:
             kind = type(waitable)
             if kind is not ObjectRef and kind is not ObjectRefGenerator:
@@ -315,12 +318,17 @@ class _Waits:
         found = [waitables[position] for position in ready]
         if not ready:
             rest = waitables[:]
-        elif ready[-1] - ready[0] == len(ready) - 1:            # side by side: the rest is two slices
-            rest = waitables[:ready[0]] + waitables[ready[-1] + 1:]
+        elif ready[-1] - ready[0] == len(ready) - 1:            # side by side: one long copy, and the few before them
+            rest = waitables[ready[-1] + 1:]
+            rest[:0] = waitables[:ready[0]]
         else:
             chosen = set(ready)
             rest = [w for position, w in enumerate(waitables) if position not in chosen]
-        if len(rest) >= self.LONG:
+        known = getattr(self._local, "known", None)
+        if known is not None:                       # it is as `waitables` was: take out the same, which is cheaper than a copy
+            for position in reversed(ready):
+                del known[position]
+        elif len(rest) >= self.LONG:
             self._local.known = rest[:]
         return found, rest
 

@@ -6,6 +6,7 @@ them with worker threads; `local_mode` runs a task at once on the caller's threa
 from __future__ import annotations
 
 import _thread
+import gc
 import time
 from collections import deque
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
-from ..core.records import (ENDED, FAILED, NORMAL_TASK, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
+from ..core.records import (ENDED, FAILED, NORMAL_TASK, PENDING, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
                             TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..ids import task_hex
 from . import failures
@@ -24,6 +25,7 @@ from .spilling import SpilledFile, SpillFolder
 
 DRIVER = task_hex(0)
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
+GC_CHECK, GC_MANY = 0x3ff, 2_000
 STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 _allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
 
@@ -72,6 +74,7 @@ class Runtime:
         self.spans: deque = deque(maxlen=100_000)
         self.waits: deque = deque(maxlen=20_000)   # (worker or None, task number, from, to): who stood in get or wait
         self.closed = False
+        self._collector: tuple | None = None    # the cyclic collector's thresholds, while they are raised
         self.inside_group = False               # whether any placement group captures children: then each call asks for its own
         self.ref_type: type = object            # the class of references, which is above this module
         self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
@@ -84,7 +87,7 @@ class Runtime:
         self.last_node = 0
         self.driver_waiters: dict[Waiter, list] = {}    # those who wait on threads that are no worker's
         self._carry: dict[type, Callable[[Any], None]] = {
-            act.Wake: self._wake, act.RunTask: lambda a: self.run_task(a.worker, a.task),
+            act.Wake: self._wake, act.RunTask: self._run_task,
             act.StartWorker: lambda a: self.start_worker(a.worker), act.StopWorker: lambda a: self.stop_worker(a.worker),
             act.KillWorker: lambda a: self.kill_worker(a.worker), act.DropValues: self._drop_values,
             act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: self._spill,
@@ -161,6 +164,9 @@ class Runtime:
     def _drop_values(self, action: act.DropValues) -> None:
         self._let_go(action.objects)
 
+    def _run_task(self, action: act.RunTask) -> None:
+        self.run_task(action.worker, action.task)
+
     @staticmethod
     def _wake(action: act.Wake) -> None:
         action.waiter.token()
@@ -221,6 +227,8 @@ class Runtime:
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
             actions = cluster.submit_task(now, task)
+            if not cluster.number & GC_CHECK:
+                self.pace_collector()
         if actions or cluster.references.freed:
             self.carry_out(actions)
         return task
@@ -235,9 +243,27 @@ class Runtime:
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
             actions = cluster.submit_actor_task(now, task)
+            if not cluster.number & GC_CHECK:
+                self.pace_collector()
         if actions or cluster.references.freed:
             self.carry_out(actions)
         return task
+
+    def pace_collector(self) -> None:
+        """Let the cyclic collector look less often while many records are alive: they hold no cycles, and it would walk through
+        all of them again and again. Called every so many submissions; what it was set to comes back when they are few."""
+        many = len(self.cluster.objects) > GC_MANY
+        if many and self._collector is None and gc.isenabled():
+            self._collector = gc.get_threshold()
+            gc.set_threshold(max(GC_MANY, self._collector[0]), 50, 100)
+        elif not many:
+            self.give_collector_back()
+
+    def give_collector_back(self) -> None:
+        """The session ends: the cyclic collector's thresholds are what they were."""
+        if self._collector is not None:
+            gc.set_threshold(*self._collector)
+            self._collector = None
 
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
         """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""
@@ -350,6 +376,18 @@ class Runtime:
             left = None if deadline is None else max(0.0, deadline - self.now())
             if not self.wait_for(pending, len(pending), True, left):
                 return False
+
+    def get_one(self, obj: ObjectRecord) -> tuple | None:
+        """The value in a tuple, when it is there or comes soon enough for nobody to ask why; None when `get` has to see to it."""
+        if obj.done == PENDING:
+            self.wait_for([obj], 1, True, None)
+        value = obj.value
+        if obj.done != READY or obj.locations is not None:
+            return None
+        kind = type(value)
+        if kind is Serialized:
+            return (deserialize(value),)
+        return None if kind is SpilledFile or kind is _Dropped else (value,)
 
     def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
         """The values, in order, or None when the time ran out. Raises the error of the first that has one."""

@@ -188,6 +188,7 @@ def end_session(runtime: Runtime) -> None:
         runtime.kill_worker(worker)
     for obj in list(runtime.cluster.objects.values()):
         obj.value, obj.done = DROPPED, ENDED
+    runtime.give_collector_back()
     runtime.exported.clear()
     runtime.spill.remove()
 
