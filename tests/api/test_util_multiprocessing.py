@@ -104,13 +104,21 @@ def test_starmap_async_takes_its_callback_where_multiprocessing_takes_the_chunks
 
 def test_callbacks_leave_no_thread():
     """join waits for the callbacks too."""
-    before = threading.active_count()
     pool = Pool(1)
     pool.apply_async(invert, (2,), callback=lambda _: None)
     pool.close()
     pool.join()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("miniray-pool")]
-    assert before <= threading.active_count()
+
+
+def test_a_shutdown_ends_the_wait_for_a_callback(monkeypatch: pytest.MonkeyPatch):
+    """Nothing is called, no thread is left, no error is shown, and no new session is started."""
+    called: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", called.append)
+    result = Pool(1).apply_async(after, ([Gate.remote().passed.remote()],), None, called.append, called.append)
+    miniray.shutdown()
+    result._watcher.join()
+    assert not called and not miniray.is_initialized()
 
 
 def test_imap_hands_out_errors_as_items():

@@ -14,6 +14,7 @@ from multiprocessing import TimeoutError
 from typing import Any
 
 import miniray
+from miniray.runtime.base import SessionEnded
 
 logger = logging.getLogger(__name__)
 
@@ -104,18 +105,24 @@ class AsyncResult:
             yield from _batch(ref)
 
     def _watch(self, callback: Callable | None, error_callback: Callable | None) -> None:
-        """Call error_callback as soon as something failed; else callback in the end."""
+        """Call error_callback as soon as something failed; else callback in the end. A shutdown ends it without a call."""
         unready, failed = self._refs, False
-        while unready:
-            ready, unready = miniray.wait(unready, num_returns=1)
-            errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
-            if errors and not failed:
-                failed = True
-                if error_callback is not None:
-                    error_callback(errors[0])
-        if not failed and callback is not None:
+        try:
+            while unready:
+                if not miniray.is_initialized():
+                    return                              # `wait` would start a session
+                ready, unready = miniray.wait(unready, num_returns=1)
+                errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
+                if errors and not failed:
+                    failed = True
+                    if error_callback is not None:
+                        error_callback(errors[0])
+            if failed or callback is None:
+                return
             results = list(self._results())
-            callback(results[0] if self._single else results)
+        except SessionEnded:
+            return
+        callback(results[0] if self._single else results)
 
 
 def _batch(ref: Any) -> list[Any]:
