@@ -109,6 +109,7 @@ class ByValuePickler(pickle.Pickler):
         return self.namespaces[key]
 
     def reducer_override(self, obj: Any) -> Any:
+        """Asked by pickle about everything but plain builtin values, before it looks for a way of its own."""
         kind = type(obj)
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:

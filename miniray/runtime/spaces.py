@@ -40,6 +40,7 @@ class ByIdentity(Generic[T]):
         self._notes: dict[int, tuple[weakref.ref, T]] = {}
 
     def get(self, obj: Any) -> Optional[T]:
+        """The note about this very object, or None."""
         entry = self._notes.get(id(obj))
         return None if entry is None else entry[1]
 
