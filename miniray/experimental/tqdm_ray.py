@@ -1,6 +1,7 @@
 """`tqdm` for tasks and actors: bars of many workers, drawn by the driver. Needs neither the tqdm package nor a session.
 
-Ray: python/ray/experimental/tqdm_ray.py, whose six arguments and four methods are all there is; what draws is `observe.bars`.
+Ray: python/ray/experimental/tqdm_ray.py, whose six arguments and four methods are all there is; what draws is
+`observe.bars`.
 """
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ def instance() -> Bars:
 
 
 def safe_print(*args: Any, **kwargs: Any) -> None:
-    """`print`, with the bars taken off the screen meanwhile. While bars are drawn, `print` itself does them no harm either;
-    Ray replaces `builtins.print` for that, which nothing here does."""
+    """`print`, with the bars taken off the screen meanwhile. While bars are drawn, `print` itself does them no harm
+    either; Ray replaces `builtins.print` for that, which nothing here does.
+    """
     if kwargs.get("file") not in (sys.stdout, sys.stderr, None):
         return print(*args, **kwargs)
     bars.hide_bars()
@@ -42,12 +44,13 @@ def safe_print(*args: Any, **kwargs: Any) -> None:
 class tqdm:
     """A progress bar for an iterable, or moved by hand.
 
-    iterable: what iterating over the bar hands out; `n` counts an item before it is handed out. desc: text in front. total: how
-    many there will be, its length by default when it has one. unit: of what, "it" by default. position: its place among the bars
-    of its worker, from 0. flush_interval_s: seconds in which at most one report is drawn, 1 by default; closing reports always.
+    iterable: what iterating over the bar hands out; `n` counts an item before it is handed out. desc: text in front.
+    total: how many there will be, its length by default when it has one. unit: of what, "it" by default. position: its
+    place among the bars of its worker, from 0. flush_interval_s: seconds in which at most one report is drawn, 1 by
+    default; closing reports always.
 
-    A bar that is sent to a task is copied, as any value. What the workers of a session with log_to_driver=False report is not
-    shown. A bar that nobody refers to any more is closed.
+    A bar that is sent to a task is copied, as any value. What the workers of a session with log_to_driver=False report
+    is not shown. A bar that nobody refers to any more is closed.
     """
 
     DEFAULT_FLUSH_INTERVAL_SECONDS = 1.0
@@ -113,16 +116,18 @@ class tqdm:
         if execution is None or execution.runtime.local:
             self._drawn_as = 0, ""
         elif shown_on_driver(execution.runtime):
-            actor = execution.worker.actor
-            self._drawn_as = execution.worker.number, actor_label(actor) if actor is not None else execution.task.spec.name
+            worker = execution.worker
+            name = actor_label(worker.actor) if worker.actor is not None else execution.task.spec.name
+            self._drawn_as = worker.number, name
         else:
             return
         self._over = self._closed
         bars.process_state_update(self._state(), *self._drawn_as)
 
     def _state(self) -> State:
-        return {"__magic_token__": RAY_TQDM_MAGIC, "x": self._x, "pos": self._pos, "desc": self._desc, "total": self._total,
-                "unit": self._unit, "ip": "127.0.0.1", "pid": os.getpid(), "uuid": self._uuid, "closed": self._closed}
+        return {"__magic_token__": RAY_TQDM_MAGIC, "x": self._x, "pos": self._pos, "desc": self._desc,
+                "total": self._total, "unit": self._unit, "ip": "127.0.0.1", "pid": os.getpid(),
+                "uuid": self._uuid, "closed": self._closed}
 
     def __iter__(self) -> Iterator:
         if self._iterable is None:

@@ -1,8 +1,9 @@
-"""Progress bars of many workers, drawn by the driver: at the bottom of its terminal, or as plain lines where it has none.
+"""Progress bars of many workers: a block at the bottom of the driver's terminal, or plain lines where it has none.
 
-On a terminal the open bars are one block under the cursor. Whatever is printed meanwhile goes above it: the block is erased, the
-text written, the block drawn again; text that stops in the middle of a line keeps the block away until its line ends. That is
-why the doors of `log_streams` stand open while bars do. Everything is drawn by the thread that reports: there is none of its own.
+On a terminal the open bars are one block under the cursor. Whatever is printed meanwhile goes above it: the block is
+erased, the text written, the block drawn again; text that stops in the middle of a line keeps the block away until its
+line ends. That is why the doors of `log_streams` stand open while bars do. Everything is drawn by the thread that
+reports: there is none of its own.
 """
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from typing import Any
 from . import log_streams
 from .log_files import printable
 
-State = dict[str, Any]          # what a bar reports; the keys are Ray's: x, pos, desc, total, unit, ip, pid, uuid, closed
-Key = tuple[int, str]           # the number of the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
+State = dict[str, Any]          # what a bar reports: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
+Key = tuple[int, str]           # the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
 MOST_DRAWINGS_PER_S = 20
 DIM, RESET, ERASE = "\x1b[2m\x1b[36m", "\x1b[0m", "\r\x1b[J"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Bar:
-    """One bar: what it reported last, and when it began. name: its worker's, "" on the driver. line: the last plain line's gist."""
+    """One bar: what it reported last, and when it began. name stands in front. line: the gist of the last one."""
 
     __slots__ = ("name", "began", "now", "line", "done", "total", "desc", "unit", "position")
 
@@ -42,7 +43,7 @@ class Bar:
         self.position = number(state["pos"]) or 0
 
     def count(self) -> tuple[str, float]:
-        """`4/10 [00:02<00:03, 2.00it/s]`, and the share that is done; below 0 when there is no total to compare with."""
+        """`4/10 [00:02<00:03, 2.00it/s]`, and the share that is done: below 0 when there is no total."""
         done, total = self.done, self.total
         seconds = self.now - self.began
         rate = done / seconds if seconds > 0 and done > 0 else 0
@@ -68,7 +69,8 @@ class Bar:
 class Bars:
     """Every open bar of this process, and where they are drawn. `lock` is held while it draws, and may be taken twice.
 
-    gone: reports, with worker and name, of bars that nobody refers to any more; filled by finalisers, looked at before drawing.
+    gone: reports, with worker and name, of bars that nobody refers to any more; filled by finalisers, looked at before
+    drawing.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,8 @@ class Bars:
     # ------------------------------------------------------------ reports
 
     def process_state_update(self, state: State, worker: int = 0, name: str = "") -> None:
-        """A bar says how far it is. The first report opens it, one with `closed` ends it, and leaves on the screen what it showed.
+        """A bar says how far it is. The first report opens it, one with `closed` ends it, and leaves on the screen what
+        it showed.
 
         worker, name: whose it is; 0 and "" for the driver's own.
         """
@@ -144,7 +147,7 @@ class Bars:
             self._put(self._erasing() + self._block())
 
     def _block(self) -> str:
-        """All open bars, a line each: the workers in the order they came, each one's by position. The cursor ends at the top."""
+        """All open bars, by worker and position, a line each. The cursor ends where it began, at the top."""
         workers = list(dict.fromkeys(worker for worker, _ in self.bars))
         ordered = sorted(self.bars, key=lambda key: (workers.index(key[0]), self.bars[key].position))
         columns, lines = terminal_size(self.terminal)
@@ -244,7 +247,7 @@ def scaled(value: float, digits: int = 0) -> str:
         value /= 1000
         if abs(value) < 999.5:
             break
-    return f"{value:#.3g}".rstrip(".") + letter
+    return f"{value:.0f}{letter}" if abs(value) >= 100 else f"{value:#.3g}{letter}"
 
 
 def clock(seconds: float) -> str:

@@ -1,7 +1,8 @@
 """What is kept of what workers wrote: bounded, and what the bounds let go is counted and said.
 
-A worker has two logs, as in Ray: `worker-<worker id>-<job id>-<pid>.out` and `.err`. Each line is kept with the attempt that
-wrote it, so that a task's own lines can be read out of its worker's. In Ray these are files; here they are memory of the session.
+A worker has two logs, as in Ray: `worker-<worker id>-<job id>-<pid>.out` and `.err`. Each line is kept with the attempt
+that wrote it, so that a task's own lines can be read out of its worker's. In Ray these are files; here they are memory
+of the session.
 """
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ class Follower:
 class LogFile:
     """One log. Its owner's lock guards it. size: what it keeps, in bytes with the cost of each line.
 
-    label, marked: the name that the last marker line gave, and the attempt it stands before. lost: bytes let go, by attempt.
-    followers: get every line that is added; who added it wakes them.
+    label, marked: the name that the last marker line gave, and the attempt it stands before. lost: bytes let go, by
+    attempt. followers: get every line that is added; who added it wakes them.
     """
 
     __slots__ = ("name", "size", "label", "marked", "dropped_lines", "dropped_bytes", "lost", "followers", "_lines")
@@ -127,7 +128,7 @@ def log_name(worker: "WorkerRecord") -> str:
 
 
 def header(worker: "WorkerRecord", label: str) -> list[bytes]:
-    """The marker lines that a worker's log begins with in Ray. label: the name given by the log's own markers so far."""
+    """The marker lines that a worker's log begins with in Ray. label: the name that its own markers gave last."""
     lines = [f":job_id:{JOB_HEX}\n".encode()]
     if worker.actor is not None and not label:
         lines.append(f":actor_name:{printable(actor_label(worker.actor))}\n".encode())
@@ -135,7 +136,7 @@ def header(worker: "WorkerRecord", label: str) -> list[bytes]:
 
 
 def actor_label(actor: Any) -> str:
-    """How an actor is called in front of what it prints: its repr, if its class defines one, else its class's bare name."""
+    """How an actor is called in front of what it prints: by its repr, if it has one of its own, or its class."""
     return actor.repr_name or actor.class_name.rpartition(".")[2]
 
 

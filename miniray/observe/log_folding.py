@@ -1,8 +1,9 @@
 """Folding: of lines that many workers print alike, one is shown at once, and how often it came after a while.
 
-Two lines are alike when they differ only in words that contain a digit. A repeat from another worker within the window is held
-back and counted; repeats from the same worker are all shown. What is held back comes out with the first line that is printed
-after the window, or at the end of the session: nothing here has a timer. Ray: LogDeduplicator in _private/ray_logging.
+Two lines are alike when they differ only in words that contain a digit. A repeat from another worker within the window
+is held back and counted; repeats from the same worker are all shown. What is held back comes out with the first line
+that is printed after the window, or at the end of the session: nothing here has a timer. Ray: LogDeduplicator in
+_private/ray_logging.
 """
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 DIGIT = re.compile(r"\d")
-HINT = (" (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see https://docs.ray.io/en/"
-        "master/ray-observability/user-guides/configure-logging.html#log-deduplication for more options.)")
+HINT = (" (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see "
+        "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication "
+        "for more options.)")
 SYSTEM = "raylet"               # the source whose own repeats are folded too
 Labelled = tuple[Any, str]      # who a line is said to come from, opaque here, and the line
 
@@ -30,8 +32,8 @@ class _Repeats:
 class Folding:
     """The patterns of one stream. Not thread-safe: its owner holds a lock.
 
-    window_s: how long repeats are held back. allow: lines that match are never folded. skip: lines that match are never shown.
-    green: what to colour the remark with, and how to end that.
+    window_s: how long repeats are held back. allow: lines that match are never folded. skip: lines that match are never
+    shown. green: what to colour the remark with, and how to end that.
     """
 
     def __init__(self, window_s: float = 5.0, allow: str | None = None, skip: str | None = None,

@@ -1,10 +1,10 @@
 """A session's logs: what tasks write is kept, made into whole lines, and shown on the driver behind its prefix.
 
-    (NAME pid=N) text           NAME: the task's name, or the actor's class or repr; `, ip=A` after the pid for another node
-    (raylet) text               what the system has to say
+    (NAME pid=N) text       NAME: the task's name, or the actor's class or repr; behind the pid `, ip=A` of another node
+    (raylet) text           what the system has to say
 
-A line is shown when it ends, by the thread that prints it: what a task has printed is on the driver's screen before its result
-is. Ray: print_worker_logs in _private/worker.py, log_monitor.py.
+A line is shown when it ends, by the thread that prints it: what a task has printed is on the driver's screen before its
+result is. Ray: print_worker_logs in _private/worker.py, log_monitor.py.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEAD = WorkerStatus.DEAD
 CYAN, YELLOW, GREEN, RESET = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
-MANY = ("\x1b[35m", "\x1b[36m", "\x1b[32m", "\x1b[90m", "\x1b[94m", "\x1b[95m")     # RAY_COLOR_PREFIX=1: one for each worker
+MANY = [f"\x1b[{code}m" for code in (35, 36, 32, 90, 94, 95)]        # RAY_COLOR_PREFIX=1: one for each worker
 
 
 def switched_on(variable: str, default: bool) -> bool:
@@ -57,11 +57,11 @@ class Unfinished:
 
 
 class SessionLogs:
-    """The logs of one session. `lock` guards the logs, the unfinished lines and the folding; nothing of the user's runs under it,
-    save a finaliser that prints, for which it can be taken twice.
+    """The logs of one session. `lock` guards the logs, the unfinished lines and the folding; nothing of the user's runs
+    under it, save a finaliser that prints, for which it can be taken twice.
 
-    unfinished: the pieces of lines that have not ended, by attempt and stream; workers look whether it is empty when a task
-    ends. unshown: how many times the driver's screen could not be written to.
+    unfinished: the pieces of lines that have not ended, by attempt and stream; workers look whether it is empty when a
+    task ends. unshown: how many times the driver's screen could not be written to.
     """
 
     def __init__(self, runtime: "Runtime"):
@@ -92,9 +92,10 @@ class SessionLogs:
             return log_streams.NOWHERE
         if self.runtime.local:
             return None
-        return self.outlets.get(worker.number) or self._new_outlet(worker)
+        return self.outlets.get(worker.number) or self.outlet_of(worker)
 
-    def _new_outlet(self, worker: "WorkerRecord") -> WorkerLog:
+    def outlet_of(self, worker: "WorkerRecord") -> WorkerLog:
+        """The logs of a worker, made when they are first asked for."""
         actor = worker.actor
         first = actor.worker if actor is not None and actor.worker is not None else worker
         with self.lock:
@@ -120,7 +121,7 @@ class SessionLogs:
         """Take a piece of text of a task. Lines that it ends are kept and shown; the rest waits for its end."""
         task = execution.task
         attempt = (task.number, task.attempt)
-        if not text.isascii():              # a lone surrogate has no bytes: it becomes an escape, here and on every screen
+        if not text.isascii():              # a lone surrogate has no bytes: it becomes an escape
             text = text.encode(errors="backslashreplace").decode()
         with self.lock:
             started = self.unfinished.get((attempt, name))
@@ -143,7 +144,7 @@ class SessionLogs:
         self._tell_followers(outlet.files[name])
 
     def end_lines(self, execution: "Execution") -> None:
-        """A task ends: what it has left of a line is a line. Called before its result is stored, when `unfinished` is not empty."""
+        """A task ends: what it has left of a line is a line. Called before its result is stored."""
         task = execution.task
         for name in log_streams.NAMES:
             with self.lock:
@@ -190,7 +191,7 @@ class SessionLogs:
     # ------------------------------------------------------------ what the driver sees
 
     def say(self, level: str, text: str) -> None:
-        """Something the system has to say: `(raylet) text`. level: logging's name for it. Shown also without log_to_driver."""
+        """Something the system has to say, also without log_to_driver. level: logging's name for it."""
         with self.lock:
             self.system.add(None, f"[{level}] {text}\n".encode(errors="backslashreplace"))
             shown = self._fold("stdout", SYSTEM, (SYSTEM, level), [text])
@@ -203,7 +204,7 @@ class SessionLogs:
 
     @staticmethod
     def _is_captured(name: str) -> bool:
-        """Whether the program put a stream of its own in place of the process's: whoever reads that wants every line."""
+        """Whether the program put a stream of its own there: whoever reads that wants every line."""
         return log_streams.driver_stream(name) is not getattr(sys, f"__{name}__")
 
     def _show(self, name: str, shown: list[Labelled]) -> None:
@@ -259,5 +260,5 @@ class SessionLogs:
 
 
 def keeps_no_log_of_its_own(kind: str) -> bool:
-    """Whether tasks of this kind are read in their actor's log: an actor's methods, as in Ray, unless a variable says otherwise."""
+    """Whether such tasks are read in their actor's log: methods, as in Ray, unless a variable says otherwise."""
     return kind == ACTOR_TASK and not switched_on("RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING", False)

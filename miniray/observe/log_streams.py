@@ -1,20 +1,21 @@
 """Standard output and error in a process where many workers write: who writes decides where the text goes.
 
-In Ray each worker is a process with its own `sys.stdout`. Here all share one, so while a session runs, a *door* stands in its
-place. It looks at `context.current`: what the driver writes goes to the driver's stream, what a task writes goes to the
-session's logs. Three things make that hold whatever the program does with `sys.stdout`:
+In Ray each worker is a process with its own `sys.stdout`. Here all share one, so while a session runs, a *door* stands
+in its place. It looks at `context.current`: what the driver writes goes to the driver's stream, what a task writes goes
+to the session's logs. Three things make that hold whatever the program does with `sys.stdout`:
 
 - `print`, `input` and the interpreter itself find the stream in `sys.__dict__`; there stands the door, always.
-- Everything else reads and sets the attribute `sys.stdout`. For as long as a door is open the `sys` module has a class in which
-  that attribute is a property. On the driver it gives and takes the driver's own stream, unwrapped: after
-  `redirect_stdout(buffer)`, or in a test with capsys, `sys.stdout` is what was put there, and tasks' lines reach it too. In a
-  task it gives the worker's stream, and what a task sets there is set for its worker alone.
-- `logging.StreamHandler` keeps the stream it was made with. Its attribute `stream` becomes a descriptor likewise: a handler
-  that holds the driver's screen writes to the worker's stream while a task logs.
+- Everything else reads and sets the attribute `sys.stdout`. While a door is open the `sys` module has a class in which
+  that is a property. On the driver it gives and takes the driver's own stream, unwrapped: in `redirect_stdout(buffer)`,
+  or in a test with capsys, `sys.stdout` is what was put there, and tasks' lines reach it too. In a task it gives the
+  worker's stream, and what a task sets there is set for its worker alone.
+- `logging.StreamHandler` keeps the stream it was made with. Its attribute `stream` becomes a descriptor likewise: a
+  handler that holds the driver's screen writes to the worker's stream while a task logs.
 
-Replacing `sys.stdout` once would not do: the next `redirect_stdout` puts the replacement out of play until it ends, and a task
-that runs meanwhile would print past us. Checking at the start of each task costs every task, and misses those that run already.
-When the last door closes, `sys` and `logging` are as they were. Ray: configure_log_file, log_monitor.py.
+Replacing `sys.stdout` once would not do: the next `redirect_stdout` puts the replacement out of play until it ends, and
+a task that runs meanwhile would print past us. Checking at the start of each task costs every task, and misses those
+that run already. When the last door closes, `sys` and `logging` are as they were. Ray: configure_log_file,
+log_monitor.py.
 """
 from __future__ import annotations
 
@@ -186,7 +187,7 @@ class Door:
 
 
 class _HandlerStream:
-    """`stream` of every logging.StreamHandler: in a task, one that holds the driver's screen holds the worker's stream."""
+    """`stream` of every logging.StreamHandler: what is the driver's screen becomes in a task the worker's stream."""
 
     def __get__(self, handler: logging.StreamHandler | None, owner: type) -> Any:
         if handler is None:
@@ -215,7 +216,7 @@ _session: object = None             # the holder whose workers are told apart
 _doors: dict[str, Door] = {}
 _sys_class: type = type(sys)
 above_bars: Callable[[Any, str], int] | None = None
-"""How to write while progress bars stand on the driver's terminal: set by `bars`; called with the stream and the text."""
+"""How to write while progress bars stand on the terminal: set by `bars`; called with the stream and the text."""
 
 
 def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None] | None = None) -> None:
@@ -267,8 +268,8 @@ def driver_stream(name: str) -> Any:
 def write_to_driver(name: str, text: str) -> bool:
     """Write whole lines to the driver's stream, in one piece. Returns whether that could be done.
 
-    A screen that is gone, closed or refuses must not fail the task that printed: its text is in the log all the same. What
-    the stream's encoding lacks is written as escapes.
+    A screen that is gone, closed or refuses must not fail the task that printed: its text is in the log all the same.
+    What the stream's encoding lacks is written as escapes.
     """
     stream = driver_stream(name)
     if stream is None:

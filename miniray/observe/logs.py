@@ -19,7 +19,7 @@ from ..core.records import ACTOR_CREATION_TASK
 from ..ids import JOB_HEX
 from . import log_streams
 from .bars import bars
-from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name
+from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name, printable
 from .log_session import DEAD, SessionLogs, keeps_no_log_of_its_own
 from .state_query import RayStateApiException, whole_number
 
@@ -35,12 +35,15 @@ BLOCK = 1 << 16                 # bytes of a log that one step of get_log yields
 
 
 def install(runtime: "Runtime") -> SessionLogs:
-    """A session starts: from now on what its tasks write is kept and shown. Its options `log_to_driver` and `logging_config`
-    are read, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX, RAY_DISABLE_WORKER_LOG_PREFIX and MINIRAY_LOG_PREFIX."""
+    """A session starts: from now on what its tasks write is kept and shown. Its options `log_to_driver` and
+    `logging_config` are read, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX, RAY_DISABLE_WORKER_LOG_PREFIX and
+    MINIRAY_LOG_PREFIX.
+    """
     global _running
     logs = _running = SessionLogs(runtime)
     runtime.say = logs.say
-    runtime.unfinished_lines, runtime.end_lines, runtime.worker_ended = logs.unfinished, logs.end_lines, logs.worker_ended
+    runtime.unfinished_lines, runtime.end_lines = logs.unfinished, logs.end_lines
+    runtime.worker_ended = logs.worker_ended
     log_streams.open_doors(logs, logs.outlet)
     return logs
 
@@ -57,7 +60,7 @@ def uninstall(runtime: "Runtime") -> None:
 
 
 def system_message(runtime: "Runtime", text: str, level: str = "WARNING") -> None:
-    """Show `(raylet) text` on the driver's stdout, where Ray shows it, and keep it in raylet.out. level: logging's name for it."""
+    """Show `(raylet) text` on the driver's stdout, as Ray does, and keep it in raylet.out. level: logging's name."""
     if _running is not None and _running.runtime is runtime:
         _running.say(level, text)
 
@@ -69,7 +72,7 @@ def shown_on_driver(runtime: "Runtime") -> bool:
 
 def _session() -> SessionLogs:
     if _running is None:
-        raise ConnectionError("Could not find any running Ray instance. Call miniray.init() first: logs are part of a session.")
+        raise ConnectionError("Could not find any running Ray instance. Call miniray.init(): logs belong to a session.")
     return _running
 
 
@@ -80,8 +83,8 @@ def list_logs(address: str | None = None, node_id: str | None = None, node_ip: s
               glob_filter: str | None = None, timeout: int = 30) -> dict[str, list[str]]:
     """The names of a node's logs by category: worker_out, worker_err, raylet. {} when none fits glob_filter.
 
-    Raises AssertionError without a node, ConnectionError without a session, urllib's HTTPError (an OSError; Ray: requests')
-    for an unknown node or a filter that leaves the folder of logs.
+    Raises AssertionError without a node, ConnectionError without a session, urllib's HTTPError (an OSError; Ray:
+    requests') for an unknown node or a filter that leaves the folder of logs.
     """
     assert node_ip is not None or node_id is not None, "At least one of node ip and node id is required"
     logs = _session()
@@ -132,19 +135,21 @@ def _workers(logs: SessionLogs, node: "NodeRecord") -> list["WorkerRecord"]:
 # ---------------------------------------------------------------- get_log
 
 
-def get_log(address: str | None = None, node_id: str | None = None, node_ip: str | None = None, filename: str | None = None,
-            actor_id: str | None = None, task_id: str | None = None, pid: int | None = None, follow: bool = False,
-            tail: int = -1, timeout: int = 30, suffix: str = "out", encoding: str | None = "utf-8",
-            errors: str | None = "strict", submission_id: str | None = None, attempt_number: int = 0,
-            _interval: float | None = None, filter_ansi_code: bool = False) -> Generator[Any, None, None]:
-    """Yield a log in chunks of text, or of bytes when encoding is None. Nothing is looked up or checked before the first `next`.
+def get_log(address: str | None = None, node_id: str | None = None, node_ip: str | None = None,
+            filename: str | None = None, actor_id: str | None = None, task_id: str | None = None,
+            pid: int | None = None, follow: bool = False, tail: int = -1, timeout: int = 30, suffix: str = "out",
+            encoding: str | None = "utf-8", errors: str | None = "strict", submission_id: str | None = None,
+            attempt_number: int = 0, _interval: float | None = None, filter_ansi_code: bool = False
+            ) -> Generator[Any, None, None]:
+    """Yield a log in chunks of text, or of bytes when encoding is None. Nothing is checked before the first `next`.
 
-    Which one: of an actor (the whole log of its worker), a task (what that attempt wrote, no more), a file, or a process, whose
-    workers' logs then come one after the other, since all of miniray's workers share one. tail: how many of the last lines,
-    -1 for all, 0 for 1000. follow: go on with what is written from now on, until the task, or the actor, or the session ends.
+    Which one: of an actor (the whole log of its worker), a task (what that attempt wrote, no more), a file, or a
+    process, whose workers' logs then come one after the other, since all of miniray's workers share one. tail: how many
+    of the last lines, -1 for all, 0 for 1000. follow: go on with what is written from now on, until the task, or the
+    actor, or the session ends.
 
-    Raises ConnectionError without a session, ValueError for arguments that name no log, RayStateApiException for a log that
-    there is not, also for a method of an actor, whose lines are in its actor's log.
+    Raises ConnectionError without a session, ValueError for arguments that name no log, RayStateApiException for a log
+    that there is not, also for a method of an actor, whose lines are in its actor's log.
     """
     logs = _session()
     lines, wanted_pid = whole_number("tail", tail) or 1000, whole_number("pid", pid) if pid else None
@@ -156,7 +161,7 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
         raise ValueError(f"Both node_id and node_ip are given. Only one of them can be provided. "
                          f"Given node id: {node_id}, given node ip: {node_ip}")
     if not (actor_id or task_id or wanted_pid or filename or submission_id):
-        raise ValueError("None of actor_id, task_id, pid, submission_id or filename is provided. At least one is required.")
+        raise ValueError("None of actor_id, task_id, pid, submission_id or filename is provided. One is required.")
     if suffix not in SUFFIXES:
         raise ValueError(f"Invalid suffix: {suffix}. Must be one of 'out' or 'err'.")
     if actor_id:
@@ -164,7 +169,7 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
     elif task_id:
         log = _log_of_task(logs, task_id, int(attempt_number), suffix)
     elif submission_id:
-        raise RayStateApiException(f"Could not find a log file: there are no submitted jobs here (submission_id: {submission_id}).")
+        raise RayStateApiException(f"Could not find a log file: no job {submission_id} was submitted here.")
     elif wanted_pid:
         log = _log_of_process(logs, _node(logs, node_id, node_ip), wanted_pid, suffix)
     else:
@@ -178,27 +183,26 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
 class _Log:
     """A log that was found: the files it is read from, of one attempt only or whole; what ends it for a follower."""
 
-    def __init__(self, logs: SessionLogs, parts: list[tuple["WorkerRecord", LogFile | None]], attempt: Attempt | None = None,
+    def __init__(self, logs: SessionLogs, parts: list[tuple["WorkerRecord", LogFile]], attempt: Attempt | None = None,
                  task: "TaskRecord | None" = None):
         self.logs, self.parts, self.attempt, self.task = logs, parts, attempt, task
 
     def lines(self, follower: Follower | None = None) -> list[bytes]:
-        """Every line there is now, the unfinished ones last. A follower gets those that end later, and the unfinished with them."""
+        """Every line there is now, the unfinished ones last; a follower gets those when they have ended."""
         lines: list[bytes] = []
         with self.logs.lock:
             for worker, file in self.parts:
                 if self.attempt is None:
-                    lines += header(worker, file.label if file is not None else "")
-                if file is not None:
-                    lines += file.read(self.attempt)
-                    if follower is not None:
-                        file.followers.append(follower)
-                    else:
-                        lines += self.logs.unfinished_in(file, self.attempt)
+                    lines += header(worker, file.label)
+                lines += file.read(self.attempt)
+                if follower is not None:
+                    file.followers.append(follower)
+                else:
+                    lines += self.logs.unfinished_in(file, self.attempt)
         return lines
 
     def chunks(self, tail: int, follow: bool) -> Iterator[bytes]:
-        """The last `tail` lines, all for -1, none for less; then, for a follower, every line that is written from then on."""
+        """The last `tail` lines, all for -1, none for less; then, for a follower, every line that comes."""
         follower = Follower() if follow else None
         lines = self.lines(follower)
         try:
@@ -209,7 +213,7 @@ class _Log:
                 yield from self._what_comes(follower)
         finally:
             for _, file in self.parts:
-                if file is not None and follower is not None:
+                if follower is not None:
                     file.followers.remove(follower)
 
     def _what_comes(self, follower: Follower) -> Iterator[bytes]:
@@ -240,9 +244,15 @@ class _Log:
         return all(worker.status is DEAD for worker, _ in self.parts)
 
 
-def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile | None:
+def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile:
     outlet = logs.outlets.get(worker.number)
-    return None if outlet is None else outlet.files[SUFFIXES[suffix]]
+    if outlet is None and worker.status is DEAD:        # it wrote nothing, or its logs had to go
+        file = LogFile(f"{log_name(worker)}.{suffix}")
+        if logs.dropped_workers:
+            gone = b"[the logs of %d dead workers are not kept any more; this may be one]\n"
+            file.add(None, gone % logs.dropped_workers)
+        return file
+    return (outlet or logs.outlet_of(worker)).files[SUFFIXES[suffix]]
 
 
 def _log_of_actor(logs: SessionLogs, actor_id: str, suffix: str) -> _Log:
@@ -298,9 +308,7 @@ def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _
         raise RayStateApiException(
             f"For actor task, please query actor log for actor({task.actor.hex}): e.g. miniray logs actor --id "
             f"{task.actor.hex} . Or set RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1 .")
-    with logs.lock:
-        outlet = logs.outlets.get(worker.number)
-    return _Log(logs, [(worker, outlet.files[SUFFIXES[suffix]] if outlet is not None else None)], (task.number, number), task)
+    return _Log(logs, [(worker, _file_of(logs, worker, suffix))], (task.number, number), task)
 
 
 def _log_of_process(logs: SessionLogs, node: "NodeRecord", pid: int, suffix: str) -> _Log:
@@ -328,7 +336,7 @@ class _SystemLog(_Log):
         with self.logs.runtime.locked() as cluster:
             events = list(cluster.events)
         epoch = self.logs.runtime.epoch
-        lines = [f"[{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(epoch + event.at))}] {event.kind}: {event.text}\n"
-                 for event in events]
+        times = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch + event.at)) for event in events]
+        lines = [f"[{at}] {event.kind}: {printable(event.text)}\n" for at, event in zip(times, events)]
         with self.logs.lock:
             return [line.encode(errors="backslashreplace") for line in lines] + self.logs.system.read()
