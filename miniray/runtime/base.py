@@ -19,7 +19,7 @@ from ..core.records import (ENDED, FAILED, NORMAL_TASK, PENDING, READY, ActorRec
 from ..ids import task_hex
 from . import failures
 from .arguments import PLAIN, pack
-from .context import current
+from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
 from .spilling import SpilledFile, SpillFolder
 
@@ -351,6 +351,29 @@ class Runtime:
         if self.closed:
             raise SessionEnded
         return woken
+
+    def sleep(self, execution: Execution, seconds: float) -> bool:
+        """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
+        none that can be slept: then the real sleep is to be called."""
+        handle = execution.worker.handle
+        if execution.thread != get_ident() or handle is None or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
+            return False
+        lock = _allocate_lock()
+        lock.acquire()
+        waiter = Waiter(1, lock.release)
+        with self.lock:
+            if handle.interrupted is None and handle.waiter is None:
+                handle.waiter = waiter
+        try:
+            self.park(lock, seconds)
+        finally:
+            with self.lock:
+                waiter.fired = True
+                if handle.waiter is waiter:
+                    handle.waiter = None
+        if handle.interrupted is not None:
+            raise self.take_interrupt(handle)
+        return True
 
     def take_interrupt(self, handle: Any) -> BaseException:
         """The exception that was to be raised in a worker's thread, once."""

@@ -1,12 +1,14 @@
 """In Ray a worker is a process, and may end itself. Here it is a thread, and the process is everybody's.
 
 While a session runs, `os._exit`, `os.abort` and signals to the own process end the worker that calls them, and do what they
-always do on the driver.
+always do on the driver. `time.sleep` in a task waits where a cancellation or the end of the session reaches it, which the real
+one, being a call into C, does not let through.
 """
 from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import Any, Callable
 
 from .context import current
@@ -41,12 +43,26 @@ def _own(pid: int, number: int) -> str | None:
     return None
 
 
+def _guard_sleep() -> None:
+    original = time.sleep
+
+    def sleep(seconds: float, /) -> None:
+        execution = current.get()
+        if execution is None or not execution.runtime.sleep(execution, seconds):
+            original(seconds)
+    sleep.__doc__ = original.__doc__
+    sleep.__wrapped__ = original                # type: ignore[attr-defined]
+    _saved.append((time, "sleep", original))
+    time.sleep = sleep
+
+
 def install() -> None:
     """Put the guards up. May be called by several sessions; the last `uninstall` takes them down."""
     global _users
     _users += 1
     if _users > 1:
         return
+    _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
     _guard(os, "kill", _own)

@@ -112,10 +112,11 @@ class ThreadedRuntime(Runtime):
         handle = worker.handle
         if handle is None:                      # its start is still to be carried out, and will see that it is dead
             return
-        if handle.loop is not None:
-            handle.loop.stop()
         handle.inbox.put(None)
-        self._raise_in(handle, WorkerExit)
+        if handle.loop is None or handle.waiter is not None:
+            self._raise_in(handle, WorkerExit)
+        if handle.loop is not None:             # its coroutines are cancelled; one that blocks the loop ends when it returns
+            handle.loop.stop()
 
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Raise KeyboardInterrupt in the task's code, or cancel its coroutine."""
@@ -167,7 +168,11 @@ class ThreadedRuntime(Runtime):
             patience = max(0.0, deadline - self.now())
             if handle.user_task is not None and handle.waiter is None:
                 patience = min(patience, 0.1)
-            handle.done.acquire(True, patience)
+            if not handle.done.acquire(True, patience) and handle.loop is not None:
+                self._raise_in(handle, WorkerExit)          # a coroutine blocks its loop
+                handle.done.acquire(True, min(0.1, max(0.0, deadline - self.now())))
+            if handle.sent and threading.gettrace() is not None and handle.done.locked():
+                clear_async_exception(handle)       # CPython 3.11 does not go on in a traced thread while another's is pending
 
 
 def end_session(runtime: Runtime) -> None:
