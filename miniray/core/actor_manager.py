@@ -180,8 +180,12 @@ class ActorManager:
 
     def handles_gone(self, now: float, actor: ActorRecord) -> None:
         """Nobody holds a handle any more: the actor ends when the calls already made are over."""
-        if self.cluster.actors.get(actor.number) is not actor:
+        objects = self.cluster.objects
+        if objects.get(actor.handle.number) is not actor.handle:
             return                                  # of an ended session
+        if actor.status is DEAD:
+            del objects[actor.handle.number]
+            return
         actor.out_of_scope = True
         self._end_if_unwanted(now, actor)
 
@@ -238,6 +242,9 @@ class ActorManager:
                 if task.status not in (TaskStatus.FINISHED, TaskStatus.FAILED):
                     cluster.task_manager.fail(now, task, failure)
             actor.calls.clear()
+            handle = actor.handle
+            if not (handle.refs or handle.uses or handle.held):     # its last holder was waited for, or it was never let go
+                cluster.objects.pop(handle.number, None)
             self._bury(actor)
         for worker in workers:
             cluster.owner_died(now, worker)
