@@ -208,8 +208,8 @@ class ActorManager:
 
     def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR") -> None:
         """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left."""
-        if actor.status is DEAD:
-            return
+        if actor.status is DEAD or may_restart and actor.status is ActorStatus.DEPENDENCIES_UNREADY:
+            return                                  # nothing runs yet that could be ended and made anew, as in Ray
         cluster = self.cluster
         workers = [worker for group in actor.groups.values() for worker in group.workers]
         for group in actor.groups.values():
@@ -227,7 +227,8 @@ class ActorManager:
             actor.restarts += 1
             cluster.events.add(now, "actor_restarting", f"{actor.class_name}: {failure.message}", actor)
             self._calls_of_the_dead(now, actor, failure)
-            cluster.task_manager.again(now, creation, failure)
+            if creation.worker is not None:         # else it waits for a node already
+                cluster.task_manager.again(now, creation, failure)
         else:
             move(actor, DEAD)
             actor.failure, actor.t_died = failure, now
@@ -254,24 +255,20 @@ class ActorManager:
     def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
         """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""
         for task in list(actor.calls.values()):
-            if task.pending:
-                if actor.in_order:
+            if task.pending or task.status is PENDING_NODE:     # it was never sent: it keeps its place, and its retries
+                if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
             if not task.retries_left or task.cancelled:
-                unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor)
-                cluster_task = task
-                self.cluster.task_manager.fail(now, cluster_task, unavailable)
+                self.cluster.task_manager.fail(now, task, Failure(
+                    "ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor))
                 continue
             if task.retries_left > 0:
                 task.retries_left -= 1
             if task.status is SUBMITTED and task.t_started:
                 move(task, TaskStatus.RUNNING)
-            if task.status is not PENDING_NODE:
-                self.cluster.task_manager.again(now, task, failure)
-                self._line_up(now, actor, task)
-            elif actor.in_order:
-                actor.groups[task.spec.group].queue.append(task)
+            self.cluster.task_manager.again(now, task, failure)
+            self._line_up(now, actor, task)
 
     def retry_call(self, now: float, task: TaskRecord, failure: Failure) -> None:
         """A call that raised is tried again in the living actor, before those behind it."""
