@@ -148,12 +148,11 @@ class TaskManager:
         self._end(now, task, keep_lineage=large and task.spec.kind == "NORMAL_TASK")
 
     def value_there(self, now: float, obj: ObjectRecord, done: int, size: int) -> None:
-        """An object has its value, or its error."""
+        """An object has its value, or its error. Whether anybody holds it is looked at when its task has ended: not before the
+        task's arguments have become its lineage, or were let go of."""
         obj.size, obj.done, obj.t_ready = size, done, now
         if obj.waiters is not None or obj.dependents is not None:
             self.cluster.ready.append(obj)
-        elif not (obj.refs or obj.uses or obj.held):
-            self.cluster.references.check(now, obj)
 
     def _end(self, now: float, task: TaskRecord, keep_lineage: bool = False) -> None:
         references = self.cluster.references
@@ -203,6 +202,9 @@ class TaskManager:
 
     def again(self, now: float, task: TaskRecord, failure: Failure | None) -> None:
         """Start the next attempt; the last one is kept for its row."""
+        if task.number not in self.cluster.tasks:           # it had ended, and its record was let go of
+            self.cluster.tasks[task.number] = task
+            self.cluster.history.dropped -= 1
         task.t_finished = now
         if task.history is None:
             task.history = []
@@ -244,6 +246,7 @@ class TaskManager:
             self.cluster.store.created(now, obj, task.node)
         self.value_there(now, obj, READY, size)
         self._wake_stream(stream)
+        self.cluster.references.check(now, obj)
         return obj
 
     def stream_error(self, now: float, task: TaskRecord, failure: Failure) -> None:
