@@ -189,15 +189,20 @@ class ActorManager:
         actor.out_of_scope = True
         self._end_if_unwanted(now, actor)
 
+    @staticmethod
+    def _wanted(actor: ActorRecord) -> bool:
+        """Whether somebody holds a handle, or calls are still to be run."""
+        handle = actor.handle
+        return bool(handle.refs or handle.uses or handle.held or actor.detached or actor.calls)
+
     def _end_if_unwanted(self, now: float, actor: ActorRecord) -> None:
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
             actor.out_of_scope = False              # somebody got a new one, by its name
             return
-        if actor.detached or actor.status is DEAD or actor.calls or not actor.out_of_scope:
+        if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
-        if actor.status is not ALIVE and actor.creation.args is not None and actor.status is not ActorStatus.DEPENDENCIES_UNREADY \
-                and actor.worker is not None:
+        if actor.status is not ALIVE and actor.worker is not None:
             return                                  # its constructor runs; it ends when that has returned
         self.died(now, actor, Failure("ACTOR_DIED", "all references to the actor were removed", about=actor), False,
                   exit_type="INTENDED_SYSTEM_EXIT")
@@ -218,7 +223,7 @@ class ActorManager:
         node_alive = actor.node is None or actor.node.alive
         for worker in workers:
             cluster.end_worker(now, worker, failure, exit_type)
-        restart = may_restart and (actor.max_restarts < 0 or actor.restarts < actor.max_restarts)
+        restart = may_restart and (actor.max_restarts < 0 or actor.restarts < actor.max_restarts) and self._wanted(actor)
         creation = actor.creation
         actor.worker = actor.node = actor.lease = actor.bundle = None
         actor.gpu_ids = ()
@@ -227,7 +232,8 @@ class ActorManager:
             actor.restarts += 1
             cluster.events.add(now, "actor_restarting", f"{actor.class_name}: {failure.message}", actor)
             self._calls_of_the_dead(now, actor, failure)
-            if creation.worker is not None:         # else it waits for a node already
+            # Without a worker it waits for a node already; dead, the failure of its last call has ended it.
+            if creation.worker is not None and actor.status is RESTARTING:
                 cluster.task_manager.again(now, creation, failure)
         else:
             move(actor, DEAD)
