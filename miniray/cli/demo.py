@@ -26,10 +26,10 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]
 
 # ---------------------------------------------------------------- what the tasks do
 
-def count_names(paths: list[str], tally: Any = None) -> dict[str, int]:
-    """How often the files define each name. Given a tally, it fails unless it is the tally's second try."""
+def count_names(paths: list[str], mischief: Any = None) -> dict[str, int]:
+    """How often the files define each name. Given an actor to ask, it fails when the answer is that it should."""
     import miniray as ray
-    if tally is not None and ray.get(tally.next_try.remote()) == 1:
+    if mischief is not None and ray.get(mischief.strikes.remote()):
         raise OSError("injected: the disk took a nap")
     counts: Counter[bytes] = Counter()
     for path in paths:
@@ -43,21 +43,27 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.tries = 0
 
     def add(self, counts: dict[str, int]) -> int:
         """Take one batch in; returns how many definitions it had."""
         self.counts.update(counts)
         return sum(counts.values())
 
-    def next_try(self) -> int:
-        """The first caller gets 1, the next one 2."""
-        self.tries += 1
-        return self.tries
-
     def ranking(self, length: int) -> tuple[list[tuple[str, int]], int]:
         """The most frequent names with their counts, and how many different names there are."""
         return self.counts.most_common(length), len(self.counts)
+
+
+class Mischief:
+    """Makes one attempt fail. As an actor it remembers, whichever worker asks."""
+
+    def __init__(self) -> None:
+        self.struck = False
+
+    def strikes(self) -> bool:
+        """True for the first who asks, and never again."""
+        first, self.struck = not self.struck, True
+        return first
 
 
 def source_files(folder: str) -> list[str]:
@@ -77,15 +83,15 @@ def work(paths: list[str]) -> tuple[int, list[tuple[str, int]], int, list[Any]]:
     Returns how many definitions there are, the ranking, how many different names, and what keeps the objects alive.
     """
     import miniray as ray
-    tally = ray.remote(Tally).remote()
+    tally, mischief = ray.remote(Tally).remote(), ray.remote(Mischief).remote()
     count = ray.remote(max_retries=2, retry_exceptions=[OSError])(count_names)
     batches = [paths[i:i + FILES_PER_TASK] for i in range(0, len(paths), FILES_PER_TASK)]
     unlucky = len(batches) // 2
-    counted = [count.remote(batch, tally if i == unlucky else None) for i, batch in enumerate(batches)]
+    counted = [count.remote(batch, mischief if i == unlucky else None) for i, batch in enumerate(batches)]
     added = [tally.add.remote(ref) for ref in counted]
     definitions = sum(ray.get(added))
     ranking, names = ray.get(tally.ranking.remote(SHOWN))
-    return definitions, ranking, names, [tally, counted, added]
+    return definitions, ranking, names, [tally, mischief, counted, added]
 
 
 def account(wall_s: float, cpu_s: float) -> list[str]:
@@ -102,7 +108,8 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
             spent[row.name] = [waited + (started - created) / 1e3, ran + (ended - started) / 1e3]
     tasks = [(entry["func_or_class_name"], task_state, count) for entry in summary.values()
              for task_state, count in sorted(entry["state_counts"].items())]
-    objects = own.summarize_objects()
+    store = own.summarize_objects()
+    objects = state.summarize_objects()["cluster"]
     actors = state.list_actors(limit=10_000, detail=True)
     failures = [row for row in attempts if row.error_type]
     busy = sum(ran for _, ran in spent.values())
@@ -113,11 +120,12 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
                      f"{printable(reason)}) and was tried again")
     lines += ["", "Actors", *table(("class", "state", "restarts"),
                                    [(row.class_name, row.state, row.num_restarts) for row in actors]), "",
-              "Objects", f"  {objects['num_objects']} referenced, {size(objects['used_bytes'])} of "
-              f"{size(objects['capacity_bytes'])} in use", "",
+              "Objects", f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in all; "
+              f"{size(store['used_bytes'])} of it in the object store of {size(store['capacity_bytes'])}, "
+              "the rest too small for it", "",
               "Time", f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores on average",
               f"  tasks were inside their functions for {busy:.2f} s in all, {busy / wall_s:.1f} of them at a time",
-              *table(("where it went", "ran for s", "waited s"),
+              *table(("where it went (sums)", "ran s", "waited s"),
                      [(name, ran, waited) for name, (waited, ran) in
                       sorted(spent.items(), key=lambda item: -item[1][1])])]
     return lines

@@ -47,7 +47,7 @@ def test_the_demo_accounts_for_what_ran(sources, capsys):
     assert re.search(r"^  Tally.add +FINISHED +3$", out, re.M)
     assert re.search(r"^  attempt 0 of count_names failed .*injected: the disk took a nap.* tried again$", out, re.M)
     assert re.search(r"^  Tally +ALIVE +0$", out, re.M)
-    assert re.search(r"^  \d+ referenced, [\d.]+(B|KiB) of ", out, re.M)
+    assert re.search(r"^  8 referenced, [\d.]+KiB in all; 0B of it in the object store of [\d.]+GiB", out, re.M)
     assert re.search(r"^  [\d.]+ s by the clock, [\d.]+ s of CPU", out, re.M)
 
 
