@@ -1,7 +1,7 @@
 """Why something does not run, and whether it ever can: sentences and data from the core's tables.
 
-`explain` follows from one record to what it waits for, and from there on. A deadlock is found by asking which of the things that
-are waited for, directly or in turn, could still go on: what needs only things that cannot, cannot either.
+`explain` follows from one record to what it waits for, and from there on. A deadlock is found by asking which of the
+things that are waited for, directly or in turn, could still go on: what needs only things that cannot, cannot either.
 """
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..core.cluster import Cluster
-from ..core.records import (ACTOR_TASK, FAILED, READY, ActorRecord, ObjectRecord, PlacementGroupRecord, StreamRecord, TaskRecord,
-                            Waiter, WorkerRecord)
+from ..core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import TaskStatus, WorkerStatus
-from ..ids import INDEX_BITS, creation_task_hex
 from ..runtime.base import Runtime
+from .lookup import find, id_text
 from .why import Link, Record, calls_ahead, identity, link, missing, name_of
 
 LINKS_SPOKEN = 6                # a longer chain is told by its first links and its last
@@ -27,8 +26,8 @@ LINKS_KEPT = 1_000
 class Explanation:
     """Why something does not go on. str() of it is the sentence.
 
-    reason: a short word for the end of the chain, or "deadlock". kind, id, name: what was asked about. chain: each step as a
-    dict with kind, id, name, reason, text and details. details: those of the last step, which is the cause.
+    reason: a short word for the end of the chain, or "deadlock". kind, id, name: what was asked about. chain: each step
+    as a dict with kind, id, name, reason, text and details. details: those of the last step, which is the cause.
     """
 
     reason: str
@@ -57,7 +56,7 @@ def explain(runtime: Any, thing: Any) -> Explanation:
     with runtime.locked() as cluster:
         record = find(cluster, text)
         if record is None:
-            raise ValueError(f"{text!r} is not the id of a task, an actor, an object or a placement group that is known here")
+            raise ValueError(f"{text!r} is not the id of a task, an actor, an object or a placement group known here")
         return _explain(runtime, record)
 
 
@@ -65,36 +64,6 @@ def explain_object(runtime: Any, obj: ObjectRecord) -> str:
     """The sentence for an object that somebody waits for."""
     with runtime.locked():
         return _explain(runtime, obj).sentence
-
-
-def id_text(thing: Any) -> str:
-    """The id of what a user holds in his hands, as hexadecimal text. TypeError for what has none."""
-    if isinstance(thing, str):
-        return thing
-    for owner in (getattr(thing, "_actor_id", None), getattr(thing, "id", None), thing):
-        if owner is not None and callable(getattr(owner, "hex", None)):
-            return owner.hex()
-    raise TypeError(f"expected an id, a reference, an actor or a placement group, not {type(thing).__name__}")
-
-
-def find(cluster: Cluster, text: str) -> Record | None:
-    """The record of this id."""
-    text = text.lower()
-    tables: dict[int, tuple[Any, ...]] = {56: (cluster.objects,), 48: (cluster.tasks,), 36: (cluster.placement_groups,),
-                                          32: (cluster.actors,)}
-    for table in tables.get(len(text), ()):
-        try:
-            number = int(text[:-8] if len(text) in (32, 36) else text[:16], 16)
-        except ValueError:
-            return None
-        if len(text) == 56:
-            number = number << INDEX_BITS | int.from_bytes(bytes.fromhex(text[48:]), "little")
-        elif text.startswith("f" * 16) and len(text) == 48:
-            actor = cluster.actors.get(int(text[16:40], 16))
-            return actor.creation if actor is not None and creation_task_hex(actor.number) == text else None
-        record = table.get(number)
-        return record if record is not None and record.hex == text else None
-    return None
 
 
 # ------------------------------------------------------------ following the chain
@@ -119,13 +88,13 @@ def _told(record: Record, links: list[Link], reason: str, prefix: str) -> Explan
     words = [f"{prefix}{first.name} {first.phrase}"]
     words += [f"{one.name}, which {one.phrase}" for one in spoken[1:]]
     if len(spoken) < len(links):
-        words.append(f"{links[len(spoken)].name}, and so on over {len(links) - len(spoken)} more, the last of which, {last.name}, "
-                     f"{last.phrase}")
+        words.append(f"{links[len(spoken)].name}, and so on over {len(links) - len(spoken)} more, the last of which, "
+                     f"{last.name}, {last.phrase}")
     sentence = " ".join(words)
     if last.next is not None:
         sentence += f" {name_of(last.next)}"
-    chain = [{"kind": one.kind, "id": one.id, "name": one.name, "reason": one.reason, "text": f"{one.name} {one.phrase}",
-              "details": one.details} for one in links[:LINKS_KEPT]]
+    chain = [{"kind": one.kind, "id": one.id, "name": one.name, "reason": one.reason,
+              "text": f"{one.name} {one.phrase}", "details": one.details} for one in links[:LINKS_KEPT]]
     kind, id = identity(record)
     return Explanation(reason, sentence, kind, id, name_of(record), last.details, chain)
 
@@ -136,9 +105,9 @@ def _told(record: Record, links: list[Link], reason: str, prefix: str) -> Explan
 def find_deadlock(runtime: Any, objects: list) -> Explanation | None:
     """Why a get or wait for these objects and streams can never return; None when it may.
 
-    Either what is waited for waits in turn for itself. Or nothing runs: every task that has a worker waits without a timeout, no
-    worker is starting, and every thread of the program itself waits in miniray too, so that nobody is left who could change
-    anything; daemon threads do not count as such. The lock must not be held.
+    Either what is waited for waits in turn for itself. Or nothing runs: every task that has a worker waits without a
+    timeout, no worker is starting, and every thread of the program itself waits in miniray too, so that nobody is left
+    who could change anything; daemon threads do not count as such. The lock must not be held.
     """
     with runtime.locked() as cluster:
         waiter = _waiter_for(runtime, objects)
@@ -200,8 +169,8 @@ def _blocked(runtime: Any, worker: WorkerRecord) -> tuple[int, list[Record]] | N
 def _stuck(runtime: Any, roots: list[Record]) -> dict[int, Record]:
     """The records, among those that the roots wait for in turn, that can never go on, by id().
 
-    All are taken to be stuck at first. What needs nothing goes on, then whatever has enough of those that do, and so forth; what
-    is never reached so waits in a circle.
+    All are taken to be stuck at first. What needs nothing goes on, then whatever has enough of those that do, and so
+    forth; what is never reached so waits in a circle.
     """
     left: dict[int, int] = {}                       # how many more it needs
     known: dict[int, Record] = {}

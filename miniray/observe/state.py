@@ -1,37 +1,38 @@
 """The state API: what `miniray.util.state` answers, and Ray's `ray.util.state` to the letter.
 
-One call is one snapshot: the records are looked at under one acquisition of the runtime's lock, so an answer is current the
-moment that `get` has returned, and no two rows contradict each other. Filters look at records; rows are built last, and only
-those that are handed out. Ray: util/state/api.py, dashboard/state_aggregator.py.
+One call is one snapshot: the records are looked at under one acquisition of the runtime's lock, so an answer is current
+the moment that `get` has returned, and no two rows contradict each other. Filters look at records; rows are built last,
+and only those that are handed out. Ray: util/state/api.py, dashboard/state_aggregator.py.
 """
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..core.cluster import Cluster
-from ..core.records import ACTOR_CREATION_TASK, NORMAL_TASK
+from ..core.records import (ACTOR_CREATION_TASK, NORMAL_TASK, ActorRecord, ObjectRecord, PlacementGroupRecord,
+                            TaskRecord)
 from ..ids import JOB_HEX
 from . import state_tables as tables
-from .state_query import (Column, Filter, GetApiOptions, ListApiOptions, RayStateApiException, SummaryApiOptions, check_id,
-                          matcher, max_limit)
-from .state_rows import SCHEMAS, NodeState, StateResource, StateSchema, SummaryResource
+from .lookup import find, object_id
+from .state_query import Column, Filter, ListApiOptions, RayStateApiException, check_id, matcher, max_limit
+from .state_rows import SCHEMAS, StateResource, StateSchema, SummaryResource
 from .state_tasks import TASKS, Look, task_entries, task_order, task_state, views
 
-CALL_SITES = ("Callsite is not being recorded. To record callsite information for each ObjectRef created, set env variable "
-              "RAY_record_ref_creation_sites=1 during `ray start` and `ray.init`.")
+CALL_SITES = "Callsite is not being recorded: what made an object is told by the name of its task."
 
 
 @dataclass
 class Table:
     """One resource: how its records are found, ordered and read.
 
-    id_column: what `get` looks for. entries: the records to be listed; the caller holds the lock. frozen: whether they change no
-    more, and may be read after the lock is released. sparse: columns whose empty cells are not there at all. ids: columns whose
-    filter must be an id of so many bytes, for "=" or for both predicates. states: what a filter on `state` may want.
+    id_column: what `get` looks for. entries: the records to be listed; the caller holds the lock. one: what `entries`
+    would have of one record, for tables whose records are found by id. frozen: whether they change no more, and may be
+    read after the lock is released. sparse: columns whose empty cells are not there at all. ids: columns whose filter
+    must be an id of so many bytes, for "=" or for both predicates. states: what a filter on `state` may want.
     """
 
     resource: StateResource
@@ -39,6 +40,7 @@ class Table:
     readers: dict[str, Callable[[Any, Look], Any]]
     entries: Callable[[Cluster], list[Any]]
     order: Callable[[Any], Any] | None
+    one: Callable[[Any], list[Any]] | None = None
     frozen: bool = False
     sparse: frozenset[str] | None = None
     ids: dict[str, int] | None = None
@@ -59,7 +61,12 @@ class Table:
             if size is not None and (predicate == "=" or self.ids_also_unequal):
                 check_id(str(value), size)
             if self.states and key.lower() == "state" and predicate == "=" and str(value).upper() not in self.states:
-                raise RayStateApiException(f"Invalid {self.resource.value[:-1]} state for filtering: {str(value).upper()}")
+                what = self.resource.value[:-1]
+                raise RayStateApiException(f"Invalid {what} state for filtering: {str(value).upper()}")
+
+
+KINDS = {StateResource.TASKS: TaskRecord, StateResource.ACTORS: ActorRecord, StateResource.OBJECTS: ObjectRecord,
+         StateResource.PLACEMENT_GROUPS: PlacementGroupRecord}
 
 
 def _by_hex(record: Any) -> str:
@@ -67,17 +74,19 @@ def _by_hex(record: Any) -> str:
 
 
 TABLES: dict[StateResource, Table] = {table.resource: table for table in (
-    Table(StateResource.TASKS, "task_id", TASKS, task_entries, task_order, frozen=True, sparse=frozenset({"error_type"}),
+    Table(StateResource.TASKS, "task_id", TASKS, task_entries, task_order, lambda task: list(views(task)), frozen=True,
+          sparse=frozenset({"error_type"}),
           ids={"task_id": 24, "actor_id": 16, "job_id": 4}, ids_also_unequal=True),
-    Table(StateResource.ACTORS, "actor_id", tables.ACTORS, lambda c: list(c.actors.values()), _by_hex,
+    Table(StateResource.ACTORS, "actor_id", tables.ACTORS, lambda c: list(c.actors.values()), _by_hex, lambda a: [a],
           ids={"actor_id": 16, "job_id": 4},
           states=("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD")),
-    Table(StateResource.OBJECTS, "object_id", tables.OBJECTS, tables.object_entries, _by_hex),
+    Table(StateResource.OBJECTS, "object_id", tables.OBJECTS, tables.object_entries, object_id,
+          lambda obj: [obj] if tables.is_referenced(obj) else []),
     Table(StateResource.NODES, "node_id", tables.NODES, lambda c: list(c.nodes.values()), _by_hex, ids={"node_id": 28},
           states=("ALIVE", "DEAD")),
     Table(StateResource.WORKERS, "worker_id", tables.WORKERS, tables.worker_entries, _by_hex),
     Table(StateResource.PLACEMENT_GROUPS, "placement_group_id", tables.PLACEMENT_GROUPS,
-          lambda c: list(c.placement_groups.values()), _by_hex),
+          lambda c: list(c.placement_groups.values()), _by_hex, lambda group: [group]),
     Table(StateResource.JOBS, "submission_id", tables.JOBS, lambda c: [JOB_HEX], None, sparse=frozenset()),
     Table(StateResource.RUNTIME_ENVS, "", tables.RUNTIME_ENVS, tables.runtime_env_entries, None),
     Table(StateResource.CLUSTER_EVENTS, "event_id", tables.CLUSTER_EVENTS, tables.event_entries, None))}
@@ -91,22 +100,24 @@ def list_rows(runtime: Any, resource: StateResource, options: ListApiOptions, ra
     """The rows of a resource, in the order of their ids.
 
     runtime: the running session. explain: warn (UserWarning) about rows beyond the limit, as the command line does.
-    Raises RayStateApiException for a filter or a limit that cannot be, and when records were let go because their table was
-    full and raise_on_missing_output is set; without it that is a UserWarning. A limit over the largest one is an error too,
-    unless the caller has said that he takes what he can get: there is no server here that it could be too much for.
+    Raises RayStateApiException for a filter or a limit that cannot be, and when records were let go because their table
+    was full and raise_on_missing_output is set; without it that is a UserWarning. A limit over the largest one is an
+    error too, unless the caller has said that he takes what he can get: there is no server here that it could be too
+    much for.
     """
     if options.has_conflicting_filters():
         return []
     table, filters = TABLES[resource], options.filters or []
     if options.limit > max_limit() and raise_on_missing_output:
-        raise RayStateApiException(f"Given limit {options.limit} exceeds the supported limit {max_limit()}. Use a lower limit, or "
-                                   "set the `RAY_MAX_LIMIT_FROM_API_SERVER` environment variable to a larger value.")
+        raise RayStateApiException(f"Given limit {options.limit} exceeds the supported limit {max_limit()}. Use a lower "
+                                   "limit, or set the `RAY_MAX_LIMIT_FROM_API_SERVER` environment variable to a larger "
+                                   "value.")
     table.check(filters)
     rows, found, dropped = _read(runtime, table, filters, options.limit, options.detail)
     _report_dropped(resource.value, dropped, found, raise_on_missing_output)
     if explain and found > len(rows):
-        warnings.warn(f"Limit last {len(rows)} entries (Total {found}). Use `--filter` to reduce the amount of data to return or "
-                      "setting a higher limit with `--limit` to see all data. ", stacklevel=3)
+        warnings.warn(f"Limit last {len(rows)} entries (Total {found}). Use `--filter` to reduce the amount of data to "
+                      "return or setting a higher limit with `--limit` to see all data. ", stacklevel=3)
     if explain and resource is StateResource.OBJECTS:
         warnings.warn(CALL_SITES, stacklevel=3)
     return rows
@@ -137,34 +148,43 @@ def _rows(table: Table, entries: list[Any], passes: Callable[[Any], bool] | None
     shown = entries[:limit]
     make, names = table.schema, table.schema.list_columns(True)
     if not detail:
-        plain = table.schema.base_columns()
-        names = names[:max(i for i, name in enumerate(names) if name in plain) + 1]      # the columns of details come last
+        plain = table.schema.base_columns()         # the columns of details come last
+        names = names[:max(i for i, name in enumerate(names) if name in plain) + 1]
     read = [table.readers[name] for name in names]
     return [make(*[cell(entry, look) for cell in read]) for entry in shown], len(entries)
 
 
 def _report_dropped(what: str, dropped: int, found: int, must_be_complete: bool) -> None:
-    """What a full table let go is never passed over in silence."""
+    """What a full table let go is never passed over in silence. As in Ray it is an error for tasks alone, whose rows
+    are counted."""
     if not dropped:
         return
-    said = (f"Failed to retrieve all {found + dropped} {what}: {dropped} of them were let go because their table was full. ")
-    if must_be_complete:
+    said = f"Failed to retrieve all {found + dropped} {what}: {dropped} were let go because their table was full. "
+    if must_be_complete and what == "tasks":
         raise RayStateApiException(said + "To avoid raising an exception and allow having missing output, set "
                                           "`raise_on_missing_output=False`. ")
-    warnings.warn(said, stacklevel=4)
+    warnings.warn(said, stacklevel=5)
 
 
 def get_rows(runtime: Any, resource: StateResource, id: str) -> Any:
     """The row with this id with all details, or None. A list for objects, and for a task with several attempts.
 
-    Raises RayStateApiException for what cannot be the id of a task, actor or node; ValueError for a resource without ids.
+    Raises RayStateApiException for what cannot be the id of a task, actor or node; ValueError for a resource without
+    ids.
     """
     table = TABLES[resource]
     if not table.id_column:
         raise ValueError(f"Can't get {resource.name} by id.")
     wanted: list[Filter] = [(table.id_column, "=", id)]
     table.check(wanted)
-    rows, _, _ = _read(runtime, table, wanted, max_limit(), True)
+    if table.one is None:
+        rows, _, _ = _read(runtime, table, wanted, max_limit(), True)
+    else:
+        look = Look(runtime)
+        with runtime.locked() as cluster:
+            found = find(cluster, str(id))
+            entries = table.one(found) if found is not None and KINDS[resource] is type(found) else []
+            rows, _ = _rows(table, entries, None, look, len(entries), True)
     if not rows:
         return None
     if resource is StateResource.OBJECTS or resource is StateResource.TASKS and len(rows) > 1:
@@ -175,7 +195,8 @@ def get_rows(runtime: Any, resource: StateResource, id: str) -> Any:
 # ------------------------------------------------------------ summaries
 
 
-def summary(runtime: Any, resource: SummaryResource, raise_on_missing_output: bool = True, explain: bool = False) -> dict[str, Any]:
+def summary(runtime: Any, resource: SummaryResource, raise_on_missing_output: bool = True,
+            explain: bool = False) -> dict[str, Any]:
     """`{"cluster": {...}}` of a resource, counted over everything that is known.
 
     Raises RayStateApiException as list_rows does when records were let go.
@@ -197,7 +218,7 @@ def _summary_of_tasks(cluster: Cluster, look: Look) -> dict[str, Any]:
     of_spec: dict[int, dict[str, int]] = {}         # most tasks share a spec, and with it their name
     for task in cluster.tasks.values():
         spec = task.spec
-        if task.history is None and (spec.kind == NORMAL_TASK or task.actor.repr_name == ""):    # type: ignore[union-attr]
+        if task.history is None and (task.actor is None or not task.actor.repr_name):
             states = of_spec.get(id(spec))
             if states is None:
                 states = of_spec[id(spec)] = counts.setdefault((spec.name, spec.kind), {})

@@ -1,7 +1,8 @@
 """What is asked of the state API: options, filters, limits, and what is refused.
 
-A question is checked in two places, as in Ray: the caller's side refuses what has a wrong shape (ValueError), whoever answers
-refuses what does not fit the table (RayStateApiException). Ray: util/state/common.py, dashboard/state_api_utils.py.
+A question is checked in two places, as in Ray: the caller's side refuses what has a wrong shape (ValueError), whoever
+answers refuses what does not fit the table (RayStateApiException). Ray: util/state/common.py,
+dashboard/state_api_utils.py.
 """
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ def checked_filters(filters: Any, values: tuple[type, ...] = (str, bool, int, fl
                              "Provide (key, predicate, value) tuples.")
         key, predicate, value = item
         if not isinstance(key, str) or not isinstance(predicate, str) or not isinstance(value, values):
-            raise ValueError(f"The given filter has incorrect input type, {item!r}. The key and the predicate are text, "
-                             "the value is text, a number or a bool.")
+            raise ValueError(f"The given filter has incorrect input type, {item!r}. The key and the predicate are "
+                             "text, the value is text, a number or a bool.")
         if predicate not in ("=", "!="):
             raise ValueError(f"Unsupported filter predicate {predicate} is given. Available predicates: =, !=.")
         checked.append((key, predicate, value))
@@ -108,7 +109,8 @@ class ListApiOptions:
         for key, predicate, value in self.filters or ():
             if predicate == "=" and wanted.setdefault(key, value) != value:
                 warnings.warn(f"There are multiple '=' filters with the same key '{key}' but different values "
-                              f"'{wanted[key]}' & '{value}'. Empty result set will be returned", UserWarning, stacklevel=4)
+                              f"'{wanted[key]}' & '{value}'. Empty result set will be returned", UserWarning,
+                              stacklevel=4)
                 return True
         return False
 
@@ -154,7 +156,8 @@ def check_id(text: str, size: int) -> None:
 class Column:
     """One column as filters see it. kind: "int", "bool", "str" ... read: gives the cell for a record and a Look.
 
-    sparse: a cell without value is not there at all, which is not the same as None: no filter matches it, not even "!=".
+    sparse: a cell without value is not there at all, which is not the same as None: no filter matches it, not even
+    "!=".
     """
 
     kind: str
@@ -166,8 +169,8 @@ class Column:
 def matcher(filters: list[Filter], columns: Mapping[str, Column], look: Any) -> Callable[[Any], bool] | None:
     """A function that says whether a record passes every filter, None when there are no filters.
 
-    Cells are compared before any row is built. A column that cannot be filtered is refused only when a record comes as far as
-    this filter, so never for an empty table, as in Ray.
+    Cells are compared before any row is built. A column that cannot be filtered is refused only when a record comes as
+    far as this filter, so never for an empty table, as in Ray.
     """
     tests = [_test(key.lower(), predicate == "=", value, columns) for key, predicate, value in filters]
     if not tests:
@@ -211,11 +214,11 @@ def _number(column: str, kind: str, text: str) -> int | bool:
             return True
         if text in FALSE:
             return False
-        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a boolean type column. Please provide "
-                                   f"`--filter {column} [True|true|1]` for True or "
+        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a boolean type column. Please "
+                                   f"provide `--filter {column} [True|true|1]` for True or "
                                    f"`--filter {column} [False|false|0]` for False.")
     try:
         return int(text)
     except ValueError:
-        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a int type column. Please provide an "
-                                   f"integer filter `--filter {column} [int]`") from None
+        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a int type column. Please provide "
+                                   f"an integer filter `--filter {column} [int]`") from None

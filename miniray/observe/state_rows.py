@@ -1,7 +1,7 @@
 """The rows that Ray's state API answers with: one class per resource, its columns in Ray's order.
 
-Each column knows whether it is filled only when details are asked for, whether a filter may name it, and how a command line
-shows it to people. Ray: python/ray/util/state/common.py.
+Each column knows whether it is filled only when details are asked for, whether a filter may name it, and how a command
+line shows it to people. Ray: python/ray/util/state/common.py.
 """
 from __future__ import annotations
 

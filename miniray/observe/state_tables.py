@@ -1,4 +1,4 @@
-"""Reading the records of everything but tasks: one function per column of Ray's state rows. The caller holds the lock."""
+"""Reading the records of all but tasks: one function per column of Ray's state rows. The caller holds the lock."""
 from __future__ import annotations
 
 import base64
@@ -14,6 +14,7 @@ from ..core.records import ActorRecord, Failure, NodeRecord, ObjectRecord, Place
 from ..core.task_events import Event
 from ..core.transitions import ActorStatus, PlacementGroupStatus, WorkerStatus
 from ..ids import INDEX_BITS, JOB_HEX, worker_hex
+from .lookup import object_id
 from .state_rows import DriverInfo, JobStatus, JobType
 from .state_tasks import Look, group_id, process_of, required_resources, task_state
 
@@ -27,7 +28,7 @@ def placed_on(actor: ActorRecord) -> WorkerRecord | None:
     """The worker that it lives in, or lived in last; None when it was never placed."""
     if actor.worker is not None:
         return actor.worker
-    creation = actor.creation
+    creation: Any = actor.creation
     tried = [creation.worker, *(past.worker for past in reversed(creation.history or ()))]
     return next((worker for worker in tried if worker is not None), None)
 
@@ -68,7 +69,8 @@ def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
     address = worker.node.name if worker is not None else ""
     return {"actor_died_error_context": {
         "error_message": sentence, "owner_id": actor.owner.hex if actor.owner is not None else DRIVER_ID,
-        "owner_ip_address": _driver_address(look), "node_ip_address": address, "pid": look.pid if worker is not None else 0,
+        "owner_ip_address": _driver_address(look), "node_ip_address": address,
+        "pid": look.pid if worker is not None else 0,
         "name": actor.name, "ray_namespace": actor.namespace, "class_name": actor.class_name, "actor_id": actor.hex,
         "reason": reason, "never_started": worker is None}}
 
@@ -95,7 +97,7 @@ ACTORS: Readers = {
     "node_id": _actor_node,
     "pid": lambda a, look: look.pid if placed_on(a) is not None else 0,
     "ray_namespace": lambda a, look: a.namespace,
-    "serialized_runtime_env": lambda a, look: json.dumps(_given(a).get("runtime_env") or {}, sort_keys=True, default=str),
+    "serialized_runtime_env": lambda a, look: look.env_of[a.creation.spec],
     "required_resources": lambda a, look: required_resources(a.creation.spec.scheduling_class),
     "death_cause": death_cause,
     "is_detached": lambda a, look: a.detached,
@@ -120,7 +122,12 @@ def own_references(obj: ObjectRecord) -> int:
 
 def object_entries(cluster: Cluster) -> list[ObjectRecord]:
     """Every object that somebody refers to."""
-    return [obj for obj in cluster.objects.values() if obj.uses or obj.held or own_references(obj) > 0]
+    return [obj for obj in cluster.objects.values() if is_referenced(obj)]
+
+
+def is_referenced(obj: ObjectRecord) -> bool:
+    """Whether the program, an unfinished task or a stored value holds it."""
+    return obj.uses > 0 or obj.held > 0 or own_references(obj) > 0
 
 
 def reference_type(obj: ObjectRecord) -> str:
@@ -145,7 +152,7 @@ def _task_status(obj: ObjectRecord, look: Look) -> str:
 
 
 OBJECTS: Readers = {
-    "object_id": lambda o, look: o.hex,
+    "object_id": lambda o, look: object_id(o),
     "object_size": lambda o, look: o.size,
     "task_status": _task_status,
     "attempt_number": lambda o, look: o.task.attempt + 1 if o.task is not None else 1,
@@ -240,7 +247,8 @@ def bundles(group: PlacementGroupRecord) -> list[dict[str, Any]]:
     """The bundles as Ray shows them; node_id is "" until one is placed."""
     return [{"bundle_id": {"placement_group_id": group.hex, "bundle_index": bundle.index},
              "unit_resources": amounts(bundle.total), "node_id": bundle.node.hex if bundle.node is not None else "",
-             "label_selector": {key: ",".join(values) for key, _, values in bundle.selector}} for bundle in group.bundles]
+             "label_selector": {key: ",".join(values) for key, _, values in bundle.selector}}
+            for bundle in group.bundles]
 
 
 def _scheduling_state(group: PlacementGroupRecord, look: Look) -> str:
@@ -254,8 +262,8 @@ def _scheduling_state(group: PlacementGroupRecord, look: Look) -> str:
 def _stats(group: PlacementGroupRecord, look: Look) -> dict[str, Any]:
     took_us = str(round((group.t_placed - group.t_created) * 1e6)) if group.t_placed else "0"
     asked_ns = str(int((group.t_created + look.epoch) * 1e9))
-    return {"creation_request_received_ns": asked_ns, "scheduling_started_time_ns": asked_ns, "scheduling_latency_us": took_us,
-            "end_to_end_creation_latency_us": took_us, "scheduling_attempt": group.attempts,
+    return {"creation_request_received_ns": asked_ns, "scheduling_started_time_ns": asked_ns,
+            "scheduling_latency_us": took_us, "end_to_end_creation_latency_us": took_us, "scheduling_attempt": group.attempts,
             "scheduling_state": _scheduling_state(group, look), "highest_retry_delay_ms": 0.0}
 
 
@@ -333,7 +341,7 @@ _SEVERITY = {"node_died": "ERROR", "worker_died": "ERROR", "actor_died": "WARNIN
 
 
 def event_entries(cluster: Cluster) -> list[tuple[int, Event]]:
-    """The bounded log with each line's number, but for the start of the head node: on a fresh cluster nothing has happened."""
+    """The log with each line's number, without the start of the head node: to a fresh cluster nothing has happened."""
     first = cluster.events.dropped
     return [(number, event) for number, event in enumerate(cluster.events, first)
             if event.kind != "node_joined" or not getattr(event.about, "is_head", False)]

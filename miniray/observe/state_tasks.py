@@ -1,7 +1,8 @@
 """Reading task records: what a row shows of each attempt, as one function per column of Ray's TaskState.
 
-A column is read only when a row is built or a filter names it. Tasks are many, so their table is copied as references under the
-lock and read after it is released: a record that can change no more stands for itself, of any other a TaskView is taken.
+A column is read only when a row is built or a filter names it. Tasks are many, so their table is copied as references
+under the lock and read after it is released: a record that can change no more stands for itself, of any other a
+TaskView is taken.
 """
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Union
 
 from ..core.cluster import Cluster
-from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ActorRecord, Attempt, Failure, NodeRecord, SchedulingClass,
-                            TaskRecord, TaskSpec, WorkerRecord, amounts)
+from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Attempt, Failure, NodeRecord,
+                            SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, amounts)
 from ..core.transitions import TaskStatus
-from ..ids import JOB_HEX
+from ..ids import JOB_HEX, task_hex
+from .log_files import log_name
 
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 SUBMITTED, RUNNING = TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.RUNNING
+NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
 BEYOND_ALL = 1 << 64            # creation tasks are spelled with sixteen f, so they come after all others
 
 
@@ -47,10 +50,27 @@ class TaskView(NamedTuple):
 Task = Union[TaskRecord, TaskView]
 
 
-class Look:
-    """One look at a session: what the readers of all its records have in common."""
+class Memo(dict):
+    """A dict that fills itself: most tasks share their specification, their worker and their node."""
 
-    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "cluster")
+    def __init__(self, make: Callable[[Any], Any]):
+        super().__init__({None: None})
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        made = self[key] = self.make(key)
+        return made
+
+
+class Look:
+    """One look at a session: what the readers of all its records have in common.
+
+    hex: the spelled id of a record, None for None. process: that of the worker which Ray would name. resources, group,
+    env_of: of a task's specification.
+    """
+
+    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "cluster", "hex", "process",
+                 "resources", "group", "env_of")
 
     def __init__(self, runtime: Any):
         self.epoch, self.now, self.pid = runtime.epoch, runtime.now(), os.getpid()
@@ -58,6 +78,11 @@ class Look:
         self.cluster: Cluster = runtime.cluster
         self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)
         self.runtime_env: dict = runtime.options.get("runtime_env") or {}
+        self.hex = Memo(lambda record: record.hex)
+        self.process = Memo(lambda worker: process_of(worker).hex)
+        self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))
+        self.group = Memo(lambda spec: group_id(spec.scheduling_class))
+        self.env_of = Memo(lambda spec: json.dumps(spec.runtime_env or {}, sort_keys=True, default=str))
 
     def ms(self, at: float) -> int | None:
         """A time on the runtime's clock as whole milliseconds since the epoch; None for what has not come."""
@@ -73,11 +98,11 @@ def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
     if earlier:
         for past in history:
             status = FAILED if past.failure is not None else FINISHED        # a good attempt whose value was lost
-            yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, status, past.number, past.worker,
-                           past.node, past.failure, past.t_created, past.t_ready, past.t_leased, past.t_started, past.t_ended,
-                           past.t_finished)
-    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status, task.attempt, task.worker,
-                   task.node, task.failure, task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended,
+            yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, status, past.number,
+                           past.worker, past.node, past.failure, past.t_created, past.t_ready, past.t_leased,
+                           past.t_started, past.t_ended, past.t_finished)
+    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status, task.attempt,
+                   task.worker, task.node, task.failure, task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended,
                    task.t_finished, len(history))                           # type: ignore[arg-type]
 
 
@@ -95,31 +120,36 @@ def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
 
 def task_order(task: Task) -> int:
     """Sorts as the spelled ids do."""
-    return task.number if task.spec.kind != ACTOR_CREATION_TASK else BEYOND_ALL + task.actor.number   # type: ignore[union-attr]
+    actor = task.actor
+    return task.number if actor is None or task.spec.kind != ACTOR_CREATION_TASK else BEYOND_ALL + actor.number
 
 
 def task_state(task: Task) -> str:
-    """The state's name. RUNNING from the moment that the user's function is entered."""
+    """The state's name. RUNNING from the moment that the user's function is entered. Of an actor's creation Ray does not
+    say that it was given to a worker."""
     status = task.status
     if status is FINISHED:
         return "FINISHED"
     if status is SUBMITTED or status is RUNNING:
         if task.t_started:
             return "RUNNING"
-        return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"    # as in Ray
+        return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"
     if status is FAILED and left_by_itself(task):
         return "FINISHED"
     return status.name
 
 
 def left_by_itself(task: Task) -> bool:
-    """Whether this is the call in which an actor ended itself: for Ray it has finished, though its caller gets an error."""
-    return task.spec.kind == ACTOR_TASK and task.t_started > 0 and task.worker is not None \
-        and task.worker.exit_type == "INTENDED_USER_EXIT" and task.failure is task.actor.failure    # type: ignore[union-attr]
+    """Whether this is the call in which an actor ended itself: for Ray it has finished, though its caller gets an
+    error."""
+    actor, worker = task.actor, task.worker
+    return actor is not None and worker is not None and task.spec.kind == ACTOR_TASK and task.t_started > 0 \
+        and worker.exit_type == "INTENDED_USER_EXIT" and task.failure is actor.failure
 
 
 def failure_of(task: Task) -> Failure | None:
-    """Why the attempt failed. A constructor that raised failed by itself, not for the death of its actor that followed."""
+    """Why the attempt failed. A constructor that raised failed by itself, not for the death of its actor that
+    followed."""
     failure = task.failure
     if failure is None or left_by_itself(task):
         return None
@@ -150,10 +180,11 @@ def error_message(task: Task, look: Look) -> str | None:
 
 
 def failed_for_argument(task: Task) -> bool:
-    """Whether it never ran because an argument failed. In Ray its worker meets the error, so its row shows a RUNNING moment."""
+    """Whether it never ran because an argument failed. In Ray its worker meets the error, so its row shows a RUNNING
+    moment."""
     failure = task.failure
-    return failure is not None and failure.cause is not None and failure.about is not None and not task.t_started \
-        and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION" and task.spec.kind != ACTOR_CREATION_TASK
+    return failure is not None and failure.cause is not None and task.spec.kind != ACTOR_CREATION_TASK \
+        and not task.t_started and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION"
 
 
 def moments(task: Task) -> list[tuple[str, float]]:
@@ -164,7 +195,8 @@ def moments(task: Task) -> list[tuple[str, float]]:
     came = [("PENDING_ARGS_AVAIL", task.t_created), ("PENDING_NODE_ASSIGNMENT", t_ready)]
     kind = task.spec.kind
     if kind == ACTOR_TASK:
-        sent = max(t_ready, task.actor.t_alive) if t_ready and task.actor.t_alive else t_leased     # type: ignore[union-attr]
+        alive = task.actor.t_alive if task.actor is not None else 0.0
+        sent = max(t_ready, alive) if t_ready and alive else t_leased
         came += [("SUBMITTED_TO_WORKER", min(sent, t_leased) if t_leased else sent),
                  ("PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY", t_leased)]
     elif kind != ACTOR_CREATION_TASK:
@@ -175,12 +207,6 @@ def moments(task: Task) -> list[tuple[str, float]]:
     return [(state, at) for state, at in came if at]
 
 
-def worker_of(task: Task) -> WorkerRecord | None:
-    """The worker that Ray would name: of an actor with several threads the one that is its process."""
-    worker = task.worker
-    return worker if worker is None or worker.actor is None else process_of(worker)
-
-
 def process_of(worker: WorkerRecord) -> WorkerRecord:
     """Of an actor's threads the one that ran its constructor, which stands for its process in Ray."""
     creation = worker.actor.creation if worker.actor is not None else None
@@ -188,20 +214,24 @@ def process_of(worker: WorkerRecord) -> WorkerRecord:
         return worker
     if creation.worker is not None and creation.worker.number <= worker.number:
         return creation.worker
-    made = [past.worker for past in creation.history or () if past.worker is not None and past.worker.number <= worker.number]
+    made = [past.worker for past in creation.history or () if past.worker is not None
+            and past.worker.number <= worker.number]
     return made[-1] if made else worker
 
 
-def _task_name(task: Task, look: Look) -> str:
-    spec = task.spec
-    if spec.kind == ACTOR_TASK and task.t_started and task.actor.repr_name and spec.name == spec.func_name:  # type: ignore[union-attr]
-        return f"{task.actor.repr_name}.{spec.name.rpartition('.')[2]}"                                      # type: ignore[union-attr]
+def task_id(task: Task, look: Look) -> str:
+    """The spelled id; of a normal task without the detour over its actor."""
+    return f"{task.number:016x}{NORMAL_TAIL}" if task.actor is None else task.hex
+
+
+def task_name(task: Task, look: Look) -> str:
+    """The name that was given, else the function's; a call of an actor that shows itself by a repr has that in
+    front."""
+    spec, actor = task.spec, task.actor
+    if actor is not None and actor.repr_name and task.t_started and spec.name == spec.func_name \
+            and spec.kind == ACTOR_TASK:
+        return f"{actor.repr_name}.{spec.name.rpartition('.')[2]}"
     return spec.name
-
-
-def _worker_id(task: Task, look: Look) -> str | None:
-    worker = worker_of(task) if task.spec.kind != ACTOR_CREATION_TASK else None
-    return worker.hex if worker is not None else None
 
 
 def _events(task: Task, look: Look) -> list[dict[str, Any]]:
@@ -221,14 +251,16 @@ def _profile(task: Task, look: Look) -> dict[str, Any]:
     if not task.t_started or not task.t_finished or task.worker is None:
         return {}
     spec, ended = task.spec, task.t_ended or task.t_finished
-    spans = [("task:deserialize_arguments", task.t_leased, task.t_started, {}), ("task:execute", task.t_started, ended, {})]
+    spans: list[tuple[str, float, float, dict]] = [
+        ("task:deserialize_arguments", task.t_leased, task.t_started, {}), ("task:execute", task.t_started, ended, {})]
     if task.failure is None:
         spans.append(("task:store_outputs", ended, task.t_finished, {}))
-    name = spec.func_name.rpartition(".")[2] if spec.kind != "NORMAL_TASK" else f"{spec.module}.{spec.func_name}"
+    name = spec.func_name.rpartition(".")[2] if spec.kind != NORMAL_TASK else f"{spec.module}.{spec.func_name}"
     spans.append((f"task::{spec.name}", task.t_leased, task.t_finished, {"name": name, "task_id": task.hex}))
-    return {"component_type": "worker", "component_id": process_of(task.worker).hex, "node_ip_address": task.worker.node.name,
-            "events": [{"start_time": (start + look.epoch) * 1000, "end_time": (end + look.epoch) * 1000, "extra_data": extra,
-                        "event_name": event} for event, start, end, extra in spans]}
+    return {"component_type": "worker", "component_id": process_of(task.worker).hex,
+            "node_ip_address": task.worker.node.name,
+            "events": [{"start_time": (start + look.epoch) * 1000, "end_time": (end + look.epoch) * 1000,
+                        "extra_data": extra, "event_name": event} for event, start, end, extra in spans]}
 
 
 def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
@@ -246,10 +278,17 @@ def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
     return named
 
 
-def runtime_env_info(runtime_env: Any) -> dict[str, Any]:
-    """A task's runtime environment as Ray describes it."""
-    return {"serialized_runtime_env": json.dumps(runtime_env or {}, sort_keys=True, default=str),
+def _runtime_env_info(task: Task, look: Look) -> dict[str, Any]:
+    return {"serialized_runtime_env": look.env_of[task.spec],
             "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}}
+
+
+def _log_info(task: Task, look: Look) -> dict[str, Any] | None:
+    """Where its output is kept; None for an actor's calls, as in Ray."""
+    if task.spec.kind != NORMAL_TASK or task.worker is None:
+        return None
+    base = log_name(task.worker)
+    return {"stdout_file": base + ".out", "stderr_file": base + ".err"}
 
 
 def group_id(wanted: SchedulingClass | None) -> str | None:
@@ -258,30 +297,30 @@ def group_id(wanted: SchedulingClass | None) -> str | None:
 
 
 TASKS: dict[str, Callable[[Any, Look], Any]] = {
-    "task_id": lambda t, look: t.hex,
+    "task_id": task_id,
     "attempt_number": lambda t, look: t.attempt,
-    "name": _task_name,
-    "state": lambda t, look: task_state(t),
+    "name": task_name,
+    "state": lambda t, look: "FINISHED" if t.status is FINISHED else task_state(t),
     "job_id": lambda t, look: JOB_HEX,
-    "actor_id": lambda t, look: t.actor.hex if t.actor is not None else None,
+    "actor_id": lambda t, look: look.hex[t.actor],
     "type": lambda t, look: t.spec.kind,
     "func_or_class_name": lambda t, look: t.spec.func_name,
     "parent_task_id": lambda t, look: t.parent,
-    "node_id": lambda t, look: t.node.hex if t.node is not None and t.spec.kind != ACTOR_CREATION_TASK else None,
-    "worker_id": _worker_id,
+    "node_id": lambda t, look: look.hex[t.node] if t.spec.kind != ACTOR_CREATION_TASK else None,
+    "worker_id": lambda t, look: look.process[t.worker] if t.spec.kind != ACTOR_CREATION_TASK else None,
     "worker_pid": lambda t, look: look.pid if t.worker is not None else None,
-    "error_type": error_type,
+    "error_type": lambda t, look: error_type(t, look) if t.failure is not None else None,
     "language": lambda t, look: "PYTHON",
-    "required_resources": lambda t, look: required_resources(t.spec.scheduling_class),
-    "runtime_env_info": lambda t, look: runtime_env_info(t.spec.runtime_env),
-    "placement_group_id": lambda t, look: group_id(t.spec.scheduling_class),
+    "required_resources": lambda t, look: dict(look.resources[t.spec]),
+    "runtime_env_info": _runtime_env_info,
+    "placement_group_id": lambda t, look: look.group[t.spec],
     "events": _events,
     "profiling_data": _profile,
     "creation_time_ms": lambda t, look: look.ms(t.t_created),
     "start_time_ms": _start_ms,
     "end_time_ms": _end_ms,
-    "task_log_info": lambda t, look: None,
-    "error_message": error_message,
+    "task_log_info": _log_info,
+    "error_message": lambda t, look: error_message(t, look) if t.failure is not None else None,
     "is_debugger_paused": lambda t, look: None,
     "call_site": lambda t, look: None,
     "label_selector": lambda t, look: dict((t.spec.options or {}).get("label_selector") or {}),

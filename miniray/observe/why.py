@@ -1,7 +1,8 @@
-"""Why a thing does not go on: one step of an explanation, for a task, an actor, a placement group, an object or a stream.
+"""Why a thing does not go on: one step of an explanation, for a task, an actor, a placement group, an object or a
+stream.
 
-A Link says what a record waits for, as a phrase and as data, and names the record that is to be asked next. The reasons are
-those that the scheduler, the actor manager and the placement groups can give. The caller holds the runtime's lock.
+A Link says what a record waits for, as a phrase and as data, and names the record that is to be asked next. The reasons
+are those that the scheduler, the actor manager and the placement groups can give. The caller holds the runtime's lock.
 """
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.cluster import Cluster
-from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord, Bundle,
+from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord,
+                            Bundle,
                             NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord, TaskRecord,
                             WorkerRecord, amounts)
 from ..core.scheduler import fits, labels_match
 from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ..ids import INDEX_BITS
+from .lookup import object_id
 
 Record = Any                    # TaskRecord | ActorRecord | PlacementGroupRecord | ObjectRecord | StreamRecord
 HOLDERS_NAMED = 5               # how many holders of a resource a sentence names
@@ -23,8 +26,8 @@ HOLDERS_NAMED = 5               # how many holders of a resource a sentence name
 
 @dataclass(slots=True)
 class Link:
-    """One step. name: what the record is called; reason: a short word; phrase: goes on after the name, and is followed by the
-    name of `next` when there is one; details: the same as data."""
+    """One step. name: what the record is called; reason: a short word; phrase: goes on after the name, and is followed
+    by the name of `next` when there is one; details: the same as data."""
 
     kind: str
     id: str
@@ -58,7 +61,7 @@ def identity(record: Record) -> tuple[str, str]:
     if isinstance(record, StreamRecord):
         return "object", record.task.returns[0].hex if record.task.returns else record.task.hex
     kinds: dict[type, str] = {TaskRecord: "task", ActorRecord: "actor", PlacementGroupRecord: "placement_group"}
-    return kinds.get(type(record), "object"), record.hex
+    return kinds.get(type(record), "object"), object_id(record) if isinstance(record, ObjectRecord) else record.hex
 
 
 def name_of(record: Record) -> str:
@@ -68,7 +71,7 @@ def name_of(record: Record) -> str:
             return f"the constructor of {name_of(record.actor)}"
         return f"{'call' if record.spec.kind == ACTOR_TASK else 'task'} {record.spec.name}"
     if isinstance(record, ActorRecord):
-        return f"actor {record.class_name}" + (f" named {record.name!r}" if record.name else "")
+        return f"actor {record.class_name.rpartition('.')[2]}" + (f" named {record.name!r}" if record.name else "")
     if isinstance(record, PlacementGroupRecord):
         return f"placement group {record.name!r}" if record.name else f"placement group {record.hex[-16:-8]}"
     if isinstance(record, StreamRecord):
@@ -108,8 +111,9 @@ def _of_object(cluster: Cluster, obj: ObjectRecord) -> Link:
     if obj.done == READY:
         return _link(obj, "ready", "is there", size=obj.size)
     if obj.done == FAILED:
-        return _link(obj, "failed", f"holds an error: {obj.value.error_type}: {obj.value.message}",
-                     error_type=obj.value.error_type)
+        failure: Any = obj.value
+        return _link(obj, "failed", f"holds an error: {failure.error_type}: {failure.message}",
+                     error_type=failure.error_type)
     if obj.done == SPILLED:
         return _link(obj, "restoring", "stands in a file and is read back when it is wanted", size=obj.size)
     maker = producer(cluster, obj)
@@ -130,7 +134,8 @@ def _of_task(runtime: Any, task: TaskRecord) -> Link:
     if status is TaskStatus.FAILED:
         failure = task.failure
         said = failure.message if failure is not None else ""
-        return _link(task, "failed", f"has failed: {said}", error_type=failure.error_type if failure is not None else "")
+        return _link(task, "failed", f"has failed: {said}", error_type=failure.error_type if failure is not None
+                     else "")
     if status is TaskStatus.PENDING_ARGS_AVAIL:
         return _of_arguments(cluster, task)
     if status is TaskStatus.PENDING_NODE_ASSIGNMENT:
@@ -157,7 +162,8 @@ def _of_actor_to_come(task: TaskRecord) -> Link:
     assert actor is not None
     restarting = actor.status is ActorStatus.RESTARTING
     return _link(task, "actor_restarting" if restarting else "actor_not_alive",
-                 f"waits for its actor, which is {'restarting' if restarting else 'not alive yet'}:", next=actor.creation,
+                 f"waits for its actor, which is {'restarting' if restarting else 'not alive yet'}:",
+                 next=actor.creation,
                  actor_id=actor.hex, actor_state=actor.status.name)
 
 
@@ -186,7 +192,8 @@ def _of_mailbox(task: TaskRecord) -> Link:
         return _link(task, "about_to_run", f"is about to be run by {name_of(actor)}", **details)
     where = f"the queue of {name_of(actor)}" + (f", group {group.name!r}," if group.name else "")
     if reason == "concurrency_limit":
-        return _link(task, reason, f"stands in {where} which runs {len(ahead)} of at most {group.limit} calls at once, among them",
+        return _link(task, reason,
+                     f"stands in {where} which runs {len(ahead)} of at most {group.limit} calls at once, among them",
                      next=ahead[0], **details)
     return _link(task, reason, f"stands in {where} behind", next=ahead[0], **details)
 
@@ -202,7 +209,8 @@ def _of_running(runtime: Any, task: TaskRecord) -> Link:
         return _link(task, "waits_in_get", "waits in get or wait for", next=producer(runtime.cluster, absent[0]),
                      missing=[o.hex for o in absent if isinstance(o, ObjectRecord)], **details)
     if task.stream is not None and task.stream.producer_waiter is not None:
-        return _link(task, "backpressure", f"has yielded {len(task.stream.items)} items, and waits until its consumer takes more",
+        return _link(task, "backpressure",
+                     f"has yielded {len(task.stream.items)} items, and waits until its consumer takes more",
                      produced=len(task.stream.items), taken=task.stream.taken, **details)
     if not task.t_started:
         return _link(task, "about_to_run", "was given to a worker and is about to start", **details)
@@ -221,12 +229,14 @@ def _of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
     allowed = [node for node in alive if _may_run_on(node, wanted)]
     needs = {"needs": amounts(wanted.need)}
     if not allowed:
-        return _link(task, "no_such_node", f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that are alive "
+        return _link(task, "no_such_node",
+                     f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that are alive "
                      "is one", **needs, strategy=list(wanted.strategy), label_selector=list(wanted.selector))
     able = [node for node in allowed if fits(node.total, wanted.need)]
     if not able:
         near, lacks = nearest(allowed, wanted.need)
-        return _link(task, "infeasible", f"needs {spell(wanted.need)}, and no node has that much: the nearest, node {near.name}, "
+        return _link(task, "infeasible",
+                     f"needs {spell(wanted.need)}, and no node has that much: the nearest, node {near.name}, "
                      f"has {spell_or_none(near.total, lacks)}", **needs, nearest_node=near.hex,
                      nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks})
     return _of_busy_nodes(cluster, task, wanted, able, needs)
@@ -234,21 +244,25 @@ def _of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
 
 def _of_busy_nodes(cluster: Cluster, task: TaskRecord, wanted: SchedulingClass, able: list[NodeRecord],
                    needs: dict[str, Any]) -> Link:
-    node = max(able, key=lambda n: min((n.available.get(name, 0) / amount for name, amount in wanted.need.items() if amount),
+    node = max(able, key=lambda n: min((n.available.get(name, 0) / amount for name, amount in wanted.need.items()
+                                        if amount),
                                        default=1.0))
     short = {name: amount for name, amount in wanted.need.items() if node.available.get(name, 0) < amount}
     ahead = wanted.queue.index(task) if task in wanted.queue else 0
-    details = {**needs, "node_id": node.hex, "ahead_in_queue": ahead, "free": amounts({n: node.available.get(n, 0) for n in short})}
+    details = {**needs, "node_id": node.hex, "ahead_in_queue": ahead, "free": amounts({n: node.available.get(n, 0)
+                                                                                       for n in short})}
     if short:
         held = holders(cluster, node, short)
         queue = f"; {ahead} that ask for the same stand before it" if ahead else ""
         return _link(task, "resources_busy", f"waits for {spell(short)} on node {node.name}, where "
                      f"{_free(node, short)}: {_spell_holders(held)}{queue}", holders=held, **details)
     if "GPU" in wanted.need:
-        return _link(task, "no_whole_gpu", f"needs {spell({'GPU': wanted.need['GPU']})} of one device, and on node {node.name} no "
+        return _link(task, "no_whole_gpu",
+                     f"needs {spell({'GPU': wanted.need['GPU']})} of one device, and on node {node.name} no "
                      "single GPU has so much left", **details)
     if node.starting:
-        return _link(task, "workers_starting", f"waits for one of the {node.starting} workers that are being started on node "
+        return _link(task, "workers_starting",
+                     f"waits for one of the {node.starting} workers that are being started on node "
                      f"{node.name}", **details)
     return _link(task, "about_to_run", f"is about to be given to a worker of node {node.name}", **details)
 
@@ -268,7 +282,8 @@ def _condition(wanted: SchedulingClass) -> str:
     selector = wanted.selector or (wanted.strategy[1] if wanted.strategy[0] == "NODE_LABEL" else ())
     words = {"in": "in", "not_in": "not in", "exists": "set", "absent": "not set"}
     return "whose labels are " + " and ".join(
-        f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip() for key, operator, values in selector)
+        f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip() for key, operator,
+        values in selector)
 
 
 def nearest(nodes: list[NodeRecord], need: dict[str, int]) -> tuple[NodeRecord, list[str]]:
@@ -299,7 +314,8 @@ def holders(cluster: Cluster, node: NodeRecord, names: Iterable[str]) -> list[di
     for group in cluster.placement_groups.values():
         for bundle in group.bundles:
             if bundle.node is node:
-                found += [{"holder": name_of(group), "id": group.hex, "resource": name, "amount": bundle.total[name] / UNIT}
+                found += [{"holder": name_of(group), "id": group.hex, "resource": name,
+                           "amount": bundle.total[name] / UNIT}
                           for name in names if bundle.total.get(name)]
     return sorted(found, key=lambda holder: -holder["amount"])
 
@@ -317,7 +333,8 @@ def _spell_holders(held: list[dict[str, Any]]) -> str:
     if not held:
         return "they are just being given back"
     said = [f"{one['holder']} holds {one['amount']:g} {one['resource']}" for one in held[:HOLDERS_NAMED]]
-    return ", ".join(said) + (f", and {len(held) - HOLDERS_NAMED} more hold the rest" if len(held) > HOLDERS_NAMED else "")
+    return ", ".join(said) + (f", and {len(held) - HOLDERS_NAMED} more hold the rest" if len(held) > HOLDERS_NAMED
+                              else "")
 
 
 def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupRecord) -> Link:
@@ -325,7 +342,8 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
     bundles: list[Bundle] = group.bundles if index < 0 else [group.bundles[index]]
     details = {"placement_group_id": group.hex, "bundle_index": index, "needs": amounts(wanted.need)}
     if group.status is PlacementGroupStatus.REMOVED:
-        return _link(task, "placement_group_removed", f"waits for ever: {name_of(group)}, in which it was to run, was removed",
+        return _link(task, "placement_group_removed",
+                     f"waits for ever: {name_of(group)}, in which it was to run, was removed",
                      **details)
     if group.status is not PlacementGroupStatus.CREATED:
         return _link(task, "placement_group_pending", "is to run in", next=group, **details)
@@ -333,11 +351,13 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
     able = [bundle for bundle in bundles if fits(bundle.total, wanted.need)]
     if not able:
         largest = max(bundles, key=lambda bundle: sum(bundle.total.values()))
-        return _link(task, "bundle_too_small", f"needs {spell(wanted.need)} in {where}, which has {spell(largest.total)}: it will "
+        return _link(task, "bundle_too_small",
+                     f"needs {spell(wanted.need)} in {where}, which has {spell(largest.total)}: it will "
                      "never fit", **details)
     held = [one for bundle in able if bundle.node is not None for worker in bundle.node.workers.values()
             if worker.bundle is bundle for one in _holding(worker, wanted.need)]
-    return _link(task, "bundle_busy", f"waits for {spell(wanted.need)} in {where}: {_spell_holders(held)}", holders=held, **details)
+    return _link(task, "bundle_busy", f"waits for {spell(wanted.need)} in {where}: {_spell_holders(held)}",
+                 holders=held, **details)
 
 
 # ------------------------------------------------------------ actors and placement groups
@@ -349,11 +369,13 @@ def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
         cause = actor.failure.cause if actor.failure is not None else None
         if cause is not None and cause.message not in said:
             said += f": {cause.message}"
-        return _link(actor, "actor_dead", f"is dead: {said}", error_type=actor.failure.error_type if actor.failure else "",
+        return _link(actor, "actor_dead", f"is dead: {said}", error_type=actor.failure.error_type if actor.failure
+                     else "",
                      restarts=actor.restarts)
     if actor.status is ActorStatus.ALIVE:
         running = sum(call.worker is not None for call in actor.calls.values())
-        return _link(actor, "alive", f"is alive: {running} calls run and {len(actor.calls) - running} wait", running=running,
+        return _link(actor, "alive", f"is alive: {running} calls run and {len(actor.calls) - running} wait",
+                     running=running,
                      waiting=len(actor.calls) - running)
     again = actor.status is ActorStatus.RESTARTING
     return _link(actor, "actor_restarting" if again else "actor_not_alive",
@@ -362,7 +384,8 @@ def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
 
 
 def _of_group(cluster: Cluster, group: PlacementGroupRecord) -> Link:
-    details: dict[str, Any] = {"strategy": group.strategy, "bundles": [amounts(bundle.total) for bundle in group.bundles]}
+    details: dict[str, Any] = {"strategy": group.strategy, "bundles": [amounts(bundle.total)
+                                                                       for bundle in group.bundles]}
     if group.status is PlacementGroupStatus.CREATED:
         return _link(group, "created", "has its resources", **details)
     if group.status is PlacementGroupStatus.REMOVED:
@@ -373,14 +396,17 @@ def _of_group(cluster: Cluster, group: PlacementGroupRecord) -> Link:
     if cluster.groups.feasible(group):
         names = list({name: None for bundle in group.bundles for name in bundle.total})
         held = [one for node in alive for one in holders(cluster, node, names)]
-        return _link(group, "resources_busy", f"{asks}, and not so much is free: {_spell_holders(held)}", holders=held, **details)
+        return _link(group, "resources_busy", f"{asks}, and not so much is free: {_spell_holders(held)}", holders=held,
+                     **details)
     large = [bundle for bundle in group.bundles if not any(fits(node.total, bundle.total) for node in alive)]
     if large and alive:
         near, lacks = nearest(alive, large[0].total)
-        return _link(group, "infeasible", f"{asks}, and no node has room for bundle {large[0].index}: the nearest, node "
+        return _link(group, "infeasible",
+                     f"{asks}, and no node has room for bundle {large[0].index}: the nearest, node "
                      f"{near.name}, has {spell_or_none(near.total, lacks)}", nearest_node=near.hex,
                      nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks}, **details)
-    return _link(group, "infeasible", f"{asks}, which the {len(alive)} nodes that are alive could not give together even when idle",
+    return _link(group, "infeasible",
+                 f"{asks}, which the {len(alive)} nodes that are alive could not give together even when idle",
                  num_nodes=len(alive), **details)
 
 

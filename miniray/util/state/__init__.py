@@ -1,9 +1,9 @@
 """The state of the running session, as rows: tasks, actors, objects, nodes, workers ... Ray: ray.util.state.
 
-Every list takes the same arguments. filters: a list of (column, "=" or "!=", value) that must all hold; text is compared without
-regard to case. limit: how many rows at most. detail: fill the columns of details too. raise_on_missing_output: raise
-RayStateApiException when records were let go because their table was full. address, timeout: accepted as Ray does; the session
-of this process answers, at once. Rows come in the order of their ids.
+Every list takes the same arguments. filters: a list of (column, "=" or "!=", value) that must all hold; text is
+compared without regard to case. limit: how many rows at most. detail: fill the columns of details too.
+raise_on_missing_output: raise RayStateApiException when records were let go because their table was full. address,
+timeout: accepted as Ray does; the session of this process answers, at once. Rows come in the order of their ids.
 
 Raised are ConnectionError when no session runs; ValueError for filters, limits and timeouts of a wrong shape;
 RayStateApiException for filters and ids that do not fit the table. `miniray.state` shows the same as plain dicts.
@@ -13,15 +13,23 @@ from __future__ import annotations
 from typing import Any
 
 from ...observe import state as answers
+from ...observe.logs import get_log, list_logs
 from ...observe.state_query import GetApiOptions, ListApiOptions, SummaryApiOptions
 from ...observe.state_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState, PlacementGroupState,
                                    RuntimeEnvState, StateResource, SummaryResource, TaskState, WorkerState)
 
-NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a session of this "
-               "process, and go with it.")
+__all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group",
+           "get_task",
+           "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects",
+           "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers", "summarize_actors",
+           "summarize_objects",
+           "summarize_tasks"]
+NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
+               "session of this process, and go with it.")
 
 
-def _running() -> Any:
+def running() -> Any:
+    """The running session. ConnectionError when there is none."""
     from ... import api
     if api.session is None:
         raise ConnectionError(NOT_RUNNING)
@@ -32,14 +40,15 @@ class StateApiClient:
     """Asks for tables by their StateResource. Raises ConnectionError when no session runs. Ray: util/state/api.py."""
 
     def __init__(self, address: str | None = None, cookies: Any = None, headers: Any = None):
-        self._runtime = _running()
+        self._runtime = running()
 
     def list(self, resource: StateResource, options: ListApiOptions, raise_on_missing_output: bool = True,
              _explain: bool = False) -> list[Any]:
         """The rows of a resource."""
         return answers.list_rows(self._runtime, resource, options, raise_on_missing_output, _explain)
 
-    def get(self, resource: StateResource, id: str, options: GetApiOptions | None = None, _explain: bool = False) -> Any:
+    def get(self, resource: StateResource, id: str, options: GetApiOptions | None = None,
+            _explain: bool = False) -> Any:
         """The row of this id, or None; a list of rows for an object, and for a task that was tried more than once."""
         return answers.get_rows(self._runtime, resource, id)
 
@@ -51,72 +60,81 @@ class StateApiClient:
 
 def _list(resource: StateResource, filters: Any, limit: Any, timeout: Any, detail: Any, raise_on_missing_output: bool,
           explain: bool) -> list[Any]:
-    runtime = _running()
+    runtime = running()
     options = ListApiOptions(limit=limit, timeout=timeout, detail=detail, filters=filters)
     return answers.list_rows(runtime, resource, options, raise_on_missing_output, explain)
 
 
 def _get(resource: StateResource, id: str, timeout: Any) -> Any:
-    runtime = _running()
+    runtime = running()
     GetApiOptions(timeout=timeout)
     return answers.get_rows(runtime, resource, id)
 
 
 def _summarize(resource: SummaryResource, timeout: Any, raise_on_missing_output: bool, explain: bool) -> dict[str, Any]:
-    runtime = _running()
+    runtime = running()
     SummaryApiOptions(timeout=timeout)
     return answers.summary(runtime, resource, raise_on_missing_output, explain)
 
 
-def list_actors(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_actors(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                detail: bool = False,
                 raise_on_missing_output: bool = True, _explain: bool = False) -> list[ActorState]:
     """Every actor, dead ones too."""
     return _list(StateResource.ACTORS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_placement_groups(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_placement_groups(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                          detail: bool = False,
                           raise_on_missing_output: bool = True, _explain: bool = False) -> list[PlacementGroupState]:
     """Every placement group, removed ones too."""
     return _list(StateResource.PLACEMENT_GROUPS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_nodes(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_nodes(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+               detail: bool = False,
                raise_on_missing_output: bool = True, _explain: bool = False) -> list[NodeState]:
     """Every node, dead ones too."""
     return _list(StateResource.NODES, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_jobs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_jobs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+              detail: bool = False,
               raise_on_missing_output: bool = True, _explain: bool = False) -> list[JobState]:
     """The driver's session, the only job."""
     return _list(StateResource.JOBS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_workers(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_workers(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                 detail: bool = False,
                  raise_on_missing_output: bool = True, _explain: bool = False) -> list[WorkerState]:
     """The driver and every worker, dead ones too."""
     return _list(StateResource.WORKERS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_tasks(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_tasks(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+               detail: bool = False,
                raise_on_missing_output: bool = True, _explain: bool = False) -> list[TaskState]:
     """Every attempt of every task."""
     return _list(StateResource.TASKS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_objects(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_objects(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                 detail: bool = False,
                  raise_on_missing_output: bool = True, _explain: bool = False) -> list[ObjectState]:
     """Every object that somebody refers to."""
     return _list(StateResource.OBJECTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_runtime_envs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_runtime_envs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                      detail: bool = False,
                       raise_on_missing_output: bool = True, _explain: bool = False) -> list[RuntimeEnvState]:
     """Every runtime environment that was used."""
     return _list(StateResource.RUNTIME_ENVS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_cluster_events(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30, detail: bool = False,
+def list_cluster_events(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
+                        detail: bool = False,
                         raise_on_missing_output: bool = True, _explain: bool = False) -> list[ClusterEventState]:
     """What happened to the cluster."""
     return _list(StateResource.CLUSTER_EVENTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
@@ -132,7 +150,8 @@ def get_job(id: str, address: str | None = None, timeout: int = 30, _explain: bo
     return _get(StateResource.JOBS, id, timeout)
 
 
-def get_placement_group(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> PlacementGroupState | None:
+def get_placement_group(id: str, address: str | None = None, timeout: int = 30,
+                        _explain: bool = False) -> PlacementGroupState | None:
     """The placement group with this id with all details, or None."""
     return _get(StateResource.PLACEMENT_GROUPS, id, timeout)
 
@@ -147,12 +166,14 @@ def get_worker(id: str, address: str | None = None, timeout: int = 30, _explain:
     return _get(StateResource.WORKERS, id, timeout)
 
 
-def get_task(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> TaskState | list[TaskState] | None:
+def get_task(id: str, address: str | None = None, timeout: int = 30,
+             _explain: bool = False) -> TaskState | list[TaskState] | None:
     """The task with this id with all details; a list with a row for each attempt when there were several; or None."""
     return _get(StateResource.TASKS, id, timeout)
 
 
-def get_objects(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> list[ObjectState] | None:
+def get_objects(id: str, address: str | None = None, timeout: int = 30,
+                _explain: bool = False) -> list[ObjectState] | None:
     """The rows of the object with this id, None when there is none."""
     return _get(StateResource.OBJECTS, id, timeout)
 

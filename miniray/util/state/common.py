@@ -1,6 +1,7 @@
 """Row classes and options of the state API. Ray: ray.util.state.common."""
 from ...observe.state_query import GetApiOptions, ListApiOptions, SummaryApiOptions
-from ...observe.state_rows import (DEFAULT_LIMIT, DEFAULT_RPC_TIMEOUT, ActorState, ClusterEventState, JobState, NodeState,
+from ...observe.state_rows import (DEFAULT_LIMIT, DEFAULT_RPC_TIMEOUT, ActorState, ClusterEventState, JobState,
+                                   NodeState,
                                    ObjectState, PlacementGroupState, RuntimeEnvState, StateResource, StateSchema,
                                    SummaryResource, TaskState, WorkerState)
 
