@@ -56,9 +56,10 @@ class Wake:
 
 @dataclass(slots=True)
 class DropValues:
-    """Nobody can reach these any more: let go of their values, outside the lock, since that may run user code."""
+    """Nobody can reach these values any more: let go of them outside the lock, since that may run user code. Their objects
+    have let go of them already, so that a value made anew meanwhile is safe."""
 
-    objects: list[ObjectRecord]
+    values: list
 
 
 @dataclass(slots=True)

@@ -236,6 +236,7 @@ class Cluster:
             return
         if obj.locations is not None:
             self.store.forget(obj)
+        self.references.freed.append(obj.value)
         obj.value = failure
         self.task_manager.value_there(now, obj, FAILED, obj.size)
 
@@ -360,9 +361,7 @@ class Cluster:
         """A generator yielded a value (opaque)."""
         if not self.is_current(worker, task):
             return NOTHING
-        obj = self.task_manager.stream_item(now, task, size, contained)
-        if obj is not None:
-            obj.value = value
+        self.task_manager.stream_item(now, task, value, size, contained)
         return self._done(now)
 
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> list[Action]:
@@ -463,8 +462,8 @@ class Cluster:
         self.references.drop(now, dropped)
         return self._done(now)
 
-    def take_freed(self) -> list[ObjectRecord]:
-        """Objects that nobody can reach any more: the caller drops their values after it has released the lock."""
+    def take_freed(self) -> list:
+        """Values that nobody can reach any more: the caller lets go of them after it has released the lock."""
         freed = self.references.freed
         if freed:
             self.references.freed = []

@@ -7,7 +7,7 @@ and then the least recently used primaries are spilled to files. Ray: plasma, Lo
 from __future__ import annotations
 
 from .actions import DropValues, RestoreObject, SpillObject
-from .records import LOST, READY, SPILLED, NodeRecord, ObjectRecord
+from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 
 INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
 
@@ -140,7 +140,7 @@ class Stores:
 
     def node_died(self, now: float, node: NodeRecord) -> list[ObjectRecord]:
         """All copies on the node are gone. Returns the objects that have none left."""
-        lost = []
+        lost, values = [], []
         for obj in list(self.cluster.objects.values()):
             if obj.locations is None or node.number not in obj.locations:
                 continue
@@ -149,11 +149,13 @@ class Stores:
                 obj.locations = None
                 obj.done = LOST
                 lost.append(obj)
+                values.append(obj.value)
+                obj.value = DROPPED
         node.store.objects.clear()
         node.store.spilling.clear()
         node.store.used = node.store.spilled = 0
         if lost:
-            self.cluster.actions.append(DropValues(lost))
+            self.cluster.actions.append(DropValues(values))
         return lost
 
     def lose(self, now: float, obj: ObjectRecord) -> bool:
@@ -162,5 +164,6 @@ class Stores:
             return False
         self.forget(obj)
         obj.done = LOST
-        self.cluster.actions.append(DropValues([obj]))
+        self.cluster.actions.append(DropValues([obj.value]))
+        obj.value = DROPPED
         return True

@@ -20,6 +20,18 @@ ACTOR_TASK = "ACTOR_TASK"
 PENDING, READY, FAILED, LOST, SPILLED, ENDED = range(6)     # ObjectRecord.done: READY and FAILED have their value at hand
 
 
+class _Dropped:
+    """Stands where a value was that has been let go."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "<dropped>"
+
+
+DROPPED = _Dropped()
+
+
 def units(resources: dict[str, float]) -> dict[str, int]:
     """Amounts as a user gives them, in the core's whole units."""
     return {name: round(amount * UNIT) for name, amount in resources.items()}

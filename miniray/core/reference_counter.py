@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from .records import LOST, PENDING, READY, ObjectRecord, StreamRecord, TaskRecord
+from .records import DROPPED, LOST, PENDING, READY, ObjectRecord, StreamRecord, TaskRecord
 
 
 class ReferenceCounter:
@@ -16,7 +16,7 @@ class ReferenceCounter:
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.freed: list[ObjectRecord] = []         # their values are dropped by the runtime, outside its lock
+        self.freed: list = []                       # values to be let go of by the runtime, outside its lock
         self._worklist: deque[ObjectRecord] = deque()
         self._running = False
 
@@ -36,7 +36,8 @@ class ReferenceCounter:
             if task is not None and record.done == READY and task.args is None and record.locations is None \
                     and not record.contained and not self.cluster.history.outlived:
                 if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
-                    freed.append(record)
+                    freed.append(record.value)
+                    record.value = DROPPED
                 continue
             self.check(now, record)
 
@@ -89,7 +90,8 @@ class ReferenceCounter:
             self.check(now, inner)
         obj.contained = ()
         if obj.done != PENDING:
-            self.freed.append(obj)
+            self.freed.append(obj.value)
+            obj.value = DROPPED
         task = obj.task
         if task is not None:
             if not obj.lineage and task.args is not None:

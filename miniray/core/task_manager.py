@@ -222,18 +222,18 @@ class TaskManager:
 
     # ------------------------------------------------------------ streams
 
-    def stream_item(self, now: float, task: TaskRecord, size: int, contained: tuple) -> ObjectRecord | None:
-        """The generator yielded. Returns the object whose value the runtime must have set, or None for a repeated item."""
+    def stream_item(self, now: float, task: TaskRecord, value, size: int, contained: tuple) -> None:
+        """The generator yielded a value (opaque)."""
         stream = task.stream
         index = stream.produced
         stream.produced += 1
         if index < len(stream.items):               # an earlier attempt had come as far
-            return None
+            return
         number = task.number << 32 | index + 2
         obj = ObjectRecord(number, task)
         self.cluster.objects[number] = obj
         task.returns += (obj,)
-        obj.contained = contained
+        obj.value, obj.contained = value, contained
         for inner in contained:
             inner.held += 1
         if stream.refs:
@@ -247,7 +247,6 @@ class TaskManager:
         self.value_there(now, obj, READY, size)
         self._wake_stream(stream)
         self.cluster.references.check(now, obj)
-        return obj
 
     def stream_error(self, now: float, task: TaskRecord, failure: Failure) -> None:
         """The generator failed: the error is one more item, the last."""

@@ -10,11 +10,11 @@ import gc
 import time
 from collections import deque
 from contextlib import contextmanager
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterator
 
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
-from ..core.records import (ENDED, FAILED, NORMAL_TASK, PENDING, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
+from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
                             TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..ids import task_hex
 from . import failures
@@ -37,16 +37,6 @@ def waits_for_a_cpu(objects: list) -> bool:
         if task is not None and task.worker is None and task.spec.kind == NORMAL_TASK:
             return True
     return False
-
-
-class _Dropped:
-    """Stands where a value was that has been let go."""
-
-    def __repr__(self):
-        return "<dropped>"
-
-
-DROPPED = _Dropped()
 
 
 class SessionEnded(BaseException):
@@ -155,14 +145,14 @@ class Runtime:
                 freed = self.cluster.take_freed()
             self._let_go(freed)
 
-    def _let_go(self, objects: Iterable[ObjectRecord]) -> None:
-        for obj in objects:
-            value, obj.value = obj.value, DROPPED
+    @staticmethod
+    def _let_go(values: list) -> None:
+        for value in values:
             if type(value) is SpilledFile:
                 value.delete()
 
     def _drop_values(self, action: act.DropValues) -> None:
-        self._let_go(action.objects)
+        self._let_go(action.values)
 
     def _run_task(self, action: act.RunTask) -> None:
         self.run_task(action.worker, action.task)
@@ -410,7 +400,7 @@ class Runtime:
         kind = type(value)
         if kind is Serialized:
             return (deserialize(value),)
-        return None if kind is SpilledFile or kind is _Dropped else (value,)
+        return None if kind is SpilledFile or value is DROPPED else (value,)
 
     def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
         """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
@@ -435,7 +425,7 @@ class Runtime:
             kind = type(value)
             if kind is Serialized:
                 value = deserialize(value)
-            elif kind is SpilledFile or kind is _Dropped:
+            elif kind is SpilledFile or value is DROPPED:
                 return None                     # it went meanwhile: wait for it again
             if obj.locations is not None:
                 self._used_here(obj)

@@ -13,10 +13,10 @@ import threading
 from collections import deque
 from typing import Any
 
-from ..core.records import ENDED, Failure, TaskRecord, WorkerRecord
+from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from .async_worker import AsyncWorker
-from .base import DROPPED, Runtime, SessionEnded
+from .base import Runtime, SessionEnded
 from .serialization import Space
 from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
 
