@@ -120,12 +120,13 @@ class Cluster:
         self.scheduler.alive.remove(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
         lost = self.store.node_died(now, node)
+        self.groups.node_died(node)                 # before its workers: nothing is to be placed there any more
         node.idle.clear()
         failure = Failure("NODE_DIED", f"the node {node.hex} it was on died: {why}", about=node)
         for worker in list(node.workers.values()):
             if worker.status is not DEAD:
                 self._worker_died(now, worker, failure)
-        self.groups.node_died(now, node)
+        self.groups.retry(now)
         self.scheduler.sort_again()
         for obj in lost:
             if (obj.waiters or obj.dependents) and obj.done == LOST:

@@ -134,13 +134,15 @@ class PlacementGroups:
                     cluster.task_manager.fail(now, task, Failure("TASK_" + error_type, why, about=task))
                 cluster.kill_worker(now, worker, Failure("WORKER_DIED", why, about=worker))
 
-    def node_died(self, now: float, node: NodeRecord) -> None:
-        """Bundles on the node are lost and are reserved anew elsewhere; the others stay."""
+    def node_died(self, node: NodeRecord) -> None:
+        """Bundles on the node are lost, and are to be reserved anew; the others stay.
+
+        A new record takes the place of each: workers on the dead node still hold of the old one, and will give it back there.
+        """
         for group in self.cluster.placement_groups.values():
             lost = [bundle for bundle in group.bundles if bundle.node is node]
+            for bundle in lost:
+                group.bundles[bundle.index] = Bundle(bundle.index, bundle.total, bundle.selector)
             if lost and group.status is CREATED:
-                for bundle in lost:
-                    bundle.node = None
                 move(group, RESCHEDULING)
                 self.waiting[group.number] = group
-                self._try(now, group)
