@@ -4,7 +4,7 @@ All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_mana
 """
 from __future__ import annotations
 
-from .records import READY, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
+from .records import FAILED, READY, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
 from .scheduler import fits, labels_match
 from .transitions import PlacementGroupStatus, WorkerStatus, move
 
@@ -24,7 +24,7 @@ class PlacementGroups:
         cluster = self.cluster
         cluster.number = group.number = cluster.number + 1
         group.t_created = now
-        group.ready = ObjectRecord(group.number << 32 | 1, owner=group.owner)
+        group.ready = ObjectRecord(group.number << 32 | 1)      # the cluster's: it outlives the worker that asked for the group
         cluster.objects[group.ready.number] = group.ready
         cluster.placement_groups[group.number] = group
         if group.owner is not None:
@@ -115,7 +115,7 @@ class PlacementGroups:
             bundle.node = None
         if group.ready.done != READY:
             group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)
-            cluster.task_manager.value_there(now, group.ready, 2, -1)
+            cluster.task_manager.value_there(now, group.ready, FAILED, -1)
         cluster.scheduler.sort_again()
         cluster.resources_freed(now)
 
