@@ -106,7 +106,7 @@ class Cluster:
         """A node joins. resources: units by name. Returns its record too."""
         node = NodeRecord(number, resources, labels or {}, is_head, ObjectStore(store_bytes), now)
         self.nodes[number] = node
-        self.scheduler.alive.append(node)
+        self.scheduler.node_joined(node)
         self.events.add(now, "node_joined", f"node {node.hex} joined", node)
         self.groups.retry(now)
         self.scheduler.retry_infeasible(now)
@@ -117,7 +117,7 @@ class Cluster:
         if not node.alive:
             return NOTHING
         node.alive, node.t_died, node.death_message = False, now, why
-        self.scheduler.alive.remove(node)
+        self.scheduler.node_left(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
         lost = self.store.node_died(now, node)
         self.groups.node_died(node)                 # before its workers: nothing is to be placed there any more
@@ -127,7 +127,7 @@ class Cluster:
             if worker.status is not DEAD:
                 self._worker_died(now, worker, failure)
         self.groups.retry(now)
-        self.scheduler.sort_again()
+        self.scheduler.sort_again(now)
         for obj in lost:
             if (obj.waiters or obj.dependents) and obj.done == LOST:
                 self.task_manager.rebuild(now, obj)

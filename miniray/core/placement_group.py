@@ -35,7 +35,8 @@ class PlacementGroups:
     def retry(self, now: float) -> None:
         """Resources came: groups that wait may fit now, oldest first."""
         for group in list(self.waiting.values()):
-            self._try(now, group)
+            if group.number in self.waiting:        # what starts in one may end an actor, and that place another
+                self._try(now, group)
 
     def _try(self, now: float, group: PlacementGroupRecord) -> None:
         group.attempts += 1
@@ -71,28 +72,29 @@ class PlacementGroups:
         # The largest first: they have the fewest places to go to.
         order = sorted(bundles, key=lambda b: (-len(b.total), -sum(b.total.values())))
         if strategy == "STRICT_PACK":
-            for node in nodes:
-                if taken and node.number not in taken:
-                    continue
-                need: dict[str, int] = {}
-                for bundle in order:
-                    for name, amount in bundle.total.items():
-                        need[name] = need.get(name, 0) + amount
-                if fits(free[node.number], need) and all(labels_match(node.labels, b.selector) for b in order):
-                    return [(bundle, node) for bundle in order]
-            return None
+            need: dict[str, int] = {}
+            for bundle in order:
+                for name, amount in bundle.total.items():
+                    need[name] = need.get(name, 0) + amount
+            among = [n for n in nodes if (not taken or n.number in taken) and fits(free[n.number], need)
+                     and all(labels_match(n.labels, b.selector) for b in order)]
+            if not among:
+                return None
+            node = max(among, key=lambda n: _room_left(free[n.number], need))
+            return [(bundle, node) for bundle in order]
         choice = []
         for bundle in order:
             fitting = [n for n in nodes if fits(free[n.number], bundle.total) and labels_match(n.labels, bundle.selector)]
             unused = [n for n in fitting if n.number not in taken]
             if strategy == "STRICT_SPREAD":
-                node = unused[0] if unused else None
+                among = unused
             elif strategy == "SPREAD":
-                node = (unused or fitting or [None])[0]
+                among = unused or fitting
             else:                                   # PACK: where the group already is, if it fits there
-                node = ([n for n in fitting if n.number in taken] or fitting or [None])[0]
-            if node is None:
+                among = [n for n in fitting if n.number in taken] or fitting
+            if not among:
                 return None
+            node = max(among, key=lambda n: _room_left(free[n.number], bundle.total))
             taken.add(node.number)
             for name, amount in bundle.total.items():
                 free[node.number][name] -= amount
@@ -116,7 +118,7 @@ class PlacementGroups:
         if group.ready.done != READY:
             group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)
             cluster.task_manager.value_there(now, group.ready, FAILED, -1)
-        cluster.scheduler.sort_again()
+        cluster.scheduler.sort_again(now)
         cluster.resources_freed(now)
 
     def _evict(self, now: float, bundles: list[Bundle], why: str, error_type: str) -> None:
@@ -146,3 +148,9 @@ class PlacementGroups:
             if lost and group.status is CREATED:
                 move(group, RESCHEDULING)
                 self.waiting[group.number] = group
+
+
+def _room_left(free: dict[str, int], need: dict[str, int]) -> float:
+    """How empty a node would still be: the share of each wanted resource that would be left, added up. The emptiest is taken,
+    the first of several. Ray: LeastResourceScorer."""
+    return sum((free[name] - amount) / free[name] for name, amount in need.items() if free.get(name))

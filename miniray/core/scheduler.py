@@ -50,6 +50,7 @@ class Scheduler:
         self.waiting: dict[SchedulingClass, None] = {}
         self.infeasible: dict[SchedulingClass, None] = {}
         self.alive: list[NodeRecord] = []
+        self.by_hex: dict[str, NodeRecord] = {}         # those that live, by the id that users name them by
         self.reporting: WorkerRecord | None = None      # it asks for its next task itself: no action wakes it
         self._warned: set[SchedulingClass] = set()
 
@@ -63,6 +64,16 @@ class Scheduler:
             if strategy[0] == "PLACEMENT_GROUP":
                 found.group = self.cluster.placement_groups.get(strategy[1])
         return found
+
+    def node_joined(self, node: NodeRecord) -> None:
+        """A node may be given tasks."""
+        self.alive.append(node)
+        self.by_hex[node.hex] = node
+
+    def node_left(self, node: NodeRecord) -> None:
+        """A node is given nothing any more."""
+        self.alive.remove(node)
+        del self.by_hex[node.hex]
 
     # ------------------------------------------------------------ queues
 
@@ -94,7 +105,7 @@ class Scheduler:
     def feasible(self, wanted: SchedulingClass) -> bool:
         """Whether some node, or the class's placement group, could ever take it as things are."""
         if wanted.group is not None:
-            return wanted.group.status is PlacementGroupStatus.CREATED
+            return any(bundle.node is not None for bundle in self._bundles(wanted))
         for node in self.alive:
             if fits(node.total, wanted.need) and self._allowed(node, wanted):
                 return True
@@ -105,7 +116,7 @@ class Scheduler:
         if wanted.selector and not labels_match(node.labels, wanted.selector):
             return False
         if strategy[0] == "NODE_AFFINITY" and not strategy[2]:
-            return node.hex == strategy[1]
+            return self.by_hex.get(strategy[1]) is node
         if strategy[0] == "NODE_LABEL":
             return labels_match(node.labels, strategy[1])
         return True
@@ -129,12 +140,14 @@ class Scheduler:
             for wanted in list(waiting):
                 task = self._head(wanted)
                 if task is None:
-                    del waiting[wanted]
+                    waiting.pop(wanted, None)
                     continue
                 if not self._place(now, task, wanted, node):
                     continue
-                wanted.queue.popleft()
-                del waiting[wanted]
+                # A task that fails here may end an actor, whose resources are dispatched before this goes on.
+                if wanted.queue and wanted.queue[0] is task:
+                    wanted.queue.popleft()
+                waiting.pop(wanted, None)
                 if wanted.queue:                # its turn comes again behind the others
                     waiting[wanted] = None
                     progress = True
@@ -151,13 +164,20 @@ class Scheduler:
                 self.waiting[wanted] = None
         self.dispatch(now)
 
-    def sort_again(self) -> None:
-        """A node or a group went: what waited may have become infeasible."""
-        for wanted in list(self.waiting):
-            if not self.feasible(wanted):
+    def sort_again(self, now: float) -> None:
+        """A node or a group went: what waited may have become infeasible, or can never run."""
+        for wanted in [*self.waiting, *self.infeasible]:
+            if self._never(wanted):
+                while (task := self._head(wanted)) is not None:
+                    self._place(now, task, wanted)              # which fails it
+            elif wanted in self.waiting and not self.feasible(wanted):
                 del self.waiting[wanted]
                 if self._head(wanted) is not None:
                     self._sort_in(wanted)
+
+    def _never(self, wanted: SchedulingClass) -> bool:
+        """Whether the one node on which the class may run is gone, or has less than it asks for: no node that joins helps."""
+        return wanted.strategy[0] == "NODE_AFFINITY" and not wanted.strategy[2] and not self.feasible(wanted)
 
     def worker_free(self, now: float, worker: WorkerRecord) -> None:
         """A task ended: its worker goes on with the next of its class, or gives back what it held."""
@@ -199,8 +219,8 @@ class Scheduler:
         if wanted.group is not None:
             return self._place_in_group(now, task, wanted)
         strategy = wanted.strategy
-        if strategy[0] == "NODE_AFFINITY" and not strategy[2] and not any(n.hex == strategy[1] for n in self.alive):
-            self._unschedulable(now, task, f"the node {strategy[1]} that it must run on does not exist or is dead")
+        if strategy[0] == "NODE_AFFINITY" and self._never(wanted):
+            self._unschedulable(now, task, wanted)
             return True
         if strategy[0] == "NODE_LABEL" and not any(labels_match(n.labels, strategy[1]) for n in self.alive):
             return False
@@ -210,13 +230,13 @@ class Scheduler:
         self._lease(now, task, wanted, node, None)
         return True
 
-    def _unschedulable(self, now: float, task: TaskRecord, why: str) -> None:
+    def _unschedulable(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> None:
+        why = f"the node {wanted.strategy[1]} that it must run on does not exist, is dead, or has less than it asks for."
         if task.spec.kind == ACTOR_CREATION_TASK:
             self.cluster.actor_manager.died(now, task.actor, Failure(
-                "ACTOR_UNSCHEDULABLE_ERROR", f"The actor cannot be scheduled: {why}.", about=task.actor), may_restart=False)
+                "ACTOR_UNSCHEDULABLE_ERROR", why, about=task.actor), may_restart=False)
         else:
-            self.cluster.task_manager.fail(now, task, Failure(
-                "TASK_UNSCHEDULABLE_ERROR", f"The task cannot be scheduled: {why}.", about=task))
+            self.cluster.task_manager.fail(now, task, Failure("TASK_UNSCHEDULABLE_ERROR", why, about=task))
 
     def _has_room(self, node: NodeRecord, task: TaskRecord, wanted: SchedulingClass) -> bool:
         for name, amount in wanted.need.items():        # as fits(), without the call: this is the hot path
@@ -240,13 +260,10 @@ class Scheduler:
                     wanted.spread_at = (wanted.spread_at + step + 1) % len(alive)
                     return node
             return None
-        if kind == "NODE_AFFINITY":
-            for node in alive:
-                if node.hex == wanted.strategy[1]:
-                    if self._has_room(node, task, wanted):
-                        return node
-                    if not wanted.strategy[2]:
-                        return None
+        if kind == "NODE_AFFINITY":                                 # soft: elsewhere only if that node can never take it
+            node = self.by_hex.get(wanted.strategy[1])
+            if node is not None and fits(node.total, wanted.need) and self._allowed(node, wanted):
+                return node if self._has_room(node, task, wanted) else None
         if kind == "NODE_LABEL" and wanted.strategy[2]:             # soft labels: those nodes first
             for node in alive:
                 if labels_match(node.labels, wanted.strategy[2]) and self._allowed(node, wanted) \
@@ -283,14 +300,21 @@ class Scheduler:
         return nodes[max(sizes, key=sizes.__getitem__)] if sizes else None
 
     def _place_in_group(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> bool:
-        group, index = wanted.group, wanted.strategy[2]
-        if group.status is not PlacementGroupStatus.CREATED:
-            return False
-        for bundle in group.bundles if index < 0 else (group.bundles[index],):
-            if bundle.node is not None and fits(bundle.available, wanted.need):
-                self._lease(now, task, wanted, bundle.node, bundle)
+        for bundle in self._bundles(wanted):
+            node = bundle.node
+            if node is not None and fits(bundle.available, wanted.need) \
+                    and ("GPU" not in wanted.need or self._pick_gpus(node, wanted.need["GPU"])):
+                self._lease(now, task, wanted, node, bundle)
                 return True
         return False
+
+    @staticmethod
+    def _bundles(wanted: SchedulingClass) -> list[Bundle]:
+        """The bundles that a task may run in. Those that are left of a group that lost a node go on taking tasks."""
+        group, index = wanted.group, wanted.strategy[2]
+        if group.status is not PlacementGroupStatus.CREATED and group.status is not PlacementGroupStatus.RESCHEDULING:
+            return []
+        return group.bundles if index < 0 else [group.bundles[index]]
 
     # ------------------------------------------------------------ leases
 
@@ -368,11 +392,12 @@ class Scheduler:
         Were they to wait their turn, each task that waits for a child would let one more of its own kind start, until all wait.
         """
         move(worker, WorkerStatus.BLOCKED)
-        lent = worker.lease.hold.get("CPU", 0) if worker.lease is not None else 0
-        if not lent:
+        # What it did not get back after an earlier wait is lent still.
+        more = worker.lease.hold.get("CPU", 0) - worker.lent if worker.lease is not None else 0
+        if not more:
             return
-        worker.lent = lent
-        (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += lent
+        worker.lent += more
+        (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += more
         for obj in objects:
             task = obj.task
             if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
@@ -380,6 +405,8 @@ class Scheduler:
                     break
                 # It stays in its queue, where it is passed over when its turn comes: it is not pending any more.
         self.dispatch(now, worker.node)
+        if self.cluster.groups.waiting:
+            self.cluster.groups.retry(now)
 
     def worker_unblocked(self, now: float, worker: WorkerRecord) -> None:
         """It goes on. It takes back what is free of its CPU and goes on without the rest: to wait for it could wait for ever."""
