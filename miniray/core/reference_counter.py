@@ -38,6 +38,8 @@ class ReferenceCounter:
                 if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
                     freed.append(record.value)
                     record.value = DROPPED
+                    if len(task.returns) == 1:
+                        task.returns = ()           # they refer to each other: the cyclic collector need not come for them
                 continue
             self.check(now, record)
 
@@ -97,6 +99,8 @@ class ReferenceCounter:
             if not obj.lineage and task.args is not None:
                 self.release_lineage(now, task)
             self.cluster.history.value_gone(task)
+            if len(task.returns) == 1 and task.args is None and not obj.lineage:
+                task.returns = ()                   # as in drop()
 
     def release_arguments(self, now: float, task: TaskRecord) -> None:
         """The task will not run again: what it took is not needed for its sake."""

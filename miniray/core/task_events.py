@@ -72,3 +72,5 @@ class History:
     def _drop(self, task: TaskRecord) -> None:
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
             self.dropped += 1
+            if not any(obj.lineage for obj in task.returns):
+                task.returns = ()                   # the two refer to each other

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.records import ObjectRecord
+from ..core.records import READY, ObjectRecord
 from .serialization import Serialized, deserialize, serialize
 
 # Exact types that nobody can tell a copy of: they travel as they are. bytes too, however long.
@@ -11,13 +11,13 @@ PLAIN = frozenset({int, float, str, bytes, bool, type(None), complex})
 
 
 class Arguments:
-    """Positional and keyword arguments, each as stored: an immutable value itself, a Serialized, or the ObjectRecord of a
-    reference, which is resolved when the task runs."""
+    """Positional and then keyword arguments, each as stored: an immutable value itself, a Serialized, or the ObjectRecord of a
+    reference, which is resolved when the task runs. names: those of the keyword arguments, which come last."""
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("values", "names")
 
-    def __init__(self, args: list, kwargs: dict[str, Any]):
-        self.args, self.kwargs = args, kwargs
+    def __init__(self, values: list, names: tuple[str, ...]):
+        self.values, self.names = values, names
 
 
 def pack(args: tuple, kwargs: dict[str, Any], ref_type: type) -> tuple[Any, tuple, tuple]:
@@ -28,19 +28,17 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type) -> tuple[Any, tupl
     """
     deps: list[ObjectRecord] = []
     contained: list[ObjectRecord] = []
-
-    def one(value: Any) -> Any:
-        if type(value) is ref_type:
+    stored = [*args, *kwargs.values()]
+    for place, value in enumerate(stored):
+        kind = type(value)
+        if kind is ref_type:
+            stored[place] = value._record
             deps.append(value._record)
-            return value._record
-        if type(value) in PLAIN:
-            return value
-        stored = serialize(value)
-        if type(stored) is Serialized and stored.contained:
-            contained.extend(stored.contained)
-        return stored
-
-    packed = Arguments([one(value) for value in args], {name: one(value) for name, value in kwargs.items()})
+        elif kind not in PLAIN:
+            one = stored[place] = serialize(value, "the argument")
+            if type(one) is Serialized and one.contained:
+                contained.extend(one.contained)
+    packed = Arguments(stored, tuple(kwargs))
     return packed, tuple(deps), tuple(contained)
 
 
@@ -49,12 +47,18 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
     if type(stored) is tuple:
         return stored, {}
 
-    def one(value: Any) -> Any:
+    values = stored.values.copy()
+    for place, value in enumerate(values):
         kind = type(value)
-        if kind is Serialized:
-            return deserialize(value)
         if kind is ObjectRecord:
-            return value_of(value)
-        return value
-
-    return [one(value) for value in stored.args], {name: one(value) for name, value in stored.kwargs.items()}
+            held = value.value
+            if value.done == READY and type(held) in PLAIN and value.locations is None:
+                values[place] = held                # small and immutable: there is nothing to fetch or to copy
+            else:
+                values[place] = value_of(value)
+        elif kind is Serialized:
+            values[place] = deserialize(value)
+    if not stored.names:
+        return values, {}
+    first = len(values) - len(stored.names)
+    return values[:first], dict(zip(stored.names, values[first:]))
