@@ -1,0 +1,147 @@
+"""A headless Chromium for tests of pages: started with an empty profile, spoken to over two pipes in DevTools' protocol."""
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio"]
+
+
+def find_chromium() -> str | None:
+    """The browser's program, if the machine has one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Browser:
+    """One tab. `events` collects what the page told: console messages, exceptions, requests."""
+
+    def __init__(self, program: str, width: int = 1400, height: int = 1000, timeout_s: float = 40.0):
+        self.timeout_s = timeout_s
+        self.events: list[dict[str, Any]] = []
+        self.profile = tempfile.mkdtemp(prefix="miniray-chromium-")
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+        # The browser reads commands from descriptor 3 and answers on 4: a shell puts our pipes there.
+        script = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
+        self.process = subprocess.Popen(
+            ["sh", "-c", script, "sh", program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
+             f"--window-size={width},{height}", "about:blank"],
+            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = b""
+        self._number = 0
+        self.session = ""
+        target = next(one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        os.close(self._write)
+        self.process.kill()
+        self.process.wait()
+        os.close(self._read)
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; RuntimeError when the browser refuses or is silent too long."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def _next(self) -> dict[str, Any]:
+        deadline = time.monotonic() + self.timeout_s
+        while b"\0" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._read], [], [], left)[0]:
+                raise RuntimeError("the browser does not answer")
+            piece = os.read(self._read, 1 << 20)
+            if not piece:
+                raise RuntimeError("the browser has ended")
+            self._buffer += piece
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, path: Path, script: bool = True, scheme: str = "light") -> None:
+        """Load a file and wait until it is loaded. scheme: light or dark."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.events.clear()
+        self.call("Page.navigate", url=path.resolve().as_uri())
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._next())
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression in the page; a promise is awaited. RuntimeError for what it throws."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(str(answer["exceptionDetails"])[:2000])
+        return answer["result"].get("value")
+
+    def frame(self) -> None:
+        """Wait until what was asked to be drawn has been drawn."""
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def key(self, key: str) -> None:
+        """Press a key."""
+        text = key if len(key) == 1 else ""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.frame()
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """A mouse event: mouseMoved, mousePressed, mouseReleased, mouseWheel."""
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+        self.frame()
+
+    def click(self, x: float, y: float) -> None:
+        """Press and release the left button."""
+        self.mouse("mouseMoved", x, y)
+        self.mouse("mousePressed", x, y, button="left", clickCount=1)
+        self.mouse("mouseReleased", x, y, button="left", clickCount=1)
+
+    def screenshot(self, path: Path, full: bool = False) -> None:
+        """Write what is seen, or the full page, as PNG."""
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, and exceptions."""
+        said = []
+        for event in self.events:
+            method, params = event.get("method"), event.get("params", {})
+            if method == "Runtime.exceptionThrown":
+                said.append(str(params["exceptionDetails"].get("exception", params["exceptionDetails"]))[:500])
+            elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+                said.append(str(params["args"])[:500])
+            elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+                said.append(params["entry"]["text"])
+        return said
+
+    def requests(self) -> list[str]:
+        """What the page asked a network or a disk for, other than itself."""
+        urls = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [url for url in urls[1:] if not url.startswith("data:")]
