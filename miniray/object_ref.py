@@ -5,16 +5,18 @@ and holds its lock, so it only appends to a queue; the queue is drained at the n
 """
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import contextvars
 from collections import deque
-from typing import Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
 from .core.records import FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .ids import ObjectIDBytes, TaskID, object_number, task_hex
 from .runtime.base import Runtime
 from .runtime.serialization import contain
+
+if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
+    import asyncio
+    import concurrent.futures
 
 T = TypeVar("T")
 dropped: deque = deque()            # deque.append and popleft are atomic, also without the GIL: no lock is taken
@@ -89,6 +91,7 @@ class ObjectRef(Generic[T]):
 
     def future(self) -> concurrent.futures.Future:
         """A concurrent.futures.Future that gets the value, or the error."""
+        import concurrent.futures
         future: concurrent.futures.Future = concurrent.futures.Future()
         runtime = running()
         future.set_running_or_notify_cancel()
@@ -105,6 +108,7 @@ class ObjectRef(Generic[T]):
 
     def as_future(self, _internal: bool = False) -> asyncio.Future:
         """An asyncio future of the running loop that gets the value, or the error."""
+        import asyncio
         loop = asyncio.get_event_loop()
         future = loop.create_future()
         runtime, record = running(), self._record
@@ -276,6 +280,7 @@ class ObjectRefGenerator:
                 raise StopAsyncIteration from None
             if ref is not None:
                 return ref
+            import asyncio
             loop = asyncio.get_running_loop()
             future = loop.create_future()
             context = contextvars.copy_context()

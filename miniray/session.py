@@ -12,7 +12,6 @@ from .observe import logs, metrics
 from .observe.explain import find_deadlock
 from .runtime import process_guards
 from .runtime.base import Runtime
-from .runtime.local_mode import LocalRuntime
 from .runtime.threaded import ThreadedRuntime
 
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
@@ -70,7 +69,10 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     """Make the session that these arguments ask for."""
     dropped.clear()
     settings = {**given, "namespace": given["namespace"] or str(uuid.UUID(bytes=os.urandom(16), version=4))}
-    runtime: Runtime = (LocalRuntime if given["local_mode"] else ThreadedRuntime)(settings, dropped)
+    kind: type[Runtime] = ThreadedRuntime
+    if given["local_mode"]:
+        from .runtime.local_mode import LocalRuntime as kind        # which imports asyncio
+    runtime = kind(settings, dropped)
     runtime.ref_type = ObjectRef
     runtime.stuck = lambda objects: _stuck(runtime, objects)
     cluster = _cluster_at(address) if address else None
@@ -86,8 +88,13 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     return runtime
 
 
+before_end: list[Callable[[Runtime], None]] = []     # called with a session while its tables are still full; must not raise
+
+
 def end(runtime: Runtime) -> None:
     """End a session and take down what was put in place around it."""
+    for look in before_end:
+        look(runtime)
     try:
         runtime.shutdown()
     finally:

@@ -5,91 +5,121 @@ in its record when the report returns; no action is needed for that.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from .records import ObjectRecord, TaskRecord, Waiter, WorkerRecord
 
 
-@dataclass(slots=True)                  # read-only by habit: freezing makes creation two to four times slower
-class StartWorker:
+class Action:
+    """Compared and printed by its fields. Written out rather than made by `dataclass`, which takes longer to make these classes
+    than all other modules of the core take to import."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None                     # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class StartWorker(Action):
     """Start a worker; it answers with `worker_started`, and finds its first task, if any, in its record."""
 
-    worker: WorkerRecord
+    __slots__ = ("worker",)
+
+    def __init__(self, worker: WorkerRecord):
+        self.worker = worker
 
 
-@dataclass(slots=True)
-class RunTask:
+class RunTask(Action):
     """Run a task's current attempt on this worker, which waits for it. It answers with `task_finished` or `task_failed`."""
 
-    worker: WorkerRecord
-    task: TaskRecord
+    __slots__ = ("worker", "task")
+
+    def __init__(self, worker: WorkerRecord, task: TaskRecord):
+        self.worker, self.task = worker, task
 
 
-@dataclass(slots=True)
-class StopWorker:
+class StopWorker(Action):
     """A worker is not needed any more: let its thread end. No answer is expected."""
 
-    worker: WorkerRecord
+    __slots__ = ("worker",)
+
+    def __init__(self, worker: WorkerRecord):
+        self.worker = worker
 
 
-@dataclass(slots=True)
-class KillWorker:
+class KillWorker(Action):
     """A worker was declared dead: end what it runs as soon as that can be done. Nothing it reports counts."""
 
-    worker: WorkerRecord
+    __slots__ = ("worker",)
+
+    def __init__(self, worker: WorkerRecord):
+        self.worker = worker
 
 
-@dataclass(slots=True)
-class InterruptTask:
+class InterruptTask(Action):
     """Raise KeyboardInterrupt in the task that this worker runs; a coroutine is cancelled instead."""
 
-    worker: WorkerRecord
-    task: TaskRecord
+    __slots__ = ("worker", "task")
+
+    def __init__(self, worker: WorkerRecord, task: TaskRecord):
+        self.worker, self.task = worker, task
 
 
-@dataclass(slots=True)
-class Wake:
+class Wake(Action):
     """Wake a waiter: what it waited for is there."""
 
-    waiter: Waiter
+    __slots__ = ("waiter",)
+
+    def __init__(self, waiter: Waiter):
+        self.waiter = waiter
 
 
-@dataclass(slots=True)
-class DropValues:
-    """Nobody can reach these values any more: let go of them outside the lock, since that may run user code. Their objects
+class DropValues(Action):
+    """Let go of these values, which nobody can reach any more, outside the lock, since that may run user code. The objects
     have let go of them already, so that a value made anew meanwhile is safe."""
 
-    values: list
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Any]):
+        self.values = values
 
 
-@dataclass(slots=True)
-class SpillObject:
+class SpillObject(Action):
     """Write the object's value to a file; answer with `object_spilled`, or `spill_failed`."""
 
-    object: ObjectRecord
+    __slots__ = ("object",)
+
+    def __init__(self, object: ObjectRecord):
+        self.object = object
 
 
-@dataclass(slots=True)
-class RestoreObject:
+class RestoreObject(Action):
     """Read the object's value back from its file; answer with `object_restored`."""
 
-    object: ObjectRecord
+    __slots__ = ("object",)
+
+    def __init__(self, object: ObjectRecord):
+        self.object = object
 
 
-@dataclass(slots=True)
-class CallLater:
+class CallLater(Action):
     """Call `timer` when the clock shows this time."""
 
-    at: float
+    __slots__ = ("at",)
+
+    def __init__(self, at: float):
+        self.at = at
 
 
-@dataclass(slots=True)
-class Say:
+class Say(Action):
     """Tell the user something on the driver's log: `level` is logging's name for it."""
 
-    level: str
-    text: str
+    __slots__ = ("level", "text")
 
-
-Action = (StartWorker | RunTask | StopWorker | KillWorker | InterruptTask | Wake | DropValues | SpillObject | RestoreObject
-          | CallLater | Say)
+    def __init__(self, level: str, text: str):
+        self.level, self.text = level, text

@@ -115,7 +115,7 @@ class Cluster:
     def remove_node(self, now: float, node: NodeRecord, why: str = "it was removed") -> list[Action]:
         """A node dies with everything on it: workers, actors, the only copies of values, bundles."""
         if not node.alive:
-            return NOTHING
+            return self._done(now)
         node.alive, node.t_died, node.death_message = False, now, why
         self.scheduler.node_left(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
@@ -146,7 +146,7 @@ class Cluster:
     def worker_started(self, now: float, worker: WorkerRecord) -> list[Action]:
         """A worker that was ordered is there. It finds its task, if it has one, in its record."""
         if worker.status is DEAD:
-            return NOTHING
+            return self._done(now)
         move(worker, WorkerStatus.LEASED)
         worker.t_started = now
         if worker.actor is None:
@@ -160,7 +160,7 @@ class Cluster:
     def worker_died(self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str = "SYSTEM_ERROR") -> list[Action]:
         """A worker's thread has ended, or was made to end: what ran in it is retried or fails."""
         if worker.status is DEAD:
-            return NOTHING
+            return self._done(now)
         self._worker_died(now, worker, failure, exit_type)
         return self._done(now)
 
@@ -258,7 +258,7 @@ class Cluster:
         """A worker's task goes on."""
         if worker.status is WorkerStatus.BLOCKED:
             self.scheduler.worker_unblocked(now, worker)
-        return NOTHING
+        return self._done(now)
 
     # ------------------------------------------------------------ tasks
 
@@ -283,7 +283,7 @@ class Cluster:
         Ray: core_worker/task_manager.h, CompletePendingTask.
         """
         if worker.status is DEAD or task.worker is not worker:
-            return NOTHING
+            return self._done(now)
         self.scheduler.reporting = worker
         worker.tasks_done += 1
         task.cancelled = 0
@@ -328,7 +328,7 @@ class Cluster:
     def task_failed(self, now: float, worker: WorkerRecord, task: TaskRecord, failure: Failure, retry: bool) -> list[Action]:
         """A worker reports that an attempt raised. retry: whether the task's options let this error be tried again."""
         if worker.status is DEAD or task.worker is not worker:
-            return NOTHING
+            return self._done(now)
         self.scheduler.reporting = worker
         worker.tasks_done += 1
         kind = task.spec.kind
@@ -361,7 +361,7 @@ class Cluster:
                     contained: tuple = ()) -> list[Action]:
         """A generator yielded a value (opaque)."""
         if not self.is_current(worker, task):
-            return NOTHING
+            return self._done(now)
         self.task_manager.stream_item(now, task, value, size, contained)
         return self._done(now)
 
@@ -398,7 +398,7 @@ class Cluster:
     def actor_exited(self, now: float, worker: WorkerRecord, why: str) -> list[Action]:
         """The actor ended itself (exit_actor): it is not made anew."""
         if worker.status is DEAD:
-            return NOTHING
+            return self._done(now)
         self.actor_manager.died(now, worker.actor, Failure("ACTOR_DIED", why, about=worker.actor), may_restart=False,
                                 exit_type="INTENDED_USER_EXIT")
         return self._done(now)

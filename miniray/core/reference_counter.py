@@ -23,7 +23,7 @@ class ReferenceCounter:
     def drop(self, now: float, dropped: deque) -> None:
         """ObjectRefs, handles and streams that the program let go of. dropped: a deque, emptied here."""
         pop = dropped.popleft
-        objects, freed = self.cluster.objects, self.freed
+        objects, freed, outlived = self.cluster.objects, self.freed, self.cluster.history.outlived
         while dropped:
             record = pop()
             if type(record) is StreamRecord:
@@ -34,7 +34,7 @@ class ReferenceCounter:
                 continue
             task = record.task
             if task is not None and record.done == READY and task.args is None and record.locations is None \
-                    and not record.contained and not self.cluster.history.outlived:
+                    and not record.contained and task.number not in outlived:
                 if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
                     freed.append(record.value)
                     record.value = DROPPED

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
-import tempfile
 import threading
 from typing import Any
 
@@ -66,6 +64,7 @@ class SpillFolder:
         """Write a stored value to a new file. OSError when that fails; nothing is left then."""
         with self._lock:
             if self.path is None:
+                import tempfile             # as shutil below: only a session that spills needs it
                 self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
             self._files += 1
             path = os.path.join(self.path, f"{number:016x}-{self._files}")
@@ -92,4 +91,5 @@ class SpillFolder:
         with self._lock:
             path, self.path = self.path, None
         if path is not None:
+            import shutil
             shutil.rmtree(path, ignore_errors=True)

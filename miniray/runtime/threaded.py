@@ -15,7 +15,6 @@ from typing import Any
 
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from .async_worker import AsyncWorker
 from .base import Runtime, SessionEnded
 from .serialization import Space
 from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
@@ -44,6 +43,7 @@ class ThreadedRuntime(Runtime):
         handle.done.acquire()
         handle.inbox = queue.SimpleQueue()
         if actor is not None and actor.is_async:
+            from .async_worker import AsyncWorker       # and asyncio with it, when the first async actor is made
             handle.loop = AsyncWorker(self, worker, handle)
         worker.handle = handle
         self.threads[handle] = None
