@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import Any
+from typing import Any, Callable
 
 from . import options
 from .exceptions import DeadlockError
