@@ -6,7 +6,7 @@ RAY_PYTHON ?= python3
 N ?= 1000
 ROUNDS ?= 3
 # The workloads of the README's table, and the peers they are measured against.
-BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local
+BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local,miniray-unrecorded
 WORKLOADS ?= *
 
 VENV := .venv

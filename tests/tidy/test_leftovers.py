@@ -16,7 +16,6 @@ LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/options.py": "every check of every option, in one table and its predicates",
     "miniray/observe/metrics.py": "three kinds of metric with one set of checks, and their registry",
     "tests/observe/test_metrics.py": "one sentence per check of three kinds of metric",
-    "tests/bench/bench.py": "every workload and every peer, to be run alone on another Python",
 }
 FOUND_BY_NAME = {"miniray.__main__": "python -m miniray",
                  "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml"}
