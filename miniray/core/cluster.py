@@ -432,15 +432,15 @@ class Cluster:
                     obj.waiters.append(waiter)
                 continue
             done = obj.done
-            if done == READY or done == FAILED:
+            if done == READY or done == FAILED or done == SPILLED:
                 self.satisfy(waiter, done == FAILED)
                 continue
             if obj.waiters is None:
                 obj.waiters = [waiter]
             else:
                 obj.waiters.append(waiter)
-            if done != PENDING:
-                self.task_manager.wanted(now, obj)
+            if done == LOST:
+                self.task_manager.rebuild(now, obj)
         if worker is not None and not waiter.fired and worker.status is WorkerStatus.LEASED:
             self.scheduler.worker_blocked(now, worker, objects)
         return self._done(now)
@@ -481,8 +481,13 @@ class Cluster:
         return self._done(now)
 
     def object_restored(self, now: float, obj: ObjectRecord) -> list[Action]:
-        """A value is back in memory."""
+        """A spilled value was read from its file. It is in memory again when obj.done is READY then."""
         self.store.restored(now, obj)
+        return self._done(now)
+
+    def make_room(self, now: float, node: NodeRecord, size: int) -> list[Action]:
+        """So many bytes are about to be stored on the node."""
+        self.store.make_room(now, node, size)
         return self._done(now)
 
     def lose_object(self, now: float, obj: ObjectRecord) -> list[Action]:
