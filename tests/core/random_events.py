@@ -1,0 +1,572 @@
+"""Random programs on a cluster that changes under them, with every invariant checked after every event.
+
+    python -m tests.core.random_events --seed 7 --events 5000           replay one seed; the log's end is printed when it fails
+    python -m tests.core.random_events --seeds 1000                     search
+
+A seed gives the same events, and the same actions, every time: the generator of chance is handed in, and nothing here or in
+the core asks for another.
+"""
+from __future__ import annotations
+
+import argparse
+import hashlib
+import heapq
+import random
+import sys
+
+from miniray.core.actor_manager import NameTaken
+from miniray.core.invariants import check
+from miniray.core.object_store import INLINE_BYTES
+from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, NORMAL_TASK, READY, SPILLED, ActorRecord, Failure,
+                                  ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, units)
+from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+from tests.core.fake_runtime import FakeRuntime, Program
+
+DEAD, OVER = WorkerStatus.DEAD, (TaskStatus.FINISHED, TaskStatus.FAILED)
+SMALL, LARGE = 100, 4 * INLINE_BYTES
+STORE = 3 * LARGE               # three large values fill a store, so that there is something to evict and to spill
+MANY_TASKS, MANY_REFS, MANY_ACTORS, MANY_GROUPS = 24, 30, 6, 3
+STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+RESOURCES = ({"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 0.5}, {"CPU": 2}, {}, {"GPU": 1}, {"GPU": 0.5, "CPU": 1}, {"CPU": 1, "fast": 1},
+             {"CPU": 16})
+
+
+class RandomEvents:
+    """Drives one cluster by chance. Each method of `LIKELY` is an event that may happen; it returns whether it did."""
+
+    LIKELY = {"carry_out": 60, "worker_starts": 25, "finish": 30, "resume": 20, "submit": 18, "call": 12, "drop": 16, "get": 10,
+              "put": 4, "fail": 5, "crash": 3, "cancel": 4, "create_actor": 5, "kill_actor": 2, "exit_actor": 1, "look_up": 1,
+              "yield_item": 12, "take_item": 12, "give_up": 3, "block": 3, "file_is_done": 12, "lose_object": 1, "add_node": 1,
+              "remove_node": 1, "create_group": 2, "remove_group": 2, "await_group": 1, "timer": 2}
+
+    def __init__(self, chance: random.Random):
+        self.chance = chance
+        self.runtime = FakeRuntime(record_limit=20)
+        self.cluster = self.runtime.cluster
+        self.groups: list[PlacementGroupRecord] = []
+        self.last_node = 0
+        self.submitted = 0
+        self.names = list(self.LIKELY)
+        # Each seed has likes of its own, so that the rare meets the rare somewhere.
+        self.weights = [weight * chance.choice((0.3, 1, 1, 3)) for weight in self.LIKELY.values()]
+        self.add_node()
+
+    # ------------------------------------------------------------ the whole run
+
+    def run(self, events: int, every: int = 1) -> None:
+        """So many events; invariants are checked after each, or after every so many."""
+        for number in range(events):
+            self.runtime.now += self.chance.choice((0.0, 0.001, 0.1))
+            while not getattr(self, self.chance.choices(self.names, self.weights)[0])():
+                pass
+            if number % every == 0:
+                self.check()
+
+    def check(self) -> None:
+        """Every rule, and the program's own account of its references and values."""
+        check(self.cluster, self.runtime.references())
+        for obj in self.cluster.objects.values():
+            if obj.done in (READY, FAILED):
+                self.runtime.value_of(obj)
+
+    # ------------------------------------------------------------ who acts, and on what
+
+    def someone(self) -> Program:
+        """The driver, or a task whose code runs."""
+        running = [program for program in self.runtime.programs.values() if self.runs(program)]
+        return self.chance.choice(running) if running and self.chance.random() < 0.5 else self.runtime.driver
+
+    def runs(self, program: Program) -> bool:
+        """Whether its code runs: it neither waits nor looks for its arguments."""
+        return program.entered and not program.waits
+
+    def a_program(self) -> Program | None:
+        """An attempt whose code runs; at times one that nobody waits for any more."""
+        running = [program for program in self.runtime.programs.values() if self.runs(program)]
+        return self.chance.choice(running) if running else None
+
+    def objects_of(self, program: Program) -> list[ObjectRecord]:
+        """The references to values that it holds."""
+        return [obj for obj in program.refs if obj.actor is None]
+
+    def handles_of(self, program: Program) -> list[ObjectRecord]:
+        """The handles of actors that it holds."""
+        return [obj for obj in program.refs if obj.actor is not None]
+
+    def some(self, things: list, most: int) -> tuple:
+        """A few of them; one may come twice."""
+        return tuple(self.chance.choice(things) for _ in range(self.chance.randint(0, most))) if things else ()
+
+    def size(self) -> int:
+        """Bytes of a value."""
+        return self.chance.choice((SMALL, SMALL, LARGE))
+
+    def scheduling_class(self, hold: dict | None = None) -> SchedulingClass:
+        """A demand, and where it may go."""
+        need = units(self.chance.choice(RESOURCES))
+        strategy: tuple = ("DEFAULT",)
+        kind = self.chance.random()
+        if kind < 0.15:
+            strategy = ("SPREAD",)
+        elif kind < 0.25:
+            node = self.chance.choice(list(self.cluster.nodes.values()))
+            strategy = ("NODE_AFFINITY", node.hex, self.chance.random() < 0.5)
+        elif kind < 0.3:
+            strategy = ("NODE_LABEL", (("zone", "in", ("a",)),), ())
+        elif kind < 0.45 and self.groups:
+            group = self.chance.choice(self.groups)
+            strategy = ("PLACEMENT_GROUP", group.number, self.chance.choice((-1, 0)))
+            need = units({"CPU": 1})
+        selector = (("zone", "not_in", ("b",)),) if self.chance.random() < 0.05 else ()
+        return self.cluster.scheduler.scheduling_class(need, need if hold is None else hold, strategy, selector)
+
+    # ------------------------------------------------------------ tasks
+
+    def submit(self) -> bool:
+        """`.remote()` of a function."""
+        program, chance = self.someone(), self.chance
+        if self.submitted_now() > MANY_TASKS:
+            return False
+        num_returns = chance.choice((1, 1, 1, 1, 0, 3, "streaming", "streaming", "dynamic"))
+        spec = TaskSpec(NORMAL_TASK, "f", "f", scheduling_class=self.scheduling_class(), num_returns=num_returns,
+                        max_retries=chance.choice((0, 1, 3, -1)), backpressure=chance.choice((-1, -1, 2)))
+        task = TaskRecord(spec, ("args",), self.some(self.objects_of(program), 3), self.some(program.refs, 2), program.hex,
+                          program.worker)
+        self.runtime.tell(self.cluster.submit_task, task)
+        self.returned(program, task)
+        return True
+
+    def submitted_now(self) -> int:
+        """How many tasks are not over."""
+        return sum(task.status not in OVER for task in self.cluster.tasks.values())
+
+    def returned(self, program: Program, task: TaskRecord) -> None:
+        """The caller has what `.remote()` returns."""
+        self.submitted += 1
+        program.refs.extend(task.returns if task.stream is None else task.returns[:1])
+        if task.stream is not None:
+            program.streams.append(task.stream)
+
+    def finish(self) -> bool:
+        """A task returns."""
+        program = self.a_program()
+        if program is None:
+            return False
+        task, chance = program.task, self.chance
+        if task.spec.streams:
+            self.runtime.report(program, (None if chance.random() < 0.5 else "the end",), (0,), None)
+            return True
+        count = len(task.returns)
+        contained = tuple(self.some(program.refs, 2) for _ in range(count)) if chance.random() < 0.5 else None
+        values = tuple(Failure("TASK_EXECUTION_EXCEPTION", "not to be stored") if contained and chance.random() < 0.05
+                       else f"value {task.number}.{index} of attempt {program.attempt}" for index in range(count))
+        self.runtime.report(program, values, tuple(self.size() for _ in range(count)), contained)
+        return True
+
+    def fail(self) -> bool:
+        """A task raises; an interrupted one KeyboardInterrupt."""
+        program = self.a_program()
+        if program is None or program.task.spec.kind == ACTOR_CREATION_TASK and self.chance.random() < 0.8:
+            return False
+        if program.interrupted and self.chance.random() < 0.8:
+            program.task.cancelled = 2
+            self.runtime.report_failure(program, Failure("TASK_CANCELLED", "it was cancelled"), retry=False)
+        else:
+            self.runtime.report_failure(program, Failure("TASK_EXECUTION_EXCEPTION", "it raised"), self.chance.random() < 0.5)
+        return True
+
+    def crash(self) -> bool:
+        """A worker's thread ends, at times one that runs nothing."""
+        living = [worker for worker in self.cluster.workers.values() if worker.status is not DEAD and worker not in self.runtime.starting]
+        busy = [worker for worker in living if worker.task is not None]
+        if not living:
+            return False
+        worker = self.chance.choice(busy if busy and self.chance.random() < 0.8 else living)
+        self.runtime.worker_died(worker, Failure("WORKER_DIED", "it crashed", about=worker))
+        return True
+
+    def cancel(self) -> bool:
+        """`cancel` of a task that somebody has a reference to."""
+        known = [obj for obj in self.someone().refs if obj.task is not None]
+        if not known:
+            return False
+        task = self.chance.choice(known).task
+        force = self.chance.random() < 0.4 and task.spec.kind == NORMAL_TASK
+        self.runtime.tell(self.cluster.cancel, task, force, self.chance.random() < 0.5)
+        return True
+
+    def yield_item(self) -> bool:
+        """A generator yields, and waits for its consumer when it is told to."""
+        yielding = [p for p in self.runtime.programs.values() if self.runs(p) and p.task.spec.streams]
+        if not yielding:
+            return False
+        program = self.chance.choice(yielding)
+        task = program.task
+        if len(task.stream.items) > 12:
+            return False
+        self.runtime.tell(self.cluster.stream_item, program.worker, task, f"item {len(task.stream.items)} of {task.number}",
+                          self.size(), self.some(program.refs, 1))
+        if self.cluster.is_current(program.worker, task):
+            self.runtime.wait_for_consumer(program)
+        return True
+
+    def take_item(self) -> bool:
+        """A consumer takes the next item of a stream, or waits for it."""
+        program = self.someone()
+        if not program.streams:
+            return False
+        stream = self.chance.choice(program.streams)
+        if stream.taken < len(stream.items):
+            item, stream.items[stream.taken] = stream.items[stream.taken], None
+            stream.taken += 1
+            program.refs.append(item)
+            producer, stream.producer_waiter = stream.producer_waiter, None
+            if producer is not None and not producer.fired:
+                producer.fired = True
+                self.runtime.waiting[producer.token][1].woken = True
+        elif stream.ended:
+            self.runtime.let_go(program, stream)
+        elif len(self.runtime.driver.waits) < 4:
+            self.runtime.wait(program, [stream], 1, hasty=False, timed=self.chance.random() < 0.3)
+        else:
+            return False
+        return True
+
+    # ------------------------------------------------------------ references
+
+    def drop(self) -> bool:
+        """Some references go."""
+        program = self.someone()
+        if not program.refs and not program.streams:
+            return False
+        for _ in range(self.chance.choice((1, 1, 2, 5 if len(program.refs) < MANY_REFS else len(program.refs) // 2))):
+            if program.refs or program.streams:
+                self.runtime.let_go(program, self.chance.choice(program.refs + program.streams))
+        if self.chance.random() < 0.7:
+            self.runtime.tell(self.cluster.dropped_references, self.runtime.dropped)
+        return True
+
+    def put(self) -> bool:
+        """`put` of a value, at times with references inside."""
+        program = self.someone()
+        node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
+        obj = ObjectRecord(0, owner=program.worker)
+        obj.value, obj.contained = "a value that was put", self.some(program.refs, 2)
+        self.runtime.tell(self.cluster.put, obj, self.size(), node if node.alive else self.cluster.scheduler.alive[0])
+        program.refs.append(obj)
+        return True
+
+    def get(self) -> bool:
+        """`get`, or `wait` for some of several."""
+        program, chance = self.someone(), self.chance
+        objects = self.objects_of(program)
+        if not objects or len(program.waits) > 3:
+            return False
+        objects = list(self.some(objects, 3)) or [objects[0]]
+        pending = [obj for obj in objects if obj.done != READY]
+        if any(obj.done == FAILED for obj in objects):
+            return False
+        if pending:
+            hasty = chance.random() < 0.7
+            self.runtime.wait(program, pending, len(pending) if hasty else chance.randint(1, len(pending)), hasty,
+                              chance.random() < 0.3, lend=chance.random() < 0.5)
+            return True
+        for obj in objects:                         # its values, and what is inside them, are the program's now
+            self.runtime.value_of(obj)
+            self.runtime.hold(program, obj.contained)
+            if obj.locations is not None:
+                node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
+                self.runtime.tell(self.fetched, obj, node)
+        return True
+
+    def fetched(self, now: float, obj: ObjectRecord, node) -> list:
+        """A value was read on this node."""
+        self.cluster.store.fetched(now, obj, node)
+        return self.cluster._done(now)
+
+    def block(self) -> bool:
+        """A task has waited for a while: it lends its CPU."""
+        waiting = [wait for _, wait in self.runtime.waiting.values() if wait.lender is not None and wait.lender.status is WorkerStatus.LEASED]
+        if not waiting:
+            return False
+        self.runtime.tell(self.cluster.blocked, self.chance.choice(waiting).lender)
+        return True
+
+    def resume(self) -> bool:
+        """Somebody who was woken goes on."""
+        return self.stop_a_wait([pair for pair in self.runtime.waiting.values() if pair[1].woken])
+
+    def give_up(self) -> bool:
+        """Somebody's time ran out."""
+        return self.stop_a_wait([pair for pair in self.runtime.waiting.values() if pair[1].timed and not pair[1].woken])
+
+    def stop_a_wait(self, waits: list) -> bool:
+        """One of these waits ends."""
+        if waits:
+            self.runtime.stop_waiting(*self.chance.choice(waits))
+        return bool(waits)
+
+    # ------------------------------------------------------------ actors
+
+    def create_actor(self) -> bool:
+        """`.remote()` of an actor class."""
+        program, chance = self.someone(), self.chance
+        if sum(actor.status is not ActorStatus.DEAD for actor in self.cluster.actors.values()) >= MANY_ACTORS:
+            return False
+        is_async = chance.random() < 0.25
+        groups = chance.choice(({"": 1}, {"": 1}, {"": 2}, {"": 1, "io": 2}))
+        actor = ActorRecord("A", name=chance.choice(("", "", "n1", "n2")), detached=chance.random() < 0.1,
+                            max_restarts=chance.choice((0, 0, 1, 2, -1)), max_task_retries=chance.choice((0, 1, -1)),
+                            groups=groups, is_async=is_async, owner=program.worker)
+        wanted = self.scheduling_class({} if chance.random() < 0.6 else None)
+        creation = TaskRecord(TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0),
+                              ("args",), self.some(self.objects_of(program), 1), self.some(program.refs, 1), program.hex, program.worker)
+        creation.actor = actor
+        try:
+            self.runtime.tell(self.cluster.create_actor, actor, creation)
+        except NameTaken:
+            return True
+        self.submitted += 1
+        program.refs.append(actor.handle)
+        return True
+
+    def call(self) -> bool:
+        """`.remote()` of a method."""
+        program, chance = self.someone(), self.chance
+        handles = self.handles_of(program)
+        if not handles or self.submitted_now() > MANY_TASKS:
+            return False
+        actor = chance.choice(handles).actor
+        spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=chance.choice((1, 1, 1, 0, 2, "streaming")),
+                        max_retries=actor.max_task_retries, group=chance.choice(list(actor.groups)), backpressure=chance.choice((-1, 2)))
+        task = TaskRecord(spec, ("args",), self.some(self.objects_of(program), 2), self.some(program.refs, 2), program.hex,
+                          program.worker, actor)
+        self.runtime.tell(self.cluster.submit_actor_task, task)
+        self.returned(program, task)
+        return True
+
+    def kill_actor(self) -> bool:
+        """`kill`."""
+        handles = self.handles_of(self.someone())
+        if handles:
+            self.runtime.tell(self.cluster.kill_actor, self.chance.choice(handles).actor, self.chance.random() < 0.5)
+        return bool(handles)
+
+    def exit_actor(self) -> bool:
+        """An actor ends itself in one of its calls."""
+        program = self.a_program()
+        if program is None or program.worker.actor is None:
+            return False
+        self.runtime.actor_exits(program)
+        return True
+
+    def look_up(self) -> bool:
+        """`get_actor`: one more handle, by the actor's name."""
+        actor = self.cluster.actor_manager.find(self.chance.choice(("n1", "n2")), "")
+        if actor is not None:
+            self.runtime.hold(self.someone(), (actor.handle,))
+        return actor is not None
+
+    # ------------------------------------------------------------ the cluster
+
+    def add_node(self) -> bool:
+        """A node joins."""
+        if len(self.cluster.scheduler.alive) >= 4:
+            return False
+        self.last_node += 1
+        resources = self.chance.choice(({"CPU": 2}, {"CPU": 4}, {"CPU": 2, "GPU": 2}, {"CPU": 1, "fast": 1}))
+        self.runtime.tell(self.cluster.add_node, self.last_node, units(resources), {"zone": self.chance.choice("ab")}, STORE)
+        return True
+
+    def remove_node(self) -> bool:
+        """A node dies; one is always left for the driver."""
+        if len(self.cluster.scheduler.alive) < 2:
+            return False
+        self.runtime.tell(self.cluster.remove_node, self.chance.choice(self.cluster.scheduler.alive))
+        return True
+
+    def create_group(self) -> bool:
+        """`placement_group`."""
+        program, chance = self.someone(), self.chance
+        if len(self.groups) >= MANY_GROUPS:
+            return False
+        bundles = [units(chance.choice(({"CPU": 1}, {"CPU": 2}, {"CPU": 1, "GPU": 1}))) for _ in range(chance.randint(1, 3))]
+        group = PlacementGroupRecord(bundles, chance.choice(STRATEGIES), owner=program.worker)
+        self.runtime.tell(self.cluster.create_placement_group, group)
+        self.groups.append(group)
+        group.ready.value = "placed" if group.ready.value is None else group.ready.value
+        program.refs.append(group.ready)
+        return True
+
+    def await_group(self) -> bool:
+        """`group.ready()`: one more reference to the object that is there when the group is."""
+        if not self.groups:
+            return False
+        ready = self.chance.choice(self.groups).ready
+        if ready.number not in self.cluster.objects:
+            self.cluster.objects[ready.number] = ready
+        if ready.done != FAILED:
+            ready.value = "placed"
+        self.runtime.hold(self.someone(), (ready,))
+        return True
+
+    def remove_group(self) -> bool:
+        """`remove_placement_group`."""
+        if not self.groups:
+            return False
+        self.runtime.tell(self.cluster.remove_placement_group, self.groups.pop(self.chance.randrange(len(self.groups))))
+        return True
+
+    # ------------------------------------------------------------ what the runtime does in its own time
+
+    def carry_out(self) -> bool:
+        """Actions are carried out: the oldest, or others before them."""
+        if self.runtime.outbox:
+            self.runtime.carry_out(0 if self.chance.random() < 0.8 else self.chance.randrange(len(self.runtime.outbox)))
+            return True
+        return False
+
+    def worker_starts(self) -> bool:
+        """A worker that was ordered is there."""
+        if self.runtime.starting:
+            self.runtime.worker_started(self.chance.choice(self.runtime.starting))
+            return True
+        return False
+
+    def file_is_done(self) -> bool:
+        """A file was written or read, or could not be."""
+        well, runtime = self.chance.random() < 0.85, self.runtime
+        if runtime.spills and (not runtime.restores or self.chance.random() < 0.5):
+            runtime.spilled(*self.chance.choice(runtime.spills), well)
+        elif runtime.restores:
+            runtime.restored(self.chance.choice(runtime.restores), well)
+        else:
+            return False
+        return True
+
+    def lose_object(self) -> bool:
+        """Every copy of a large value vanishes."""
+        large = [obj for obj in self.cluster.objects.values() if obj.locations is not None and obj.done in (READY, SPILLED)]
+        if large:
+            self.runtime.tell(self.cluster.lose_object, self.chance.choice(large))
+        return bool(large)
+
+    def timer(self) -> bool:
+        """A time that the core asked for comes."""
+        if not self.runtime.timers:
+            return False
+        self.runtime.now = max(self.runtime.now, heapq.heappop(self.runtime.timers))
+        self.runtime.tell(self.cluster.timer)
+        return True
+
+    # ------------------------------------------------------------ the end
+
+    def settle(self) -> None:
+        """Let everything that can happen happen, without new work: what runs returns, what was ordered is done."""
+        while any([self.carry_out(), self.worker_starts(), self.file_is_done(), self.resume(), self.timer(), self.finish()]):
+            self.check()
+
+    def end(self) -> None:
+        """The program ends, and the cluster has room for all: nothing may be left but what says why it waits."""
+        runtime, cluster = self.runtime, self.cluster
+        for zone in "ab":
+            self.last_node += 1
+            runtime.tell(cluster.add_node, self.last_node, units({"CPU": 64, "GPU": 16, "fast": 4}), {"zone": zone}, STORE)
+        for _ in range(4):
+            self.last_node += 1
+            runtime.tell(cluster.add_node, self.last_node, units({"CPU": 8, "GPU": 2}), {}, STORE)
+        self.settle()
+        for task in [task for task in cluster.tasks.values() if task.status not in OVER]:
+            assert self.waits_for_a_reason(task), f"{task!r} waits for nothing: {task.spec.scheduling_class}"
+        for group in self.groups:
+            runtime.tell(cluster.remove_placement_group, group)
+        for task in [task for task in cluster.tasks.values() if task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK]:
+            if task.status not in OVER:
+                runtime.tell(cluster.cancel, task, False, False)
+        self.settle()
+        for program, wait in list(runtime.waiting.values()):
+            assert wait.waiter.need > 0 and program is runtime.driver, f"{program} was not woken"
+            runtime.stop_waiting(program, wait)
+        runtime.let_go_of_all(runtime.driver)
+        runtime.tell(cluster.dropped_references, runtime.dropped)
+        self.settle()
+        for actor in cluster.actors.values():
+            assert actor.detached or actor.status is ActorStatus.DEAD, f"{actor!r} outlives its program"
+            runtime.tell(cluster.kill_actor, actor)
+        self.settle()
+        self.nothing_is_left()
+
+    def waits_for_a_reason(self, task: TaskRecord) -> bool:
+        """It waits for what nobody can give it: a group that is gone, a node that is gone, or for one that waits so."""
+        if task.status is TaskStatus.PENDING_ARGS_AVAIL:
+            return any(self.never_comes(dep) for dep in task.deps)
+        if task.spec.kind == ACTOR_TASK:
+            return task.worker is not None and self.waits(task) or self.waits_for_a_reason(task.actor.creation)
+        wanted = task.spec.scheduling_class
+        if task.worker is not None:
+            return self.waits(task)
+        return wanted.group is not None and (wanted in self.cluster.scheduler.infeasible or not self.fits_a_bundle(wanted)) \
+            or wanted.strategy[0] == "NODE_AFFINITY" and wanted in self.cluster.scheduler.infeasible
+
+    def waits(self, task: TaskRecord) -> bool:
+        """Its code waits, and for a reason."""
+        program = self.runtime.programs[task.worker.number, task.number]
+        return any(not wait.woken for wait in program.waits)
+
+    def fits_a_bundle(self, wanted: SchedulingClass) -> bool:
+        """Whether a bundle of its group is large enough."""
+        return any(bundle.total.get("CPU", 0) >= wanted.need.get("CPU", 0) for bundle in wanted.group.bundles)
+
+    def never_comes(self, obj: ObjectRecord) -> bool:
+        """Whether the value waits for something itself."""
+        if obj.task is None:
+            return obj.done != READY and obj.done != FAILED
+        return obj.task.status not in OVER and self.waits_for_a_reason(obj.task)
+
+    def nothing_is_left(self) -> None:
+        """Every resource is back, every object gone, every task over."""
+        cluster = self.cluster
+        self.check()
+        for task in cluster.tasks.values():
+            assert task.status in OVER, f"{task!r} is left"
+        for node in cluster.scheduler.alive:
+            assert node.available == node.total, f"{node!r} misses some of its resources: {node.available} of {node.total}"
+            assert node.store.used == node.store.spilled == 0, f"the store of {node!r} keeps {list(node.store.objects.values())}"
+        for worker in cluster.workers.values():
+            assert worker.status in (DEAD, WorkerStatus.IDLE), f"{worker!r} is left"
+        assert not cluster.objects, f"objects are left: {list(cluster.objects.values())}"
+        assert not any(group.status is PlacementGroupStatus.CREATED for group in cluster.placement_groups.values())
+        assert len(cluster.tasks) + cluster.dropped["tasks"] == self.submitted, "finished tasks were dropped and not counted"
+
+
+def play(seed: int, events: int, every: int = 1) -> RandomEvents:
+    """Run one seed to its end. Raises what is wrong, with the log's last lines and how to replay."""
+    game = RandomEvents(random.Random(seed))
+    try:
+        game.run(events, every)
+        game.end()
+    except Exception as problem:
+        last = "\n".join(game.runtime.log[-40:])
+        raise AssertionError(f"{last}\n{type(problem).__name__}: {problem}\nreplay: python -m tests.core.random_events "
+                             f"--seed {seed} --events {events}") from problem
+    return game
+
+
+def digest(game: RandomEvents) -> str:
+    """A short text that differs when any event or action of a run does."""
+    return hashlib.sha256("\n".join(game.runtime.log).encode()).hexdigest()
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.core.random_events", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, help="play this seed")
+    parser.add_argument("--seeds", type=int, default=20, help="play the seeds 0 to N-1")
+    parser.add_argument("--events", type=int, default=5_000, help="how many events a seed has")
+    options = parser.parse_args(arguments)
+    for seed in range(options.seeds) if options.seed is None else [options.seed]:
+        print(seed, digest(play(seed, options.events)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
