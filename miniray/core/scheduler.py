@@ -186,7 +186,7 @@ class Scheduler:
         if len(waiting) == 1 and wanted in waiting and not worker.lent and worker.bundle is None and wanted.selector == () \
                 and wanted.strategy[0] == "DEFAULT":
             task = self._head(wanted)
-            if task is not None:
+            if task is not None and task.actor is None:         # an actor gets a worker of its own
                 queue = wanted.queue
                 queue.popleft()
                 if not queue:
