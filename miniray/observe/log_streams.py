@@ -233,6 +233,8 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
             attributes: dict[str, Any] = {name: _attribute(door) for name, door in _doors.items()}
             # Who pickles functions that use `sys` sends modules by name, and knows them by their exact type.
             attributes["__reduce__"] = lambda module: (importlib.import_module, ("sys",))
+            # importlib makes every new module by calling type(sys): those are to be plain ones.
+            attributes["__new__"] = lambda cls, name, doc=None: _sys_class(name, doc)
             sys.__class__ = type("module", (_sys_class,), attributes)
         _holders.append(holder)
         if find_outlet is not None:
