@@ -98,15 +98,6 @@ class SpillObject(Action):
         self.object = object
 
 
-class RestoreObject(Action):
-    """Read the object's value back from its file; answer with `object_restored`."""
-
-    __slots__ = ("object",)
-
-    def __init__(self, object: ObjectRecord):
-        self.object = object
-
-
 class CallLater(Action):
     """Call `timer` when the clock shows this time."""
 

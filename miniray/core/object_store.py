@@ -2,21 +2,25 @@
 
 A small value stays with its owner and is in no store (Ray's in-process memory store). A large one has a primary copy on the
 node where it was made, and copies where it was fetched. When a store is over its capacity the least recently used copies go,
-and then the least recently used primaries are spilled to files. Ray: plasma, LocalObjectManager.
+and then the least recently used primaries are spilled to files. A spilled value counts as being there: whoever takes it reads it
+back, so that no task has to have all of its arguments in memory before it starts. A value larger than a whole store stands in a
+file from the beginning (Ray: fallback allocation). Ray: plasma, LocalObjectManager.
 """
 from __future__ import annotations
 
-from .actions import DropValues, RestoreObject, SpillObject
+from .actions import DropValues, SpillObject
 from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 
 INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
 
 
 class ObjectStore:
-    """What one node holds. objects: number -> record, least recently used first. All sizes are bytes."""
+    """What one node holds. objects: number -> record, least recently used first. All sizes are bytes. full: new values are
+    refused, whatever could be spilled (a fault to inject)."""
 
     def __init__(self, capacity: int):
         self.capacity = capacity
+        self.full = False
         self.used = self.peak = self.spilled = 0
         self.objects: dict[int, ObjectRecord] = {}
         self.spilling: dict[int, ObjectRecord] = {}
@@ -37,24 +41,59 @@ class Stores:
 
     def created(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
         """A large value was made on this node: its primary copy is there."""
-        node.store.counters["created"] += 1
-        if obj.size > node.store.capacity:
-            node.store.counters["fallback"] += 1        # Ray: fallback allocation on disk
-        self._place(now, obj, node)
+        store = node.store
+        store.counters["created"] += 1
+        self._add(obj, node)
+        if obj.size > store.capacity:
+            store.counters["fallback"] += 1
+            self._spill(obj, node)                      # by itself: nothing else has to make room for what never fits
+        elif store.used > store.capacity:
+            self.make_room(now, node)
+
+    def make_room(self, now: float, node: NodeRecord, size: int = 0) -> None:
+        """Let copies go and order spills until `size` more bytes fit, or nothing is left that could go."""
+        store = node.store
+        if size > store.capacity:
+            return
+        over = store.used + size - store.capacity - sum(o.size for o in store.spilling.values())
+        if over <= 0:
+            return
+        copies = [obj for obj in store.objects.values() if next(iter(obj.locations)) != node.number]
+        for obj in copies:                              # the primary is on another node
+            self._remove(obj, node)
+            store.counters["evicted"] += 1
+            over -= obj.size
+            if over <= 0:
+                return
+        for number, obj in store.objects.items():
+            if number not in store.spilling and obj.done == READY:
+                self._spill(obj, node)
+                over -= obj.size
+                if over <= 0:
+                    return
+
+    def _spill(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        node.store.spilling[obj.number] = obj
+        self.cluster.actions.append(SpillObject(obj))
 
     def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
         """A value is used on this node: a copy comes there if there is none, and it counts as just used."""
         if obj.locations is None or not node.alive:
             return
         store = node.store
-        if obj.number in store.objects:
-            store.objects[obj.number] = store.objects.pop(obj.number)
+        if node.number in obj.locations:
+            if obj.done == READY:
+                store.objects[obj.number] = store.objects.pop(obj.number)
             return
         store.counters["transferred"] += 1
         store.counters["transferred_bytes"] += obj.size
-        self._place(now, obj, node)
+        if obj.done == READY:                           # else it was read from its file and handed out
+            self._add(obj, node)
+            if store.used > store.capacity:
+                self.make_room(now, node)
 
-    def _place(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
+    @staticmethod
+    def _add(obj: ObjectRecord, node: NodeRecord) -> None:
         if obj.locations is None:
             obj.locations = {}
         obj.locations[node.number] = node
@@ -62,26 +101,6 @@ class Stores:
         store.objects[obj.number] = obj
         store.used += obj.size
         store.peak = max(store.peak, store.used)
-        if store.used > store.capacity:
-            self._make_room(now, node)
-
-    def _make_room(self, now: float, node: NodeRecord) -> None:
-        store = node.store
-        over = store.used - store.capacity - sum(o.size for o in store.spilling.values())
-        for number, obj in list(store.objects.items()):
-            if over <= 0:
-                return
-            if next(iter(obj.locations)) != node.number:        # a copy: the primary's node comes first
-                self._remove(obj, node)
-                store.counters["evicted"] += 1
-                over -= obj.size
-        for number, obj in list(store.objects.items()):
-            if over <= 0:
-                return
-            if number not in store.spilling and obj.done == READY:
-                store.spilling[number] = obj
-                over -= obj.size
-                self.cluster.actions.append(SpillObject(obj))
 
     def _remove(self, obj: ObjectRecord, node: NodeRecord) -> None:
         del obj.locations[node.number]
@@ -90,43 +109,52 @@ class Stores:
 
     def spilled(self, now: float, obj: ObjectRecord) -> None:
         """The primary stands in a file; the runtime has put what finds it in `value`."""
-        node = next(iter(obj.locations.values()), None) if obj.locations else None
-        if node is None or self.cluster.objects.get(obj.number) is not obj:
+        node = self._spilling_node(obj)
+        if node is None:
             return
-        node.store.spilling.pop(obj.number, None)
-        node.store.counters["spilled"] += 1
-        node.store.counters["spilled_bytes"] += obj.size
-        node.store.spilled += obj.size
+        store = node.store
+        del store.spilling[obj.number]
+        store.counters["spilled"] += 1
+        store.counters["spilled_bytes"] += obj.size
+        store.spilled += obj.size
         for holder in list(obj.locations.values()):
-            self._remove(obj, holder)
+            self._remove(obj, holder)                           # of the same memory, which is to be free now
         obj.locations[node.number] = node                       # the file belongs to the node that wrote it
         obj.done = SPILLED
-        if obj.waiters or obj.dependents:
-            self.wanted(now, obj)
+        self.cluster.events.add(now, "spilled", f"object {obj.hex}, {obj.size} bytes, was spilled to a file", obj)
+
+    @staticmethod
+    def _spilling_node(obj: ObjectRecord) -> NodeRecord | None:
+        for node in (obj.locations or {}).values():
+            if node.store.spilling.get(obj.number) is obj:
+                return node
+        return None
 
     def spill_failed(self, now: float, obj: ObjectRecord, why: str) -> None:
-        """The file could not be written: the value stays in memory."""
-        for node in (obj.locations or {}).values():
-            if node.store.spilling.pop(obj.number, None) is not None:
-                node.store.counters["spill_failures"] += 1
+        """The file could not be written: the value stays in memory, and is tried again when room is next needed."""
+        node = self._spilling_node(obj)
+        if node is not None:
+            del node.store.spilling[obj.number]
+            node.store.counters["spill_failures"] += 1
         self.cluster.events.add(now, "spill_failed", f"object {obj.hex} could not be spilled: {why}", obj)
 
-    def wanted(self, now: float, obj: ObjectRecord) -> None:
-        """Somebody needs a spilled value."""
-        self.cluster.actions.append(RestoreObject(obj))
-
-    def restored(self, now: float, obj: ObjectRecord) -> None:
-        """The value is in memory again, on the node that had spilled it."""
-        if obj.done != SPILLED or self.cluster.objects.get(obj.number) is not obj:
-            return
+    def restored(self, now: float, obj: ObjectRecord) -> bool:
+        """The value was read back. Returns whether it is in memory again, on the node that had spilled it; one that never fits
+        there stays in its file, and who read it has it."""
         node = next(iter(obj.locations.values()))
+        store = node.store
+        store.counters["restored"] += 1
+        store.counters["restored_bytes"] += obj.size
+        self.cluster.events.add(now, "restored", f"object {obj.hex}, {obj.size} bytes, was read back from its file", obj)
+        if obj.size > store.capacity:
+            return False
         obj.locations.clear()
-        node.store.spilled -= obj.size
-        node.store.counters["restored"] += 1
-        node.store.counters["restored_bytes"] += obj.size
+        store.spilled -= obj.size
         obj.done = READY
-        self._place(now, obj, node)
-        self.cluster.ready.append(obj)
+        self._add(obj, node)
+        if store.used > store.capacity:
+            self.make_room(now, node)
+        return True
 
     def forget(self, obj: ObjectRecord) -> None:
         """The object goes: no node holds it any more."""

@@ -61,22 +61,15 @@ class TaskManager:
         task.pending = 0
         for dep in task.deps:
             done = dep.done
-            if done == READY or done == FAILED:
+            if done == READY or done == FAILED or done == SPILLED:
                 continue
             task.pending += 1
             if dep.dependents is None:
                 dep.dependents = [task]
             else:
                 dep.dependents.append(task)
-            if done != PENDING:
-                self.wanted(now, dep)
-
-    def wanted(self, now: float, obj: ObjectRecord) -> None:
-        """Somebody waits for a value that is not in memory: bring it back from its file, or make it again."""
-        if obj.done == SPILLED:
-            self.cluster.store.wanted(now, obj)
-        elif obj.done == LOST:
-            self.rebuild(now, obj)
+            if done == LOST:
+                self.rebuild(now, dep)
 
     def failed_argument(self, task: TaskRecord) -> ObjectRecord | None:
         """The first argument that came out as an error."""
@@ -90,8 +83,8 @@ class TaskManager:
         if task.status is not PENDING_ARGS_AVAIL:
             return
         if task.deps:
-            for dep in task.deps:                   # one may have been spilled or lost while others were awaited
-                if dep.done not in (READY, FAILED):
+            for dep in task.deps:                   # one may have been lost while others were awaited
+                if dep.done not in (READY, FAILED, SPILLED):
                     self.resolve(now, task)
                     return
             failed = self.failed_argument(task)
@@ -127,7 +120,7 @@ class TaskManager:
         cluster = self.cluster
         large = False
         for index, obj in enumerate(task.returns):
-            if obj.done == READY or obj.done == FAILED:
+            if obj.done != PENDING and obj.done != LOST:
                 continue                            # rebuilt for a sibling's sake
             if type(obj.value) is Failure:          # this one could not be stored
                 self.value_there(now, obj, FAILED, -1)

@@ -14,8 +14,10 @@ from typing import Any, Callable, Iterator
 
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
-from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass,
-                            TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
+from ..core.object_store import INLINE_BYTES
+from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, ActorRecord, Failure, NodeRecord,
+                            ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
+from ..exceptions import ObjectStoreFullError, OutOfDiskError
 from ..ids import task_hex
 from . import failures
 from .arguments import PLAIN, pack
@@ -81,8 +83,7 @@ class Runtime:
             act.StartWorker: lambda a: self.start_worker(a.worker), act.StopWorker: lambda a: self.stop_worker(a.worker),
             act.KillWorker: lambda a: self.kill_worker(a.worker), act.DropValues: self._drop_values,
             act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: self._spill,
-            act.RestoreObject: self._restore, act.CallLater: lambda a: self.call_later(a.at),
-            act.Say: lambda a: self.say(a.level, a.text)}
+            act.CallLater: lambda a: self.call_later(a.at), act.Say: lambda a: self.say(a.level, a.text)}
 
     # ------------------------------------------------------------ the verbs that a runtime defines
 
@@ -273,8 +274,23 @@ class Runtime:
         if type(stored) is Serialized:
             obj.contained = stored.contained
         node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
-        self.tell(self.cluster.put, obj, size_of(stored), node)
+        size = size_of(stored)
+        if size > INLINE_BYTES:
+            self.make_room(node, size)
+        self.tell(self.cluster.put, obj, size, node)
         return obj
+
+    def make_room(self, node: NodeRecord, size: int) -> None:
+        """A large value is about to be stored on a node: what must be spilled for it is spilled first, so that memory stays
+        near the capacity. Raises ObjectStoreFullError, or OutOfDiskError when the disk took no more of what is in the way."""
+        self.tell(self.cluster.make_room, node, size)
+        store = node.store
+        if store.full:
+            raise ObjectStoreFullError(f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
+                                       f"{store.used} of {store.capacity} are in use")
+        if self.spill.disk_is_full and store.used + size > store.capacity:
+            raise OutOfDiskError(f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in "
+                                 "use, and the disk has no room for values to be spilled")
 
     def add_reference(self, record: Any) -> None:
         """One more ObjectRef, handle or stream refers to the record."""
@@ -378,7 +394,7 @@ class Runtime:
         """Wait until all are there, or one has failed. Returns False when the time ran out."""
         deadline = None if timeout is None else self.now() + timeout
         while True:
-            pending = [obj for obj in objects if obj.done != READY]
+            pending = [obj for obj in objects if obj.done != READY and obj.done != SPILLED]
             if not pending:
                 return True
             for obj in pending:
@@ -406,7 +422,7 @@ class Runtime:
         """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
         while True:
             for obj in objects:
-                if obj.done != READY:
+                if obj.done != READY and obj.done != SPILLED:
                     break
             else:
                 values = self._load(objects)
@@ -423,10 +439,13 @@ class Runtime:
         for obj in objects:
             value = obj.value
             kind = type(value)
+            while kind is SpilledFile:
+                value = self._read_back(obj, value)
+                kind = type(value)
             if kind is Serialized:
                 value = deserialize(value)
-            elif kind is SpilledFile or value is DROPPED:
-                return None                     # it went meanwhile: wait for it again
+            elif value is DROPPED or kind is Failure:
+                return None                     # it went meanwhile: wait for it again, or see that it has failed
             if obj.locations is not None:
                 self._used_here(obj)
             values.append(value)
@@ -462,9 +481,11 @@ class Runtime:
         value = obj.value
         try:
             spilled = self.spill.write(obj.number, value)
-        except Exception as problem:
+        except BaseException as problem:
             self.tell(self.cluster.spill_failed, obj, f"{type(problem).__name__}: {problem}")
-            return
+            if isinstance(problem, Exception):
+                return
+            raise
         with self.lock:
             still = obj.value is value and self.cluster.objects.get(obj.number) is obj and obj.locations
             if still:
@@ -477,26 +498,29 @@ class Runtime:
         del value
         self.carry_out(actions)
 
-    def _restore(self, action: act.RestoreObject) -> None:
-        obj = action.object
-        spilled = obj.value
-        if type(spilled) is not SpilledFile:
-            return                              # another thread was quicker
+    def _read_back(self, obj: ObjectRecord, spilled: SpilledFile) -> Any:
+        """What a spilled value's file holds, or what has taken its place meanwhile."""
+        with self.lock:
+            home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
+            actions = self.cluster.make_room(self.now(), home, obj.size) if home is not None else NOTHING
+        self.carry_out(actions)
         try:
             value = spilled.read()
-        except OSError as problem:
-            self.tell(self._unreadable, obj, str(problem))
-            return
+        except OSError as problem:              # no wonder when another thread has read it and removed the file
+            with self.lock:
+                actions = self._unreadable(self.now(), obj, str(problem)) if obj.value is spilled else NOTHING
+            self.carry_out(actions)
+            return obj.value
         with self.lock:
             mine = obj.value is spilled
+            actions = self.cluster.object_restored(self.now(), obj) if mine else NOTHING
+            mine = mine and obj.done == READY
             if mine:
                 obj.value = value
-                actions = self.cluster.object_restored(self.now(), obj)
-            else:
-                actions = NOTHING
         if mine:
             spilled.delete()
         self.carry_out(actions)
+        return value
 
     def _unreadable(self, now: float, obj: ObjectRecord, why: str) -> list:
         self.cluster.events.add(now, "restore_failed", f"object {obj.hex} could not be restored: {why}", obj)

@@ -5,6 +5,7 @@ of the session, as far as the interpreter gets to run its exit handlers. Ray: py
 """
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import threading
@@ -57,22 +58,18 @@ class SpillFolder:
         self.parent = parent
         self.path: str | None = None
         self.before_write: Any = None           # a fault to inject: called with the path, may raise
+        self.disk_is_full = False               # the last write failed for want of space
         self._lock = threading.Lock()
         self._files = 0
+        self._removed = False
 
     def write(self, number: int, stored: Any) -> SpilledFile:
         """Write a stored value to a new file. OSError when that fails; nothing is left then."""
-        with self._lock:
-            if self.path is None:
-                import tempfile             # as shutil below: only a session that spills needs it
-                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
-            self._files += 1
-            path = os.path.join(self.path, f"{number:016x}-{self._files}")
-        spilled = SpilledFile(path, stored)
+        file, spilled = self._new_file(number, stored)
         try:
-            if self.before_write is not None:
-                self.before_write(path)
-            with open(path, "wb") as file:
+            with file:
+                if self.before_write is not None:
+                    self.before_write(spilled.path)
                 if is_stream(stored):
                     file.write(stored.data)
                     for buffer in stored.buffers:
@@ -81,14 +78,29 @@ class SpillFolder:
                     pickle.dump((True, (stored.data, (), (), stored.size, stored.form)), file, 5)
                 else:
                     pickle.dump((False, stored), file, 5)
-        except BaseException:
+        except BaseException as problem:
+            self.disk_is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
             spilled.delete()
             raise
+        self.disk_is_full = False
         return spilled
+
+    def _new_file(self, number: int, stored: Any) -> tuple[Any, SpilledFile]:
+        """An open file, made under the lock: `remove` finds it, and none is made after that."""
+        with self._lock:
+            if self._removed:
+                raise OSError("the session has ended")
+            if self.path is None:
+                import tempfile             # as shutil below: only a session that spills needs it
+                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
+            self._files += 1
+            path = os.path.join(self.path, f"{number:016x}-{self._files}")
+            return open(path, "wb"), SpilledFile(path, stored)
 
     def remove(self) -> None:
         """Remove the folder and all that is in it."""
         with self._lock:
+            self._removed = True
             path, self.path = self.path, None
         if path is not None:
             import shutil
