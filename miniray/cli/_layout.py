@@ -1,0 +1,130 @@
+"""Rows as text: the tables of Ray's command line, and YAML. Names in them cannot steer a terminal."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..observe.escape import for_terminal
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./<(+~$^;\\][ -~]*")
+_NOT_TEXT = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n|~|[-+]?0[xob][0-9a-f_]+|[-+]?\.(inf|nan)|=|<<"
+                       r"|[-+]?[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|[-+]?\.[0-9_]+(e[-+]?[0-9]+)?"
+                       r"|[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
+"""What YAML would read as a number, a time, a bool or nothing."""
+SHORT = 18                      # longer rows of digits are ids, not numbers
+
+
+def plain_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], rule: bool = False, numbers_right: bool = True,
+                floats: str = ".3f") -> str:
+    """Columns two spaces apart, with the row's number in front; cells may have several lines. As tabulate makes them.
+
+    rule: a line of dashes under the headers. numbers_right: align columns of numbers, and of digits, to the right.
+    """
+    cells = [[str(i), *[_cell(value, floats) for value in row]] for i, row in enumerate(rows)]
+    values = [[i, *row] for i, row in enumerate(rows)]
+    names = ["", *headers]
+    right = [numbers_right and all(_numeric(row[i]) for row in values) for i in range(len(names))]
+    widths = [max([len(name) + 2] + [len(line) for row in cells for line in row[i].split("\n")]) for i, name in enumerate(names)]
+    out = [_line(names, widths, right)]
+    if rule:
+        out.append("  ".join("-" * width for width in widths))
+    for row in cells:
+        lines = [cell.split("\n") for cell in row]
+        height = max(len(cell) for cell in lines)
+        out += [_line([cell[n] if n < len(cell) else "" for cell in lines], widths, right) for n in range(height)]
+    return "\n".join(out)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    return "  ".join(cell.rjust(width) if to_right else cell.ljust(width)
+                     for cell, width, to_right in zip(cells, widths, right)).rstrip()
+
+
+def _numeric(value: Any) -> bool:
+    return value is None or isinstance(value, (int, float)) and not isinstance(value, bool) \
+        or isinstance(value, str) and len(value) <= SHORT and value.isascii() and value.isdigit()
+
+
+def _cell(value: Any, floats: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return yaml(value, indent=2, sort=True).rstrip("\n") if value else "{}"
+    if isinstance(value, float):
+        return format(value, floats)
+    return for_terminal(value)
+
+
+# ------------------------------------------------------------ YAML
+
+
+def yaml_document(value: Any) -> str:
+    """A YAML document of its own, as Ray's command line prints rows."""
+    return f"---\n{yaml(value, indent=4)}...\n"
+
+
+def yaml(value: Any, indent: int = 4, sort: bool = False) -> str:
+    """dicts, lists, texts, numbers, bools and None as YAML in block style; anything else as its str()."""
+    return "".join(line + "\n" for line in _block(value, indent, sort))
+
+
+def _block(value: Any, indent: int, sort: bool) -> list[str]:
+    if isinstance(value, dict) and value:
+        lines: list[str] = []
+        for key in sorted(value, key=str) if sort else value:
+            lines += _entry(_scalar(key), value[key], indent, sort)
+        return lines
+    if isinstance(value, (list, tuple)) and value:
+        lines = []
+        for item in value:
+            first, *rest = _block(item, indent, sort)
+            lines += ["-" + " " * (indent - 1) + first, *(" " * indent + line for line in rest)]
+        return lines
+    return [_scalar(value)]
+
+
+def _entry(key: str, value: Any, indent: int, sort: bool) -> list[str]:
+    inner = _block(value, indent, sort)
+    if isinstance(value, dict) and value:
+        return [f"{key}:", *(" " * indent + line for line in inner)]
+    if isinstance(value, (list, tuple)) and value:
+        return [f"{key}:", *inner]                      # a list stands under its key, not deeper
+    return [f"{key}: {inner[0]}"]
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        text = repr(value)
+        if "n" in text:                                 # inf, -inf, nan
+            return text.replace("inf", ".inf").replace("nan", ".nan")
+        return text.replace("e", ".0e") if "." not in text else text
+    if isinstance(value, (dict, list, tuple)):
+        return "{}" if isinstance(value, dict) else "[]"
+    return _text(str(value))
+
+
+def _text(text: str) -> str:
+    """A text, in quotes where it could be read as something else, with escapes where it could not be read at all."""
+    if not text.isascii() or not text.isprintable():
+        return '"' + "".join(_escaped(one) for one in text) + '"'
+    if _PLAIN.fullmatch(text) and not _NOT_TEXT.fullmatch(text) and ": " not in text and " #" not in text \
+            and not text.endswith((":", " ")):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escaped(one: str) -> str:
+    if one in '"\\':
+        return "\\" + one
+    if one.isascii() and one.isprintable():
+        return one
+    known = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0"}.get(one)
+    return known or (f"\\x{ord(one):02X}" if ord(one) < 256 else f"\\u{ord(one):04X}" if ord(one) < 65536
+                     else f"\\U{ord(one):08X}")

@@ -1,0 +1,39 @@
+"""`miniray get RESOURCE ID`: one row with all its details, as YAML. Ray: util/state/state_cli.py."""
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..observe import state
+from ..observe.state_rows import SCHEMAS, StateResource
+from ._look import complain, show, takes_program
+from .list import RESOURCES, formatted
+
+WITH_IDS = tuple(name for name in RESOURCES if name not in ("jobs", "runtime-envs"))
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+    """Declare `get`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "get", help="one task, actor, object, ... of a program", usage="miniray get RESOURCE ID [-- script.py args]")
+    parser.add_argument("resource", choices=WITH_IDS, metavar="RESOURCE", help=", ".join(WITH_IDS))
+    parser.add_argument("id", nargs="?", metavar="ID", help="as `miniray list` shows it")
+    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
+    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    takes_program(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the row. An id that names nothing is said on stdout, with exit code 0, as in Ray."""
+    if not args.id:
+        return complain(f"Invalid value: Missing argument 'ID'. Do you mean 'miniray list {args.resource}'?", 2)
+    return show(args, lambda runtime: found(runtime, StateResource(args.resource.replace("-", "_")), args.id))
+
+
+def found(runtime: Any, resource: StateResource, id: str) -> str:
+    """The text of `get`."""
+    rows = state.get_rows(runtime, resource, id)
+    if not rows:
+        return f"Resource with id={id} not found in the cluster."
+    return formatted(rows if isinstance(rows, list) else [rows], SCHEMAS[resource], "yaml", True)

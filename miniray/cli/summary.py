@@ -1,0 +1,62 @@
+"""`miniray summary tasks|actors|objects`: counts by name, class or call site. Ray: util/state/state_cli.py."""
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime
+from typing import Any
+
+from ..observe import state
+from ..observe.escape import for_terminal
+from ..observe.state_rows import SummaryResource
+from ._layout import plain_table, yaml, yaml_document
+from ._look import show, takes_program, warnings_on_stderr
+
+RESOURCES = ("tasks", "actors", "objects")
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+    """Declare `summary`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "summary", help="how many tasks, actors or objects of a program are in which state",
+        usage="miniray summary {tasks,actors,objects} [options] [-- script.py args]")
+    parser.add_argument("resource", choices=RESOURCES, metavar="{tasks,actors,objects}", help="what to count")
+    parser.add_argument("--format", choices=("default", "json", "yaml", "table"), default="default",
+                        help="how to print: a table, unless another is named")
+    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
+    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    takes_program(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the summary."""
+    return show(args, lambda runtime: summarized(runtime, SummaryResource(args.resource), args.format))
+
+
+def summarized(runtime: Any, resource: SummaryResource, how: str) -> str:
+    """The text of `summary`."""
+    with warnings_on_stderr():
+        found = state.summary(runtime, resource, raise_on_missing_output=False, explain=how in ("default", "table"))
+    if how == "json":
+        return json.dumps(found)
+    if how == "yaml":
+        return yaml_document(found)
+    cluster = dict(found["cluster"])
+    by_key, what = cluster.pop("summary"), cluster.pop("summary_by")
+    tables = _of_objects(by_key) if resource is SummaryResource.OBJECTS else _table(list(by_key.values()))
+    title = "Object" if resource is SummaryResource.OBJECTS else resource.value.capitalize()
+    colon = "" if resource is SummaryResource.OBJECTS else ":"
+    return (f"\n======== {title} Summary: {datetime.now()} ========\nStats:\n{'-' * 36}\n{yaml(cluster, sort=True)}\n\n"
+            f"Table (group by {what}){colon}\n{'-' * 36}\n{tables}\n")
+
+
+def _table(entries: list[dict[str, Any]], rule: bool = False) -> str:
+    columns = sorted(entries[0]) if entries else []
+    return plain_table([column.upper() for column in columns], [[entry[column] for column in columns] for entry in entries],
+                       rule, numbers_right=False, floats="g") if entries else ""
+
+
+def _of_objects(by_site: dict[str, dict[str, Any]]) -> str:
+    """One table for each call site, under its name."""
+    return "\n\n\n\n".join(f"{for_terminal(site)}\n{_table([entry], rule=True)}" for site, entry in by_site.items())
