@@ -4,7 +4,6 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable
 
-from . import object_ref
 from . import options as checks
 from .core.actor_manager import NameTaken
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
@@ -13,7 +12,7 @@ from .ids import ActorID
 from .object_ref import ObjectRef, dropped, refs_of
 from .remote_function import export
 from .runtime.base import Runtime
-from .runtime.context import current
+from .runtime.context import current, running
 from .runtime.serialization import capture, contain
 from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
@@ -269,7 +268,7 @@ class ActorMethod:
             raise PendingCallsLimitExceeded(
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
                 f"{template.max_pending_calls}: wait for some of them before you call it again.")
-        runtime = object_ref.running()
+        runtime = running()
         task = runtime.submit_actor_task(spec, actor, args, kwargs)
         if spec.num_returns == 1:
             ref = _new_ref(ObjectRef)
@@ -344,10 +343,10 @@ class ActorHandle:
         return f"Actor({actor.meta.info.name}, {actor.hex})"
 
     def __copy__(self) -> "ActorHandle":
-        return new_handle(object_ref.running(), self._record)
+        return new_handle(running(), self._record)
 
     def __deepcopy__(self, memo: dict) -> "ActorHandle":
-        return new_handle(object_ref.running(), self._record)
+        return new_handle(running(), self._record)
 
     def __reduce__(self):
         contain(self._record)
@@ -361,7 +360,7 @@ def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle:
 
 
 def _restore_handle(number: int) -> ActorHandle:
-    runtime = object_ref.running()
+    runtime = running()
     actor = runtime.cluster.actors.get(number)
     if actor is None:
         raise ValueError("this actor is not of this session, or was forgotten after its death")

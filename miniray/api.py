@@ -15,13 +15,13 @@ from .core.transitions import PlacementGroupStatus
 from .exceptions import GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .remote_function import RemoteFunction
+from .runtime import context
 from .runtime.base import Runtime, SessionEnded
-from .runtime.context import current
+from .runtime.context import current, running
 from .runtime.serialization import serialize
 from .runtime_context import current_placement_group_id, gpu_ids
 
-session: Runtime | None = None
-_starting = threading.RLock()           # guards `session`; held while a session starts or ends
+_starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
 
 class RayContext:
     """What `init` returns: facts about the session, and a context manager that shuts it down."""
@@ -42,7 +42,7 @@ class RayContext:
 
     def disconnect(self) -> None:
         """Shut the session down, if it is still the running one."""
-        if session is self._runtime:
+        if context.session is self._runtime:
             shutdown()
 
     def __enter__(self) -> "RayContext":
@@ -70,66 +70,64 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
     ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
     """
-    global session
     from .session import check, start
     given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources, "labels": labels,
              "object_store_memory": object_store_memory, "local_mode": local_mode, "log_to_driver": log_to_driver,
              "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
     with _starting:
-        if session is not None:
+        if context.session is not None:
             if ignore_reinit_error:
-                return RayContext(session)
+                return RayContext(context.session)
             raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
                                "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
         check(address, given)
-        session = start(address, given)
-        return RayContext(session)
+        context.session = start(address, given)
+        return RayContext(context.session)
 
 
 def is_initialized() -> bool:
     """Whether a session runs."""
-    return session is not None
+    return context.session is not None
 
 
-def running() -> Runtime:
-    """The running session. RuntimeError when there is none."""
-    return object_ref.running()
+def __getattr__(name: str) -> Any:
+    if name == "session":               # the running session, for those who look into it
+        return context.session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def session_or_start() -> Runtime:
     """The running session; the first use starts one."""
-    runtime = session
+    runtime = context.session
     if runtime is None:
         execution = current.get()
         if execution is not None:               # its session has ended under it
             raise SessionEnded
         with _starting:
-            if session is None:
+            if context.session is None:
                 init()
-            runtime = session
+            runtime = context.session
     return runtime                              # type: ignore[return-value]
 
 
 def shutdown(_exiting_interpreter: bool = False) -> None:
     """End the session: everything of it goes, its threads end. Without a session, and inside a task, it does nothing."""
-    global session
     if current.get() is not None:
         return
     with _starting:
-        runtime, session = session, None
+        runtime, context.session = context.session, None
         if runtime is not None:
             from .session import end
             end(runtime)
 
 
-object_ref._session = lambda: session
 atexit.register(shutdown)
 
 
 def _after_fork() -> None:
     """In a forked child there are no worker threads: it starts without a session."""
-    global session, _starting
-    session, _starting = None, threading.RLock()
+    global _starting
+    context.session, _starting = None, threading.RLock()
     object_ref.dropped.clear()
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Gener
 
 from .core.records import FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .ids import ObjectIDBytes, TaskID, object_number, task_hex
+from .runtime import context
 from .runtime.base import Runtime
+from .runtime.context import running
 from .runtime.serialization import contain
 
 if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
@@ -22,7 +24,6 @@ T = TypeVar("T")
 dropped: deque = deque()            # deque.append and popleft are atomic, also without the GIL: no lock is taken
 _NIL_BYTES = b"\xff" * ObjectIDBytes
 
-_session: Callable[[], Runtime | None] = lambda: None       # set by api, which knows the running session
 
 
 class ObjectRef(Generic[T]):
@@ -131,10 +132,10 @@ class ObjectRef(Generic[T]):
         if record.done == READY or record.done == FAILED:
             deliver()
             return future
-        context = contextvars.copy_context()
+        copied = contextvars.copy_context()
 
         def done() -> None:
-            _call_soon(loop, deliver, context)
+            _call_soon(loop, deliver, copied)
         waiter = runtime.subscribe(record, done)
 
         def forget(future: asyncio.Future) -> None:
@@ -178,17 +179,9 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], co
             raise
 
 
-def running() -> Runtime:
-    """The running session. RuntimeError when there is none."""
-    runtime = _session()
-    if runtime is None:
-        raise RuntimeError("miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
-    return runtime
-
-
 def _restore(record: ObjectRecord) -> ObjectRef:
     """One more reference to a record."""
-    runtime = _session()
+    runtime = context.session
     if runtime is not None:
         runtime.add_reference(record)
     ref = object.__new__(ObjectRef)
@@ -201,7 +194,7 @@ def _restore_number(number: int) -> ObjectRef:
 
 
 def _lookup(number: int) -> ObjectRecord:
-    runtime = _session()
+    runtime = context.session
     record = runtime.cluster.objects.get(number) if runtime is not None else None
     if record is None:
         record = ObjectRecord(number, refs=0)
@@ -211,7 +204,7 @@ def _lookup(number: int) -> ObjectRecord:
 
 def _found(number: int) -> ObjectRecord:
     record = _lookup(number)
-    runtime = _session()
+    runtime = context.session
     if runtime is not None:
         runtime.add_reference(record)
     return record
@@ -283,12 +276,12 @@ class ObjectRefGenerator:
             import asyncio
             loop = asyncio.get_running_loop()
             future = loop.create_future()
-            context = contextvars.copy_context()
+            copied = contextvars.copy_context()
 
             def deliver() -> None:
                 if not future.done():
                     future.set_result(None)
-            runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, context))
+            runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
             await future
 
     def completed(self) -> ObjectRef:

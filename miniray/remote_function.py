@@ -4,10 +4,10 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable
 
-from . import object_ref
 from . import options as checks
 from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, refs_of
+from .runtime import context
 from .runtime.base import Runtime
 from .runtime.serialization import capture
 from .scheduling import captures_children, inherits_group, scheduling_class
@@ -146,7 +146,7 @@ def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFun
 
 def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
     """How a remote function or actor class travels: within a session by number, since it never changes; else by value."""
-    runtime = object_ref._session()
+    runtime = context.session
     if runtime is None:
         return rebuild, args
     number = id(thing)
@@ -157,4 +157,4 @@ def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
 
 
 def _imported(number: int) -> Any:
-    return object_ref.running().exported[number]
+    return context.running().exported[number]

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.records import WorkerRecord
+from ..runtime import context
 from ..runtime.context import current
 
 # Numbers the spans: what is missing at the front of the deque was dropped. Re-entrant, because a finaliser that runs while
@@ -48,8 +49,7 @@ class profile:
         self._started = 0.0
 
     def __enter__(self) -> profile:
-        from .. import api          # not at the top: api reads this package when it is imported
-        self._runtime = api.session
+        self._runtime = context.session
         if self._runtime is not None:
             self._started = self._runtime.now()
         return self

@@ -27,6 +27,7 @@ from typing import Any
 
 from ..core.records import ACTOR_TASK, TaskSpec, WorkerRecord
 from ..ids import worker_hex
+from ..runtime.context import running
 from ..runtime.failures import TaskError
 from .timeline_rows import FINISHED, RUNNING, Recording, Row, lane_title, read
 
@@ -54,8 +55,7 @@ def timeline(filename: str | os.PathLike[str] | None = None, *, html: str | os.P
     Raises RuntimeError when no session is running, and then writes no file; OSError when a file cannot be written, as
     FileNotFoundError for a missing folder. An empty timeline logs a warning that says why it is empty.
     """
-    from .. import api              # not at the top: api reads this package when it is imported
-    recording = read(api.running())
+    recording = read(running())
     if filename is not None and html is None and os.fsdecode(filename).lower().endswith((".html", ".htm")):
         filename, html = None, filename
     if recording.empty:
@@ -237,6 +237,9 @@ class _Writer:
         lines = [f'{head}{place}{self._when(begin, end)}{args}{row.hex}"}}}}']
         started = self._quarters(row.started) if row.started else end
         ended = self._quarters(row.ended) if row.started else end
+        if row.started and end - begin > 2:             # no phase is of no length: speedscope cannot place such a span
+            started = min(max(started, begin + 1), end - 2)
+            ended = min(max(ended, started + 1), end - 1)
         lines.append(f'{{"cat":"task:deserialize_arguments","name":"task:deserialize_arguments",{place}{self._when(begin, started)}'
                      '"ph":"X","cname":"rail_load","args":{}}')
         if row.started:
@@ -298,7 +301,7 @@ class _Writer:
         created = self._quarters(row.created)
         now = self.recording.now
         facts = {"task_id": row.hex, "attempt_number": row.attempt, "task": row.spec.name}
-        yield self._event("submit_task", "submit_task", "X", created, created, place, "background_memory_dump")
+        yield self._event("submit_task", "submit_task", "X", created, created + 1, place, "background_memory_dump")
         if row.leased:
             yield self._arrow("submission", place, created, self._place_of(row), self._quarters(row.started or row.leased))
         over = row.finished or now

@@ -1,4 +1,4 @@
-"""Which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
+"""Which session runs, and which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
 from __future__ import annotations
 
 from contextvars import ContextVar
@@ -34,3 +34,11 @@ class Execution:
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
+session: "Runtime | None" = None     # the one that runs; set by `init` and `shutdown` alone
+
+
+def running() -> "Runtime":
+    """The running session. RuntimeError when there is none."""
+    if session is None:
+        raise RuntimeError("miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
+    return session
