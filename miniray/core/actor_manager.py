@@ -103,6 +103,11 @@ class ActorManager:
             else:
                 self.call_ready(now, task)
 
+    def call_again(self, now: float, task: TaskRecord) -> None:
+        """A call that had ended is made once more, for the sake of a value of its that was lost."""
+        task.actor.calls[task.number] = task
+        self._line_up(now, task.actor, task)
+
     def call_ready(self, now: float, task: TaskRecord) -> None:
         """The call's arguments are there."""
         actor = task.actor

@@ -34,7 +34,7 @@ class ReferenceCounter:
                 continue
             task = record.task
             if task is not None and record.done == READY and task.args is None and record.locations is None \
-                    and not record.contained and task.number not in outlived:
+                    and not record.contained and not record.lineage and task.number not in outlived:
                 if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
                     freed.append(record.value)
                     record.value = DROPPED
@@ -84,6 +84,8 @@ class ReferenceCounter:
             return                                  # gone already, or of an ended session
         if obj.done == PENDING and obj.task is not None and not obj.task.t_finished:
             return                                  # its task still runs; it goes when that ends
+        if obj.lineage and not self.rebuildable(obj):
+            return                                  # something made from it may be lost, and it is needed then
         del objects[obj.number]
         if obj.locations is not None:
             self.cluster.store.forget(obj)
@@ -94,6 +96,8 @@ class ReferenceCounter:
         if obj.done != PENDING:
             self.freed.append(obj.value)
             obj.value = DROPPED
+        if obj.done == LOST:
+            obj.done = READY                        # as others that were let go of: a rebuild for a sibling's sake passes it by
         task = obj.task
         if task is not None:
             if not obj.lineage and task.args is not None:
@@ -101,6 +105,12 @@ class ReferenceCounter:
             self.cluster.history.value_gone(task)
             if len(task.returns) == 1 and task.args is None and not obj.lineage:
                 task.returns = ()                   # as in drop()
+
+    @staticmethod
+    def rebuildable(obj: ObjectRecord) -> bool:
+        """Whether it could be made again: not what was put, nor what came from a task that will not run once more."""
+        task = obj.task
+        return task is not None and task.args is not None and task.retries_left != 0
 
     def release_arguments(self, now: float, task: TaskRecord) -> None:
         """The task will not run again: what it took is not needed for its sake."""
@@ -115,7 +125,7 @@ class ReferenceCounter:
             self.check(now, inner)
 
     def keep_lineage(self, now: float, task: TaskRecord) -> None:
-        """The task has run, and its values could be lost: its arguments' values may go, what makes them stays."""
+        """The task has run, and its values could be lost: what can be made again of its arguments may go, the rest stays."""
         for dep in task.deps:
             dep.lineage += 1
             dep.uses -= 1
@@ -132,7 +142,9 @@ class ReferenceCounter:
             task.args, task.deps, task.contained = None, (), ()
             for dep in deps:
                 dep.lineage -= 1
-                if not dep.lineage and dep.task is not None and dep.task.args is not None:
+                if dep.number in self.cluster.objects:
+                    self.check(now, dep)
+                elif not dep.lineage and dep.task is not None and dep.task.args is not None:
                     worklist.append(dep.task)
             for inner in contained:
                 inner.held -= 1

@@ -8,7 +8,7 @@ from .actions import CallLater, InterruptTask
 from .object_store import INLINE_BYTES
 from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, Attempt, Failure, ObjectRecord,
                       StreamRecord, TaskRecord)
-from .transitions import TaskStatus, move
+from .transitions import ActorStatus, TaskStatus, move
 
 RUNNING, FINISHED, TASK_FAILED = TaskStatus.RUNNING, TaskStatus.FINISHED, TaskStatus.FAILED
 PENDING_ARGS_AVAIL, SUBMITTED = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.SUBMITTED_TO_WORKER
@@ -121,7 +121,12 @@ class TaskManager:
         large = False
         for index, obj in enumerate(task.returns):
             if obj.done != PENDING and obj.done != LOST:
-                continue                            # rebuilt for a sibling's sake
+                large = large or obj.locations is not None
+                continue                            # an item of a stream, or the task ran again for a sibling's sake
+            if index >= len(sizes):                 # more items of a stream than it yielded this time
+                obj.value = Failure("OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj)
+                self.value_there(now, obj, FAILED, -1)
+                continue
             if type(obj.value) is Failure:          # this one could not be stored
                 self.value_there(now, obj, FAILED, -1)
                 continue
@@ -136,9 +141,8 @@ class TaskManager:
                 large = True
             self.value_there(now, obj, READY, size)
         if task.stream is not None:
-            large = large or any(item is not None and item.locations for item in task.stream.items)
             self.end_stream(now, task)
-        self._end(now, task, keep_lineage=large and task.spec.kind == "NORMAL_TASK")
+        self._end(now, task, keep_lineage=large and task.retries_left != 0)
 
     def value_there(self, now: float, obj: ObjectRecord, done: int, size: int) -> None:
         """An object has its value, or its error. Whether anybody holds it is looked at when its task has ended: not before the
@@ -166,12 +170,14 @@ class TaskManager:
         move(task, TASK_FAILED)
         task.failure, task.t_finished = failure, now
         self.interrupted.pop(task.number, None)
-        for obj in task.returns:
-            if task.stream is None:
+        for index, obj in enumerate(task.returns):
+            if obj.done != PENDING and obj.done != LOST:
+                continue                            # it ran again for the sake of another
+            if task.stream is not None and not index:       # a stream's end is told without its error, an item as in Ray
+                self.value_there(now, obj, READY, 0)
+            else:
                 obj.value = failure
                 self.value_there(now, obj, FAILED, -1)
-            elif obj.done == PENDING:               # a stream's end is told without its error, which is an item, as in Ray
-                self.value_there(now, obj, READY, 0)
         if task.stream is not None:
             self.stream_error(now, task, failure)
         if task.spec.kind == ACTOR_TASK:
@@ -220,20 +226,23 @@ class TaskManager:
         stream = task.stream
         index = stream.produced
         stream.produced += 1
-        if index < len(stream.items):               # an earlier attempt had come as far
-            return
         number = task.number << 32 | index + 2
-        obj = ObjectRecord(number, task)
-        self.cluster.objects[number] = obj
-        task.returns += (obj,)
+        if index < len(stream.items):               # an earlier attempt had come as far
+            obj = self.cluster.objects.get(number)
+            if obj is None or obj.done != PENDING and obj.done != LOST:
+                return                              # and it was not lost since
+        else:
+            obj = ObjectRecord(number, task)
+            self.cluster.objects[number] = obj
+            task.returns += (obj,)
+            if stream.refs:
+                stream.items.append(obj)
+            else:                                   # nobody will ask for it
+                stream.items.append(None)
+                obj.refs = 0
         obj.value, obj.contained = value, contained
         for inner in contained:
             inner.held += 1
-        if stream.refs:
-            stream.items.append(obj)
-        else:                                       # nobody will ask for it
-            stream.items.append(None)
-            obj.refs = 0
         if size > INLINE_BYTES and task.node is not None and task.node.alive:
             obj.size, obj.done, obj.t_ready = size, READY, now
             self.cluster.store.created(now, obj, task.node)
@@ -273,12 +282,15 @@ class TaskManager:
             self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
         elif not task.t_finished:
             return                                  # it is being made again already
-        elif task.args is None or task.spec.kind != "NORMAL_TASK":
-            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
         elif not task.spec.max_retries:
-            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "its task has max_retries=0")
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "what made it may not be tried again")
         elif not task.retries_left:
             self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left")
+        elif task.args is None:
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
+        elif task.actor is not None and task.actor.status is ActorStatus.DEAD:
+            obj.value = self.cluster.actor_manager.death_of(task.actor)
+            self.value_there(now, obj, FAILED, obj.size)
         else:
             if task.retries_left > 0:
                 task.retries_left -= 1
@@ -289,6 +301,8 @@ class TaskManager:
                 if sibling.done == LOST:
                     sibling.done = PENDING
             self.again(now, task, None)
+            if task.spec.kind == ACTOR_TASK:
+                self.cluster.actor_manager.call_again(now, task)
 
     def _unbuildable(self, now: float, obj: ObjectRecord, error_type: str, why: str) -> None:
         obj.value = Failure(error_type, why, about=obj)
