@@ -8,20 +8,19 @@ import sys
 import threading
 from typing import Any, Iterable
 
-from . import object_ref
+from . import object_ref, waits
 from .actor import ActorClass, ActorHandle, find
-from .core.records import (ACTOR_TASK, ENDED, FAILED, READY, ObjectRecord, PlacementGroupRecord, amounts, units)
-from .core.transitions import PlacementGroupStatus
+from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .remote_function import RemoteFunction
 from .runtime import context
 from .runtime.base import Runtime, SessionEnded
 from .runtime.context import current, running
-from .runtime.serialization import serialize
-from .runtime_context import current_placement_group_id, gpu_ids
+from .runtime_context import gpu_ids
 
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
+
 
 class RayContext:
     """What `init` returns: facts about the session, and a context manager that shuts it down."""
@@ -232,15 +231,15 @@ def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = N
         raise ValueError(f"The 'timeout' argument must be nonnegative. Received {timeout}")
     if not ray_waitables:
         return [], []
-    _waits.check(ray_waitables)
+    waits.check(ray_waitables)
     if num_returns <= 0:
         raise ValueError(f"Invalid number of objects to return {num_returns}.")
     if num_returns > len(ray_waitables):
         raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
     num_returns = int(num_returns)
-    ready = _ready_positions(ray_waitables, num_returns)
+    ready = waits.ready_positions(ray_waitables, num_returns)
     if len(ready) < num_returns and timeout != 0:
-        records = [_record_of(w) for w in ray_waitables]
+        records = [waits.record_of(w) for w in ray_waitables]
         deadline = None if timeout is None else runtime.now() + timeout
         while len(ready) < num_returns:
             pending = [record for record in records if not is_ready(record)]
@@ -249,93 +248,10 @@ def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = N
                     raise ValueError(f"the object {record.hex} belongs to a session that has been shut down")
             left = None if deadline is None else max(0.0, deadline - runtime.now())
             came = runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
-            ready = _ready_positions(ray_waitables, num_returns)
+            ready = waits.ready_positions(ray_waitables, num_returns)
             if not came and left is not None:
                 break
-    return _waits.split(ray_waitables, ready)
-
-
-def _record_of(waitable: Any) -> Any:
-    return waitable._record if type(waitable) is ObjectRef else waitable._stream
-
-
-def _ready_positions(waitables: list, wanted: int) -> list[int]:
-    """The positions of up to `wanted` that are ready.
-
-    Which ones, when more are, Ray decides by the hash of their ids. No program should come to rely on getting the first ones, so
-    they are taken from the middle of the first few.
-    """
-    ready: list[int] = []
-    enough = wanted + SURPLUS
-    for position, waitable in enumerate(waitables):
-        if type(waitable) is ObjectRef:
-            done = waitable._record.done
-            if done != READY and done != FAILED and not is_ready(waitable._record):
-                continue
-        elif not is_ready(waitable._stream):
-            continue
-        ready.append(position)
-        if len(ready) == enough:
-            break
-    first = max(0, len(ready) - wanted) // 2
-    return ready[first:first + wanted]
-
-
-SURPLUS = 3
-
-
-class _Waits:
-    """Checks lists for `wait`, and remembers the last long one it handed out.
-
-    To look for duplicates takes longer than all the rest, and a loop that drains n references would do it n times over n. The
-    list that such a loop passes in is the one it got back the time before: if it still holds the very same references,
-    it was checked. (Comparing two lists of identical items is done in C, without calling anything of the items.)
-    """
-
-    LONG = 64
-
-    def __init__(self):
-        self._local = threading.local()
-
-    def check(self, waitables: list) -> None:
-        """TypeError for what is no reference, ValueError for duplicates."""
-        known = getattr(self._local, "known", None)
-        if known is not None:
-            if known == waitables:
-                return
-            self._local.known = None
-        for waitable in waitables:
-            kind = type(waitable)
-            if kind is not ObjectRef and kind is not ObjectRefGenerator:
-                raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got list containing {kind}")
-        if len({id(_record_of(w)) for w in waitables}) != len(waitables):
-            raise ValueError("Wait requires a list of unique ray_waitables.")
-
-    def split(self, waitables: list, ready: list[int]) -> tuple[list, list]:
-        """The waitables at these positions, and the others."""
-        found = [waitables[position] for position in ready]
-        if not ready:
-            rest = waitables[:]
-        elif ready[-1] - ready[0] == len(ready) - 1:            # side by side: one long copy, and the few before them
-            rest = waitables[ready[-1] + 1:]
-            rest[:0] = waitables[:ready[0]]
-        else:
-            chosen = set(ready)
-            rest = [w for position, w in enumerate(waitables) if position not in chosen]
-        known = getattr(self._local, "known", None)
-        if known is not None:                       # it is as `waitables` was: take out the same, which is cheaper than a copy
-            for position in reversed(ready):
-                del known[position]
-        elif len(rest) >= self.LONG:
-            self._local.known = rest[:]
-        return found, rest
-
-    def forget(self) -> None:
-        """Let go of the references remembered for this thread."""
-        self._local.known = None
-
-
-_waits = _Waits()
+    return waits.split(ray_waitables, ready)
 
 
 # ---------------------------------------------------------------- actors and tasks
@@ -432,93 +348,6 @@ def _sum(tables: Iterable[dict[str, int]]) -> dict[str, float]:
         for name, amount in table.items():
             total[name] = total.get(name, 0) + amount
     return amounts(total)
-
-
-# ---------------------------------------------------------------- placement groups, for util.placement_group
-
-
-def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
-    return runtime.cluster.placement_groups.get(int(number_hex[:-8], 16))
-
-
-def create_placement_group(bundles: list[dict[str, float]], strategy: str, name: str, detached: bool,
-                           label_selectors: list[dict[str, str]] | None = None) -> str:
-    """Ask for a group; returns its 36 hex digits at once. ValueError when the name is taken."""
-    from .scheduling import selector_of
-    runtime = session_or_start()
-    if name:
-        with runtime.locked() as cluster:
-            for group in cluster.placement_groups.values():
-                if group.name == name and group.status is not PlacementGroupStatus.REMOVED:
-                    raise ValueError(f"a placement group named {name!r} exists already")
-    selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
-    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
-    runtime.create_placement_group(group)
-    return group.hex
-
-
-def remove_placement_group(number_hex: str) -> None:
-    """Give its resources back; what runs in it ends."""
-    runtime = session_or_start()
-    group = _group(runtime, number_hex)
-    if group is not None:
-        runtime.tell(runtime.cluster.remove_placement_group, group)
-
-
-def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
-    """A reference that is ready when all bundles are reserved, and then has this value."""
-    runtime = session_or_start()
-    group = _group(runtime, number_hex)
-    if group is None:
-        raise ValueError("the placement group does not exist in this session")
-    stored = serialize(value)
-    with runtime.lock:
-        record = group.ready
-        if record.number not in runtime.cluster.objects:        # its first reference had gone
-            runtime.cluster.objects[record.number] = record
-        if record.done != FAILED:
-            record.value = stored
-        record.refs += 1
-    return ObjectRef._adopt(runtime, record)
-
-
-def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
-    """Whether the group's bundles are all reserved within `timeout` seconds."""
-    runtime = session_or_start()
-    group = _group(runtime, number_hex)
-    if group is None:
-        return False
-    if group.ready.done not in (READY, FAILED):
-        runtime.wait_values([group.ready], timeout)
-    return group.status is PlacementGroupStatus.CREATED
-
-
-def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
-    """The id and bundles of the group of this name. ValueError when there is none."""
-    runtime = session_or_start()
-    with runtime.locked() as cluster:
-        for group in cluster.placement_groups.values():
-            if group.name == name and name and group.status is not PlacementGroupStatus.REMOVED:
-                return group.hex, [amounts(bundle.total) for bundle in group.bundles]
-    raise ValueError(f"Failed to look up placement group with name: {name}")
-
-
-def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
-    """Ray's table of one group, or of all by id."""
-    runtime = session_or_start()
-    with runtime.locked() as cluster:
-        found = {group.hex: _group_row(group) for group in cluster.placement_groups.values()}
-    return found if number_hex is None else found.get(number_hex, {})
-
-
-def _group_row(group: PlacementGroupRecord) -> dict[str, Any]:
-    return {"placement_group_id": group.hex, "name": group.name,
-            "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
-            "bundles_to_node_id": {bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles},
-            "strategy": group.strategy, "state": group.status.name,
-            "stats": {"end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
-                      "scheduling_latency_ms": 0.0, "scheduling_attempt": group.attempts,
-                      "highest_retry_delay_ms": 0.0, "scheduling_state": "FINISHED" if group.t_placed else "QUEUED"}}
 
 
 def list_named_actors(all_namespaces: bool = False) -> list:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from miniray import api
+from miniray import api, groups, runtime_context
 from miniray.ids import PlacementGroupID
 from miniray.options import task_options
 
@@ -39,14 +39,14 @@ class PlacementGroup:
         """
         if self.is_empty:
             return api.put(self)
-        return api.placement_group_ready(self.id.hex(), self)
+        return groups.placement_group_ready(self.id.hex(), self)
 
     def wait(self, timeout_seconds: float = 30) -> bool:
         """Whether every bundle was reserved within timeout_seconds. False for no group; Exception for a removed one."""
         if self.is_empty:
             return False
-        reserved = api.wait_placement_group(self.id.hex(), timeout_seconds)
-        if not reserved and api.placement_group_table(self.id.hex()).get("state") in (None, "REMOVED"):
+        reserved = groups.wait_placement_group(self.id.hex(), timeout_seconds)
+        if not reserved and groups.placement_group_table(self.id.hex()).get("state") in (None, "REMOVED"):
             # Ray has no class of its own for it either.
             raise Exception(f"placement group {self.id.hex()} does not exist, or no longer")
         return reserved
@@ -55,7 +55,7 @@ class PlacementGroup:
     def bundle_specs(self) -> list[dict[str, float]]:
         """The resources of each bundle, in the order in which they were asked for."""
         if not self.bundle_cache:
-            self.bundle_cache = list(api.placement_group_table(self.id.hex())["bundles"].values())
+            self.bundle_cache = list(groups.placement_group_table(self.id.hex())["bundles"].values())
         return self.bundle_cache
 
     @property
@@ -99,7 +99,7 @@ def placement_group(bundles: list[dict[str, float]], strategy: str | None = None
         raise TypeError(f"the name of a placement group must be a string, and {name!r} is not")
     amounts = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     reserved = [{resource: amount for resource, amount in bundle.items() if amount} for bundle in amounts]
-    number = api.create_placement_group(reserved, strategy, name, lifetime == "detached", bundle_label_selector)
+    number = groups.create_placement_group(reserved, strategy, name, lifetime == "detached", bundle_label_selector)
     return _handle(number, amounts)
 
 
@@ -107,14 +107,14 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
     """Give back what a group has reserved, and end the tasks and actors in it. Nothing happens for a removed one."""
     assert placement_group is not None, "there is no placement group to remove"
     if not placement_group.is_empty:
-        api.remove_placement_group(placement_group.id.hex())
+        groups.remove_placement_group(placement_group.id.hex())
 
 
 def get_placement_group(placement_group_name: str) -> PlacementGroup:
     """The group that was made with this name in this namespace. ValueError when there is none, or it was removed."""
     if not placement_group_name:
         raise ValueError("the name of a placement group cannot be empty")
-    number, bundles = api.find_placement_group(placement_group_name)
+    number, bundles = groups.find_placement_group(placement_group_name)
     return _handle(number, bundles)
 
 
@@ -124,12 +124,12 @@ def placement_group_table(placement_group: PlacementGroup | None = None) -> dict
     A group has: placement_group_id, name, strategy, state ("PENDING", "CREATED", "REMOVED", "RESCHEDULING"),
     bundles {index: resources}, bundles_to_node_id {index: hex id, "" while it has no place}, stats.
     """
-    return api.placement_group_table(None if placement_group is None else placement_group.id.hex())
+    return groups.placement_group_table(None if placement_group is None else placement_group.id.hex())
 
 
 def get_current_placement_group() -> PlacementGroup | None:
     """The group that the running task or actor is in; None outside of any, as the driver is."""
-    number = api.current_placement_group_id()
+    number = runtime_context.current_placement_group_id()
     return None if number is None else _handle(number)
 
 

@@ -1,0 +1,95 @@
+"""Placement groups, as `util.placement_group` asks for them: from its terms to the core's records and back."""
+from __future__ import annotations
+
+from typing import Any
+
+from .api import session_or_start
+from .core.records import FAILED, READY, PlacementGroupRecord, amounts, units
+from .core.transitions import PlacementGroupStatus
+from .object_ref import ObjectRef
+from .runtime.base import Runtime
+from .runtime.serialization import serialize
+from .scheduling import selector_of
+
+
+def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
+    return runtime.cluster.placement_groups.get(int(number_hex[:-8], 16))
+
+
+def create_placement_group(bundles: list[dict[str, float]], strategy: str, name: str, detached: bool,
+                           label_selectors: list[dict[str, str]] | None = None) -> str:
+    """Ask for a group; returns its 36 hex digits at once. ValueError when the name is taken."""
+    runtime = session_or_start()
+    if name:
+        with runtime.locked() as cluster:
+            for group in cluster.placement_groups.values():
+                if group.name == name and group.status is not PlacementGroupStatus.REMOVED:
+                    raise ValueError(f"a placement group named {name!r} exists already")
+    selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
+    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
+    runtime.create_placement_group(group)
+    return group.hex
+
+
+def remove_placement_group(number_hex: str) -> None:
+    """Give its resources back; what runs in it ends."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is not None:
+        runtime.tell(runtime.cluster.remove_placement_group, group)
+
+
+def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
+    """A reference that is ready when all bundles are reserved, and then has this value."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is None:
+        raise ValueError("the placement group does not exist in this session")
+    stored = serialize(value)
+    with runtime.lock:
+        record = group.ready
+        if record.number not in runtime.cluster.objects:        # its first reference had gone
+            runtime.cluster.objects[record.number] = record
+        if record.done != FAILED:
+            record.value = stored
+        record.refs += 1
+    return ObjectRef._adopt(runtime, record)
+
+
+def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
+    """Whether the group's bundles are all reserved within `timeout` seconds."""
+    runtime = session_or_start()
+    group = _group(runtime, number_hex)
+    if group is None:
+        return False
+    if group.ready.done not in (READY, FAILED):
+        runtime.wait_values([group.ready], timeout)
+    return group.status is PlacementGroupStatus.CREATED
+
+
+def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
+    """The id and bundles of the group of this name. ValueError when there is none."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        for group in cluster.placement_groups.values():
+            if group.name == name and name and group.status is not PlacementGroupStatus.REMOVED:
+                return group.hex, [amounts(bundle.total) for bundle in group.bundles]
+    raise ValueError(f"Failed to look up placement group with name: {name}")
+
+
+def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
+    """Ray's table of one group, or of all by id."""
+    runtime = session_or_start()
+    with runtime.locked() as cluster:
+        found = {group.hex: _group_row(group) for group in cluster.placement_groups.values()}
+    return found if number_hex is None else found.get(number_hex, {})
+
+
+def _group_row(group: PlacementGroupRecord) -> dict[str, Any]:
+    return {"placement_group_id": group.hex, "name": group.name,
+            "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
+            "bundles_to_node_id": {bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles},
+            "strategy": group.strategy, "state": group.status.name,
+            "stats": {"end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
+                      "scheduling_latency_ms": 0.0, "scheduling_attempt": group.attempts,
+                      "highest_retry_delay_ms": 0.0, "scheduling_state": "FINISHED" if group.t_placed else "QUEUED"}}
