@@ -84,15 +84,14 @@ def _task_error(held: TaskError) -> exceptions.RayError:
 def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exceptions.RayError:
     """The exception to raise for a failure. obj: the object whose value was asked for.
 
-    A failure that came from an argument is told from the first task to the last, without recursion: chains are long.
+    A failure that came from an argument is told from the first task to the last, without recursion: chains are long. What
+    the last of them raises is always a RayTaskError, also when the first was none: a worker died, a value was lost.
     """
     chain = [failure]
     while chain[-1].error is None and isinstance(chain[-1].about, TaskRecord) and chain[-1].cause is not None \
-            and chain[-1].error_type == chain[-1].cause.error_type and chain[-1].error_type != "ACTOR_DIED":
+            and chain[-1].error_type == chain[-1].cause.error_type:
         chain.append(chain[-1].cause)
-    error = _first(chain.pop(), obj)
-    if not isinstance(error, exceptions.RayTaskError):
-        return error
+    error = _first(chain.pop(), None if chain else obj)
     while chain:
         error = exceptions.RayTaskError.from_dependency(error, chain.pop().about.spec.func_name).as_instanceof_cause()
     return error
