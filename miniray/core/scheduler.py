@@ -9,7 +9,7 @@ from __future__ import annotations
 from .actions import RunTask, Say, StartWorker, StopWorker
 from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, WorkerRecord,
                       amounts)
-from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus, move
+from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
 SPREAD_THRESHOLD = 0.5          # Ray: scheduler_spread_threshold: nodes are filled up to here in order, then evenly
@@ -416,9 +416,3 @@ class Scheduler:
             back = min(worker.lent, available.get("CPU", 0))
             available["CPU"] -= back
             worker.lent -= back
-
-    # ------------------------------------------------------------ actors
-
-    def actor_alive(self, actor) -> bool:
-        """Whether the actor can be given a call."""
-        return actor.status is ActorStatus.ALIVE
