@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from .. import exceptions
+from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import WorkerStatus
 from . import failures
@@ -178,10 +179,14 @@ def note_repr(execution: Execution) -> None:
 
 
 def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
-    """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises."""
+    """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises, and
+    ObjectStoreFullError or OutOfDiskError when there is no room for it."""
     if task.spec.num_returns == 1 and type(result) in SIZES:        # the common case: nothing to pickle, nothing inside
         return Outcome((result,), (SIZES[type(result)],))
     outcome = _store(runtime, task, result)
+    for size in outcome.sizes:
+        if size > INLINE_BYTES:
+            runtime.make_room(task.node or runtime.head, size)
     outcome.result = outcome.result, result
     return outcome
 
@@ -266,7 +271,10 @@ def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: 
     """Store one item of a stream. Raises what pickling it raises."""
     value = serialize(item)
     contained = value.contained if type(value) is Serialized else ()
-    runtime.tell(runtime.cluster.stream_item, worker, task, value, size_of(value), contained)
+    size = size_of(value)
+    if size > INLINE_BYTES:
+        runtime.make_room(worker.node, size)
+    runtime.tell(runtime.cluster.stream_item, worker, task, value, size, contained)
 
 
 def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
