@@ -58,7 +58,6 @@ NEEDS_CONCURRENCY: dict[str, tuple[str, ...]] = {
         "wanted/shutdown_leaves_nothing",
     ),
     "an actor that waits for itself does so for ever where no other thread could let it go": (
-        "actors/waiting_for_oneself",
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
     ),

@@ -1,6 +1,6 @@
 """Every recorded answer of real Ray, and every wanted one, is miniray's answer too: one test per case.
 
-The cases of one area run in one child process (see run.py), two areas at a time since most cases wait more than they
+The cases of one area run in one child process (see run.py), four areas at a time since most cases wait more than they
 compute. The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack.
 """
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Answers:
     def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None) -> None:
         self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
         self.runners: list[Runner] = []
-        self.pool = ThreadPoolExecutor(2, "conformance")
+        self.pool = ThreadPoolExecutor(4, "conformance")
         groups: dict[tuple[str, str], list[Path]] = {}
         for mode, path in wanted:
             groups.setdefault((mode, case_name(path).split("/")[0]), []).append(path)
