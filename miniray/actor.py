@@ -83,6 +83,7 @@ class ClassInfo:
         plain = inspect.getattr_static(cls, name)
         bound = isinstance(plain, (staticmethod, classmethod))
         self.is_async = self.is_async or is_async(function)
+        function = inspect.unwrap(function)     # as in Ray: what a decorator wraps says whether it yields, and has the options
         try:
             check = checker(function, skip_first=not bound)
         except (TypeError, ValueError):
@@ -94,6 +95,14 @@ class ClassInfo:
         if options:
             options = checks.method_decorator_options(options, generator)
         self.methods[name] = MethodInfo(name, check, generator, options)
+
+    def check_groups(self, groups: dict[str, int]) -> None:
+        """AssertionError for a method whose decorator names a concurrency group that the class does not have."""
+        for name, found in self.methods.items():
+            group = found.options.get("concurrency_group")
+            assert not group or group in groups, (
+                f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the concurrency_groups "
+                f"of its class: {sorted(filter(None, groups))}")
 
     def capture(self, runtime: Runtime) -> Any:
         """The class as it is at its first use in this session. Raises TypeError when it refers to what cannot be sent."""
@@ -120,14 +129,14 @@ class ActorVariant:
         sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
         from .api import session_or_start
         info, given = self._info, self._given
-        info.check(args, kwargs)
         runtime = session_or_start()
-        spec, template = self._specify(runtime)
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
-        if name and given.get("get_if_exists"):
+        if given.get("get_if_exists"):
+            checks.check_actor_call(given)
             handle = find(runtime, name, namespace)
             if handle is not None:
                 return handle
+        spec, template = self._specify(runtime, args, kwargs)
         actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
                             given.get("max_restarts", 0), given.get("max_task_retries", 0), template.groups, info.is_async,
                             meta=template, options=given)
@@ -141,21 +150,25 @@ class ActorVariant:
                 f"actor using ray.get_actor('{name}', namespace='{namespace}')") from None
         return ActorHandle(actor.handle)
 
-    def _specify(self, runtime: Runtime) -> tuple[TaskSpec, "Template"]:
+    def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> tuple[TaskSpec, "Template"]:
         given, info = self._given, self._info
         fixed = not runtime.inside_group
         if self._runtime is runtime and fixed:
+            info.check(args, kwargs)
             return self._spec, self._template           # type: ignore[return-value]
-        checks.check_actor_call(given)
+        captured = info.capture(runtime)                # the order in which these may refuse is Ray's
         hold, need = checks.actor_resources(given)
+        info.check(args, kwargs)
+        checks.check_actor_call(given)
         wanted = scheduling_class(runtime, given, need, hold)
+        groups = {"": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
+                  **(given.get("concurrency_groups") or {})}
+        info.check_groups(groups)
         shown = f"{info.name}.__init__"
         name = f"{given['name']}:{shown}" if given.get("name") else shown
-        spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, info.capture(runtime), wanted, hold, 0,
+        spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, captured, wanted, hold, 0,
                         -1, runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given), options=given)
         runtime.inside_group = runtime.inside_group or captures_children(given)
-        limit = given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1)
-        groups = {"": limit, **(given.get("concurrency_groups") or {})}
         template = Template(info, groups, given)
         if fixed:
             self._spec, self._template, self._runtime = spec, template, runtime

@@ -53,10 +53,10 @@ class Variant:
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
         references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
-        self._check(args, kwargs)
         runtime = self._runtime
         if runtime is None or runtime.closed or runtime.inside_group:
             return self._first(args, kwargs)
+        self._check(args, kwargs)
         spec = self._spec
         task = runtime.submit_task(spec, args, kwargs)
         if spec.num_returns == 1:
@@ -68,29 +68,33 @@ class Variant:
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         from .api import session_or_start
         runtime = session_or_start()
-        if self._runtime is not runtime:
-            self._spec = self._specify(runtime)
-            self._runtime = runtime
-        spec = self._spec
         if inherits_group(self._given):                 # depends on who calls, not only on the options
-            spec = self._specify(runtime)
+            spec = self._specify(runtime, args, kwargs)
+        elif self._runtime is runtime:
+            spec = self._spec
+            self._check(args, kwargs)
+        else:
+            spec = self._spec = self._specify(runtime, args, kwargs)
+            self._runtime = runtime
         return refs_of(runtime, runtime.submit_task(spec, args, kwargs))
 
-    def _specify(self, runtime: Runtime) -> TaskSpec:
+    def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> TaskSpec:
         source, given = self._source, self._given
-        checks.check_task_call(given)
         function = source.function
+        captured = source.capture(runtime)              # the order in which these may refuse is Ray's
+        resources = checks.resources(given, 1)
+        self._check(args, kwargs)
+        checks.check_task_call(given)
+        wanted = scheduling_class(runtime, given, resources, resources)
         num_returns = given.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if source.generator else 1
-        resources = checks.resources(given, 1)
-        wanted = scheduling_class(runtime, given, resources, resources)
         retries = given.get("max_retries", DEFAULT_MAX_RETRIES)
         runtime.inside_group = runtime.inside_group or captures_children(given)
         backpressure = given.get("_generator_backpressure_num_objects")
         return TaskSpec(
             NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",
-            source.capture(runtime), wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
+            captured, wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
             runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given),
             backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given})
 
