@@ -201,8 +201,8 @@ def critical_path(recording: Recording) -> list[Step]:
     """The chain that set the total time, first step first; empty when nothing has run.
 
     It is followed from what ended last back to the beginning. Before an attempt comes what it had to wait for: the attempt
-    that held its worker until then, or the last of its arguments, or its own earlier attempt, or whoever submitted it; where
-    that one stood in `get` just before, whatever ended that wait.
+    that held its worker until then, or the last of its arguments, or its own earlier attempt, or whoever submitted it. Where
+    an attempt or the driver stood in `get`, the path goes through what ended that wait.
     """
     path = _Path(recording)
     return path.steps[::-1]
@@ -220,9 +220,9 @@ class _Path:
         self.latest = recording.latest
         self.earlier = {(row.number, row.attempt): row for row in recording.rows if row.outcome == RETRIED}
         self.of_worker: dict[WorkerRecord | None, tuple[list[float], list[Row]]] = {}
-        self.waits: dict[WorkerRecord | None, list[tuple[float, float]]] = {}
-        for worker, _, begin, end in recording.waits:
-            self.waits.setdefault(worker, []).append((end, begin))
+        self.waits: dict[int, list[tuple[float, float]]] = {}   # of a task, 0 for the driver: (end, begin), sorted
+        for _, task, begin, end in recording.waits:
+            self.waits.setdefault(task, []).append((end, begin))
         for waits in self.waits.values():
             waits.sort()
         last = max(self.rows, key=lambda row: (row.finished or now, row.leased))
@@ -235,6 +235,12 @@ class _Path:
         steps, before = self.steps, self._before
         while row is not None and len(steps) < most:
             begin = row.leased if row.leased < until else until
+            if row.number in self.waits:
+                awaited = self._awaited(row.number, row.hex, begin, until)
+                if awaited is not None:
+                    steps.append(Step("task", row, awaited.finished, until))
+                    row, until = awaited, awaited.finished
+                    continue
             steps.append(Step("task", row, begin, until))
             row, until = before(row, begin)
 
@@ -244,7 +250,11 @@ class _Path:
         if begin > ready:
             times, rows = self.of_worker.get(row.worker) or self._ended_on(row.worker)
             place = bisect_right(times, begin) - 1
-            held = rows[place] if place >= 0 and times[place] > ready else self._ended_last(*self.over, ready, begin)
+            held = rows[place] if place >= 0 and times[place] > ready else None
+            if row.actor:
+                held = held if row.worker is None or row.worker.actor is None or row.worker.actor.in_order else None
+            elif held is None:
+                held = self._freed_elsewhere(row, ready, begin)
             if held is not None and held is not row and held.leased < begin:
                 until = held.finished
                 if begin > until:
@@ -271,22 +281,44 @@ class _Path:
         parent = self.latest.get(int(row.parent[:16], 16)) if row.owner is not None and row.parent[:16] != "f" * 16 else None
         if parent is not None and not (parent.leased and parent.leased <= created <= parent.until(self.recording.now)):
             parent = None                               # an earlier attempt of it, or a thread that it left behind
-        since = parent.leased if parent is not None else self.recording.start
-        waits = self.waits.get(parent.worker if parent is not None else None, [])
-        place = bisect_right(waits, (created, float("inf"))) - 1
-        if place >= 0 and waits[place][1] >= since:
-            end, begin = waits[place]
-            awaited = self._ended_last(*self.over, begin, end)
-            if awaited is not None and awaited is not parent and awaited.leased < end:
-                if parent is not None:
-                    self.steps.append(Step("task", parent, awaited.finished, created))
-                else:
-                    self._add("driver", None, awaited.finished, created)
-                return awaited, awaited.finished
         if parent is not None:
             return parent, created
+        awaited = self._awaited(0, row.parent, self.recording.start, created)
+        since = awaited.finished if awaited is not None else self.recording.start
         self._add("driver", None, since, created)
-        return None, since
+        return awaited, since
+
+    def _awaited(self, waiter: int, waiter_hex: str, since: float, until: float) -> Row | None:
+        """What ended the last wait of a task, or of the driver (0), in this time. Which values were awaited is not recorded:
+        it is the last attempt that ended in that wait, if there is one of a task that the waiter submitted itself."""
+        waits = self.waits.get(waiter, ())
+        place = bisect_right(waits, (until, float("inf"))) - 1
+        if place < 0 or waits[place][1] < since:
+            return None
+        end, begin = waits[place]
+        times, rows = self.over
+        last = bisect_right(times, end) - 1
+        others = None
+        for number in range(last, max(-1, last - 50), -1):
+            if times[number] <= begin:
+                break
+            row = rows[number]
+            if row.number != waiter and row.leased < end:
+                if row.parent == waiter_hex:
+                    return row
+                others = others or row
+        return others
+
+    def _freed_elsewhere(self, row: Row, after: float, until: float) -> Row | None:
+        """The last task that gave resources of the same node back in this time, on another worker."""
+        times, rows = self.over
+        last = bisect_right(times, until) - 1
+        for number in range(last, max(-1, last - 50), -1):
+            if times[number] <= after:
+                break
+            if rows[number].node is row.node and not rows[number].actor:
+                return rows[number]
+        return None
 
     @cached_property
     def over(self) -> tuple[list[float], list[Row]]:
@@ -299,12 +331,6 @@ class _Path:
         rows = sorted((row for row in self.recording.by_worker.get(worker, ()) if row.finished), key=attrgetter("finished"))
         self.of_worker[worker] = found = [row.finished for row in rows], rows
         return found
-
-    @staticmethod
-    def _ended_last(times: list[float], rows: list[Row], after: float, until: float) -> Row | None:
-        """Of these attempts, sorted by their end, the last that ended after `after` and not after `until`."""
-        place = bisect_right(times, until) - 1
-        return rows[place] if place >= 0 and times[place] > after else None
 
     def _add(self, kind: str, row: Row | None, start: float, end: float) -> None:
         if end > start:

@@ -106,10 +106,11 @@ def duration(seconds: float) -> str:
     """A length of time for people: three digits and a unit."""
     if seconds <= 0:
         return "0"
-    for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size * (100 if unit in ("h", "min") else 1):
-            return f"{seconds / size:.3g} {unit}" if seconds < size * 1000 else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds * 1e6:.3g} \u00b5s"
+    for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6)):
+        if seconds >= size * (100 if unit in ("h", "min") else 0.9995) or unit == "\u00b5s":
+            break
+    number = seconds / size
+    return f"{number:,.0f} {unit}" if number >= 999.5 else f"{number:.3g} {unit}"
 
 
 def _facts(recording: Recording, notes: list[str]) -> str:
@@ -253,6 +254,14 @@ class _Columns:
         self.colour = {function: place % 12 for place, function in enumerate(self.order)}
         self.row_number = {row: place for place, row in enumerate(recording.rows)}
         self.steps = steps
+        # Nine digits tell the times of a run apart as well as any screen can, and keep a page of a long run small.
+        self.unit = max(1e-7, 10.0 ** math.ceil(math.log10(max(recording.end - recording.start, 1e-7) / 1e9)))
+        self.per_second = round(1 / self.unit)
+        self.takes, self.errors, self.spans = self._takes(), self._errors(), self._spans()      # each may leave a note
+
+    def count(self, at: float) -> int:
+        """A time in units from the beginning."""
+        return int((at - self.recording.start) * self.per_second + 0.5)
 
     def _name_all(self) -> None:
         """Number the functions and the names of tasks; when names are too many, tasks go by their function's."""
@@ -286,18 +295,10 @@ class _Columns:
             yield piece.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def _pieces(self) -> Iterator[str]:
-        recording, rows = self.recording, self.recording.rows
-        start = recording.start
-        # Nine digits tell the times of a run apart as well as any screen can, and keep a page of a long run small.
-        unit = max(1e-7, 10.0 ** math.ceil(math.log10(max(recording.end - start, 1e-7) / 1e9)))
-        self.per_second = per_second = round(1 / unit)
-
-        def count(at: float) -> int:
-            return int((at - start) * per_second + 0.5)
-
+        recording, rows, count = self.recording, self.recording.rows, self.count
         yield "{"
         for key, value in {
-            "unit": unit, "epoch_ms": (recording.epoch + start) * 1e3, "end": count(recording.end), "now": count(recording.now),
+            "unit": self.unit, "epoch_ms": (recording.epoch + recording.start) * 1e3, "end": count(recording.end), "now": count(recording.now),
             "rows": len(rows), "functions": self.functions, "colours": [self.colour[n] for n in range(len(self.functions))],
             "names": self.names, "function": self.function_of_name, "kind": self.kind_of_name, "outcomes": OUTCOMES,
             "causes": answers.CAUSES,
@@ -308,10 +309,10 @@ class _Columns:
                        "actor": worker.actor.number if worker.actor is not None else 0,
                        "shared": worker.actor is not None and not worker.actor.in_order,
                        "died": count(worker.t_died) if worker.t_died else None} for worker in recording.lanes],
-            "spans": self._spans(count), "waits": self._waits(count), "errors": self._errors(),
+            "spans": self.spans, "waits": self._waits(), "errors": self.errors,
         }.items():
             yield f'"{key}":{json.dumps(value, separators=(",", ":"))},'
-        yield f'"when":[{",".join(self._when(start, per_second))}],'
+        yield f'"when":[{",".join(self._when(recording.start, self.per_second))}],'
         name_of, lane_of = self.name_of, self.lane_of
         cpus_of = recording.cpus_of
         for key, column in {
@@ -321,8 +322,8 @@ class _Columns:
             "parent": self._parents(), "cpus": [cpus_of(row) for row in rows],
         }.items():
             yield f'"{key}":{_column(column)},'
-        yield f'"takes":{json.dumps(self._arrows(), separators=(",", ":"))},'
-        yield f'"path":{json.dumps(self._path(count), separators=(",", ":"))}}}'
+        yield f'"takes":{json.dumps(self.takes, separators=(",", ":"))},'
+        yield f'"path":{json.dumps(self._path(), separators=(",", ":"))}}}'
 
     def _when(self, start: float, per_second: int) -> Iterator[str]:
         """The six columns of times."""
@@ -353,7 +354,7 @@ class _Columns:
             found.append(number)
         return found
 
-    def _arrows(self) -> list[int]:
+    def _takes(self) -> list[int]:
         """For each row that takes results: the difference to the one before, how many, and the differences to their rows."""
         flat: list[int] = []
         arrows = missing = before = 0
@@ -389,29 +390,30 @@ class _Columns:
             at += place, texts.setdefault(key, len(texts))
         return {"texts": list(texts), "at": at}
 
-    def _spans(self, count: Callable[[float], int]) -> list[list[Any]]:
-        spans = self.recording.spans
+    def _spans(self) -> list[list[Any]]:
+        spans, count = self.recording.spans, self.count
         if len(spans) > MOST_SPANS:
             self.notes.append(f"This page shows the newest {MOST_SPANS:,} of {len(spans):,} spans of user code.")
         return [[readable(span.extra.get("name", span.name), 200), self.lane_of.get(span.worker, -1), count(span.t_start),
                  count(span.t_end), span.task, readable(", ".join(f"{key}={value}" for key, value in span.extra.items()), 300)]
                 for span in spans[-MOST_SPANS:]]
 
-    def _waits(self, count: Callable[[float], int]) -> list[list[int]]:
+    def _waits(self) -> list[list[int]]:
+        count = self.count
         longest = sorted(self.recording.waits, key=lambda wait: wait[2] - wait[3])[:MOST_SPANS]
         return [[self.lane_of.get(worker, -2) if worker is not None else -1, count(begin), count(end)]
                 for worker, _, begin, end in sorted(longest, key=lambda wait: wait[2])]
 
-    def _path(self, count: Callable[[float], int]) -> list[int]:
+    def _path(self) -> list[int]:
         """Where the critical path begins; then of each step its kind, its row as the difference to the one before, and its
         length: -1 for a task that it goes through to the end. Steps follow each other without a gap."""
         if not self.steps:
             return []
         kinds = {"task": 0, "arguments": 1, "queued": 2, "driver": 3}
-        flat = [count(self.steps[0].start)]
+        flat = [self.count(self.steps[0].start)]
         before = 0
         now = self.recording.now
-        row_number = self.row_number
+        row_number, count = self.row_number, self.count
         for kind, row, start, end in self.steps:
             place = row_number[row] if row is not None else before
             whole = kind == "task" and row is not None and (row.finished or now) == end

@@ -128,11 +128,11 @@ function html(tag, text, attributes) {
 function duration(count) {
   const s = count * D.unit;
   if (s <= 0) return "0";
-  for (const [unit, size, from] of [["h", 3600, 100], ["min", 60, 100], ["s", 1, 1], ["ms", 1e-3, 1]])
+  for (const [unit, size, from] of [["h", 3600, 100], ["min", 60, 100], ["s", 1, 0.9995], ["ms", 1e-3, 0.9995]])
     if (s >= size * from) return digits(s / size) + " " + unit;
   return digits(s * 1e6) + " \u00b5s";
 }
-const digits = (value) => value >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+const digits = (value) => value >= 999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
 const measure = document.createElement("canvas").getContext("2d");
 measure.font = "11px system-ui, sans-serif";
 const widths = new Map();
@@ -296,7 +296,7 @@ function drawHead() {
   for (const at of ticks()) {
     const x = xOf(at);
     head.append(make("path", { class: "grid", d: `M${x.toFixed(1)} ${AXIS - 4}V${height}` }));
-    head.append(make("text", { class: "axis", x: x + 3, y: 12 }, duration(at)));
+    if (x < width - 50) head.append(make("text", { class: "axis", x: x + 3, y: 12 }, duration(at)));
   }
   const used = averages(view[0], view[1], Math.max(40, Math.min(400, Math.floor(across / 3))));
   const most = area(head, used, LEFT, across, base, CPUS - 8, [["busy", used.busy], ...used.idle.map((layer, cause) => ["idle" + cause, layer])]);
@@ -438,7 +438,7 @@ function drawLevel(one, rows, level, shapes, marks, texts, right) {
       if (texts.length < 1500) {
         const sign = ["", "\u2715 ", "\u21bb ", "\u2298 ", "\u2026 ", ""][outcome[i]];
         const text = cut(sign + D.names[name[i]], across - 8);
-        if (text) texts.push(make("text", { class: "on" + dim, x: (Math.max(left, LEFT) + 4).toFixed(1), y: (y + height / 2 + 4).toFixed(1) }, text));
+        if (text) texts.push(make("text", { class: "on" + (outcome[i] === FINISHED ? "" : " marked") + dim, x: (Math.max(left, LEFT) + 4).toFixed(1), y: (y + height / 2 + 4).toFixed(1) }, text));
       }
     }
   }

@@ -28,26 +28,27 @@ from miniray.observe.profile import Span
 from miniray.observe.timeline_rows import Recording, read
 from miniray.runtime.failures import TaskError
 
-EPOCH = 1_700_000_000.0
+EPOCH = 1_700_000_000.0         # when a session's time 0 was
+BEGIN = 100.0                   # what its clock showed then: in a record 0.0 means never
 ONE_CPU = SchedulingClass(units({"CPU": 1}), units({"CPU": 1}))
 NO_CPU = SchedulingClass(units({"CPU": 1}), {})
 
 
 class Session:
-    """What a reader sees of a runtime. Times are whatever the test says; `clock` is what `now` answers."""
+    """What a reader sees of a runtime. Times are seconds from its beginning; `clock` is when it is read."""
 
     def __init__(self, cpus: int = 2, record_limit: int = 100_000):
         self.cluster = SimpleNamespace(tasks={}, nodes={}, workers={}, record_limit=record_limit,
                                        dropped={"tasks": 0, "actors": 0, "workers": 0, "events": 0})
-        self.epoch, self.clock, self.number = EPOCH, 0.0, 0
+        self.epoch, self.clock, self.number = EPOCH - BEGIN, 0.0, 0
         self.spans: deque = deque(maxlen=1000)
         self.waits: deque = deque(maxlen=1000)
         self.specs: dict[Any, TaskSpec] = {}
         self.head = self.node(cpus)
 
     def now(self) -> float:
-        """The time at which it is read."""
-        return self.clock
+        """The time at which it is read, on the runtime's clock."""
+        return BEGIN + self.clock
 
     @contextmanager
     def locked(self) -> Iterator[Any]:
@@ -57,7 +58,7 @@ class Session:
     def node(self, cpus: int) -> NodeRecord:
         """A node joins at 0."""
         number = len(self.cluster.nodes) + 1
-        node = NodeRecord(number, units({"CPU": cpus}), {}, number == 1, ObjectStore(1 << 40), 0.0)
+        node = NodeRecord(number, units({"CPU": cpus}), {}, number == 1, ObjectStore(1 << 40), BEGIN)
         self.cluster.nodes[number] = node
         return node
 
@@ -78,12 +79,12 @@ class Session:
         self.worker(actor=actor)
         return actor
 
-    def task(self, function: str, *times: float, worker: WorkerRecord | None = None, after: tuple[TaskRecord, ...] = (),
+    def task(self, function: str, *times: float | None, worker: WorkerRecord | None = None, after: tuple[TaskRecord, ...] = (),
              actor: ActorRecord | None = None, constructs: bool = False, failure: Failure | None = None, name: str = "",
              inside: TaskRecord | None = None) -> TaskRecord:
-        """A task with the given times, in the order of `TaskRecord`; those left out are 0. after: whose results it takes.
+        """A task with the given times, in the order of `TaskRecord`; it has not come to those that are None or left out.
 
-        A worker is taken for granted when it was leased. Without a last time it is not over.
+        after: whose results it takes. inside: the task that submitted it. A worker is taken for granted when it was leased. Without a last time it is not over.
         """
         kind = ACTOR_CREATION_TASK if constructs else ACTOR_TASK if actor is not None else NORMAL_TASK
         func_name = f"{actor.class_name}.{function}" if actor is not None else function
@@ -108,34 +109,43 @@ class Session:
             task.status = TaskStatus.FAILED if failure is not None else TaskStatus.FINISHED
         elif task.t_started:
             task.status = TaskStatus.SUBMITTED_TO_WORKER
-        self.clock = max(self.clock, *times)
+        self._seen(times)
         return task
 
-    def again(self, task: TaskRecord, failure: Failure | None, *times: float, worker: WorkerRecord | None = None) -> None:
+    def again(self, task: TaskRecord, failure: Failure | None, *times: float | None, worker: WorkerRecord | None = None) -> None:
         """The task's attempt failed; its next has these times."""
         task.history = [*(task.history or ()), Attempt(task, failure)]
         task.attempt += 1
         stamp(task, *times)
         task.worker = (worker or task.worker) if task.t_leased else None
         task.status = TaskStatus.FINISHED if task.t_finished else TaskStatus.PENDING_ARGS_AVAIL
-        self.clock = max(self.clock, *times)
+        self._seen(times)
 
-    def span(self, name: str, start: float, end: float, worker: WorkerRecord | None = None, task: int = 0, **extra: str) -> None:
+    def _seen(self, times: tuple[float | None, ...]) -> None:
+        self.clock = max([self.clock, *(at for at in times if at is not None)])
+
+    def span(self, name: str, start: float, end: float, worker: WorkerRecord | None = None, task: int = 0, /,
+             **extra: str) -> None:
         """A span of user code."""
-        span = Span(name, worker, task, start, end, extra)
+        span = Span(name, worker, task, BEGIN + start, BEGIN + end, extra)
         span.number = self.spans[-1].number + 1 if self.spans else 0
         self.spans.append(span)
+
+    def wait(self, task: TaskRecord | None, start: float, end: float) -> None:
+        """A task, or the driver for None, stood in get."""
+        worker, number = (task.worker, task.number) if task is not None else (None, 0)
+        self.waits.append((worker, number, BEGIN + start, BEGIN + end))
 
     def read(self) -> Recording:
         """What the timeline would read now."""
         return read(self)
 
 
-def stamp(task: TaskRecord, created: float, ready: float = 0.0, leased: float = 0.0, started: float = 0.0, ended: float = 0.0,
-          finished: float = 0.0) -> None:
+def stamp(task: TaskRecord, *times: float | None) -> None:
     """Set a task's times."""
-    task.t_created, task.t_ready, task.t_leased = created, ready, leased
-    task.t_started, task.t_ended, task.t_finished = started, ended, finished
+    on_clock = [BEGIN + at if at is not None else 0.0 for at in times]
+    on_clock += [0.0] * (6 - len(on_clock))
+    task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended, task.t_finished = on_clock
 
 
 def raised(error: Exception, function: str = "work") -> Failure:
@@ -168,20 +178,25 @@ def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: f
         if session.number % 97 == 96:
             at += mean_s * 4                                  # the driver does something else
         loaded = place(session, chance, free_at, "load", at, at, mean_s * chance.uniform(0.5, 1.5))
-        cleaned = place(session, chance, free_at, "clean", at + 0.0001, max(at + 0.0001, loaded.t_finished),
+        cleaned = place(session, chance, free_at, "clean", at + 0.0001, max(at + 0.0001, over(loaded)),
                         mean_s * chance.uniform(0.2, 0.6), after=(loaded,))
         if chance.random() < 0.02:
             cleaned.failure, cleaned.status = raised(ValueError("a row has no key"), "clean"), TaskStatus.FAILED
         group.append(cleaned)
         if len(group) == 8:
-            ready = max(task.t_finished for task in group)
+            ready = max(map(over, group))
             merged = place(session, chance, free_at, "merge", at + 0.0002, ready, mean_s * 0.8, after=tuple(group))
-            begin = max(actor_free, merged.t_finished)
+            begin = max(actor_free, over(merged))
             actor_free = begin + mean_s * 0.1
-            session.task("add", at + 0.0003, merged.t_finished, begin, begin + 0.00002, actor_free - 0.00002, actor_free,
+            session.task("add", at + 0.0003, over(merged), begin, begin + 0.00002, actor_free - 0.00002, actor_free,
                          actor=counter, after=(merged,))
             group.clear()
     return session
+
+
+def over(task: TaskRecord) -> float:
+    """When a task ended."""
+    return task.t_finished - BEGIN
 
 
 def place(session: Session, chance: random.Random, free_at: dict[WorkerRecord, float], function: str, created: float,
