@@ -15,6 +15,7 @@ from typing import Any
 
 from ..observe.escape import for_terminal
 from ..observe.state_query import RayStateApiException
+from ..runtime import context
 
 Answer = Callable[[Any], str]
 
@@ -48,14 +49,13 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
     A wrong question is one line on stderr, and 2; no session is 1. A program's own output goes to stderr, so that what is
     printed can be read by another program; its exit code is the command's, unless that had an error of its own.
     """
-    from .. import api
     if args.program:
         return _of_program(args, answer)
-    if api.session is None:
+    if context.session is None:
         line = f"{args.words} {' '.join(filter(None, (args.resource, getattr(args, 'id', None))))}".strip()
         return complain(f"Could not find any running Ray instance: miniray's tables are a program's own and end with it. "
                         f"Give the program:\n    python -m {line} -- script.py [args]", 1)
-    return _printed(lambda: answer(api.session))
+    return _printed(lambda: answer(context.session))
 
 
 def complain(text: str, code: int) -> int:

@@ -43,7 +43,7 @@ def find(cluster: Cluster, text: str) -> Any:
         return None
     if len(text) == 56:
         found: Any = creator.handle if creator is not None else cluster.objects.get(number << INDEX_BITS | index)
-        return found if found is not None and object_id(found) == text else None
+        return found if found is not None and text in (object_id(found), found.hex) else None
     if len(text) == 48:
         found = creator.creation if creator is not None else cluster.tasks.get(number)
     else:

@@ -86,9 +86,9 @@ def group_of_ready(cluster: Cluster, obj: ObjectRecord) -> PlacementGroupRecord 
 
 
 def missing(objects: Iterable[Any]) -> list[Any]:
-    """Those that have neither a value nor an error yet; of streams, those with no item to take."""
+    """Those that have neither a value nor an error yet; of streams, those with no item to take. A value in a file is there."""
     return [o for o in objects if (not (o.taken < len(o.items) or o.ended) if isinstance(o, StreamRecord)
-                                   else o.done not in (READY, FAILED))]
+                                   else o.done not in (READY, FAILED, SPILLED))]
 
 
 def producer(cluster: Cluster, obj: Any) -> Record:
@@ -115,7 +115,7 @@ def _of_object(cluster: Cluster, obj: ObjectRecord) -> Link:
         return _link(obj, "failed", f"holds an error: {failure.error_type}: {failure.message}",
                      error_type=failure.error_type)
     if obj.done == SPILLED:
-        return _link(obj, "restoring", "stands in a file and is read back when it is wanted", size=obj.size)
+        return _link(obj, "spilled", "stands in a file, and is read back by whoever takes it", size=obj.size)
     maker = producer(cluster, obj)
     if maker is not obj and (obj.done == PENDING or isinstance(maker, TaskRecord) and not maker.t_finished):
         return _link(obj, "not_made_yet", "waits for", next=maker)
@@ -152,8 +152,6 @@ def _of_arguments(cluster: Cluster, task: TaskRecord) -> Link:
     first = absent[0]
     more = f"{len(absent)} arguments, first" if len(absent) > 1 else "its argument"
     details = {"missing": [obj.hex for obj in absent]}
-    if first.done == SPILLED:
-        return _link(task, "argument_restoring", f"waits for {more} one that is being read back from a file", **details)
     return _link(task, "argument_missing", f"waits for {more} from", next=producer(cluster, first), **details)
 
 

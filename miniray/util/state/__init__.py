@@ -17,6 +17,7 @@ from ...observe.logs import get_log, list_logs
 from ...observe.state_query import GetApiOptions, ListApiOptions, SummaryApiOptions
 from ...observe.state_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState, PlacementGroupState,
                                    RuntimeEnvState, StateResource, SummaryResource, TaskState, WorkerState)
+from ...runtime import context
 
 __all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group",
            "get_task",
@@ -30,10 +31,9 @@ NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.
 
 def running() -> Any:
     """The running session. ConnectionError when there is none."""
-    from ... import api
-    if api.session is None:
+    if context.session is None:
         raise ConnectionError(NOT_RUNNING)
-    return api.session
+    return context.session
 
 
 class StateApiClient:
