@@ -35,9 +35,14 @@ class Module:
         """The parsed source. Syntax that is newer than Python 3.10 is an error here."""
         return ast.parse(self.text, str(self.path), feature_version=(3, 10))
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree: walked once, since most rules look at all of them."""
+        return list(ast.walk(self.tree))
+
     def imports(self) -> Iterator[tuple[int, str]]:
         """(line, full name) of everything imported, also inside functions. `from a import b` gives `a.b`."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield node.lineno, alias.name
@@ -51,7 +56,7 @@ class Module:
 
     def calls(self) -> Iterator[tuple[int, str]]:
         """(line, name) of every call whose target is a plain or a dotted name: `print`, `time.sleep`."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and (name := dotted(node.func)):
                 yield node.lineno, name
 

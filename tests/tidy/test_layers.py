@@ -68,7 +68,7 @@ def test_the_core_draws_no_chance_of_its_own():
     """Only the class Random may be named there, as the type of the generator that is handed in."""
     imports = [m.at(line, f"imports {name}") for m in CORE for line, name in m.imports()
                if name.split(".")[0] == "random" and name not in ("random", "random.Random")]
-    uses = [m.at(node.lineno, f"uses random.{node.attr}") for m in CORE for node in ast.walk(m.tree)
+    uses = [m.at(node.lineno, f"uses random.{node.attr}") for m in CORE for node in m.nodes
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
             and node.attr != "Random"]
     assert not imports + uses, listed(imports + uses)
