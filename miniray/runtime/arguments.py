@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.records import READY, ObjectRecord
+from .failures import not_rebuilt
 from .serialization import Serialized, deserialize, serialize
 
 # Exact types that nobody can tell a copy of: they travel as they are. bytes too, however long.
@@ -20,8 +21,8 @@ class Arguments:
         self.values, self.names = values, names
 
 
-def pack(args: tuple, kwargs: dict[str, Any], ref_type: type) -> tuple[Any, tuple, tuple]:
-    """Take a snapshot of a call's arguments. ref_type: the class of references.
+def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -> tuple[Any, tuple, tuple]:
+    """Take a snapshot of a call's arguments. ref_type: the class of references. taker: the function, for an error's text.
 
     Returns what to store, the records of the references that stand as arguments themselves, and the records inside others.
     Raises TypeError, naming the path, for what cannot be sent. When every argument is immutable, what is stored is the tuple.
@@ -35,7 +36,7 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type) -> tuple[Any, tupl
             stored[place] = value._record
             deps.append(value._record)
         elif kind not in PLAIN:
-            one = stored[place] = serialize(value, "the argument")
+            one = stored[place] = serialize(value, "the argument", taker)
             if type(one) is Serialized and one.contained:
                 contained.extend(one.contained)
     packed = Arguments(stored, tuple(kwargs))
@@ -43,7 +44,8 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type) -> tuple[Any, tupl
 
 
 def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
-    """The arguments as the function is called with them: fresh copies. value_of: gives the value of an ObjectRecord."""
+    """The arguments as the function is called with them: fresh copies. value_of: gives the value of an ObjectRecord.
+    Raises RaySystemError for one that cannot be rebuilt."""
     if type(stored) is tuple:
         return stored, {}
 
@@ -57,7 +59,10 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
             else:
                 values[place] = value_of(value)
         elif kind is Serialized:
-            values[place] = deserialize(value)
+            try:
+                values[place] = deserialize(value)
+            except Exception as error:
+                raise not_rebuilt(error) from error
     if not stored.names:
         return values, {}
     first = len(values) - len(stored.names)

@@ -197,12 +197,12 @@ class Runtime:
     def prepare(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
         """A record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be sent."""
         if kwargs:
-            stored, deps, contained = pack(args, kwargs, self.ref_type)
+            stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
         else:
             stored, deps, contained = args, (), ()
             for value in args:
                 if type(value) not in PLAIN:
-                    stored, deps, contained = pack(args, kwargs, self.ref_type)
+                    stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
                     break
         execution = current.get()
         if execution is None:
@@ -212,14 +212,20 @@ class Runtime:
     def submit_task(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
         """`.remote()` of a function. Each of the returned task's `returns` carries one reference, which is the caller's."""
         task = self.prepare(spec, args, kwargs)
-        with self.lock:
+        cluster, lock = self.cluster, self.lock
+        if not lock.try_enter(False):           # `with lock`, written out
+            lock.wait()
+        try:
             now = self.now()
-            cluster = self.cluster
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
             actions = cluster.submit_task(now, task)
             if not cluster.number & GC_CHECK:
                 self.pace_collector()
+        finally:
+            lock.release()
+            if lock.line:
+                lock.wake_one()
         if actions or cluster.references.freed:
             self.carry_out(actions)
         return task
@@ -228,14 +234,20 @@ class Runtime:
         """`.remote()` of a method."""
         task = self.prepare(spec, args, kwargs)
         task.actor = actor
-        with self.lock:
+        cluster, lock = self.cluster, self.lock
+        if not lock.try_enter(False):           # `with lock`, written out
+            lock.wait()
+        try:
             now = self.now()
-            cluster = self.cluster
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
             actions = cluster.submit_actor_task(now, task)
             if not cluster.number & GC_CHECK:
                 self.pace_collector()
+        finally:
+            lock.release()
+            if lock.line:
+                lock.wake_one()
         if actions or cluster.references.freed:
             self.carry_out(actions)
         return task
@@ -267,7 +279,7 @@ class Runtime:
 
     def put(self, value: Any) -> ObjectRecord:
         """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
-        stored = serialize(value)
+        stored = serialize(value, "the put value")
         execution = current.get()
         obj = ObjectRecord(0, owner=execution.worker if execution is not None else None)
         obj.value = stored
@@ -415,7 +427,10 @@ class Runtime:
             return None
         kind = type(value)
         if kind is Serialized:
-            return (deserialize(value),)
+            try:
+                return (deserialize(value),)
+            except Exception as error:
+                raise failures.not_rebuilt(error) from error
         return None if kind is SpilledFile or value is DROPPED else (value,)
 
     def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
@@ -443,7 +458,10 @@ class Runtime:
                 value = self._read_back(obj, value)
                 kind = type(value)
             if kind is Serialized:
-                value = deserialize(value)
+                try:
+                    value = deserialize(value)
+                except Exception as error:
+                    raise failures.not_rebuilt(error) from error
             elif value is DROPPED or kind is Failure:
                 return None                     # it went meanwhile: wait for it again, or see that it has failed
             if obj.locations is not None:

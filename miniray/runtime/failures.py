@@ -64,6 +64,14 @@ def from_exception(error: BaseException, function_name: str, error_type: str = "
                    error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept), about=about)
 
 
+def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
+    """What whoever wants a value gets when its bytes are there and building it from them raised, as in Ray."""
+    where = error.__traceback__
+    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
+        where = where.tb_next
+    return exceptions.RaySystemError(error, "".join(traceback.format_exception(type(error), error, where)))
+
+
 def _task_error(held: TaskError) -> exceptions.RayError:
     where = {"actor_repr": held.actor_repr, "actor_id": held.actor_id}
     if held.kept is not None:
