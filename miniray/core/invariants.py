@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from .records import (ACTOR_TASK, FAILED, LOST, NORMAL_TASK, PENDING, READY, SPILLED, UNIT, ActorRecord, NodeRecord, ObjectRecord,
+from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord, NodeRecord, ObjectRecord,
                       SchedulingClass, TaskRecord, WorkerRecord)
 from .scheduler import fits
 from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 
 WAITS_FOR_ARGUMENTS, WAITS_FOR_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
+THERE = (READY, FAILED, SPILLED)
 IN_WORKER = (TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.RUNNING)
 
 
@@ -156,12 +157,13 @@ def queues_hold_what_waits(cluster: Any) -> None:
 
 
 def _could_run(cluster: Any, task: TaskRecord, wanted: SchedulingClass) -> bool:
-    if wanted.group is not None:
-        index = wanted.strategy[2]
-        bundles = wanted.group.bundles if index < 0 else (wanted.group.bundles[index],)
-        return any(bundle.node is not None and fits(bundle.available, wanted.need) for bundle in bundles)
     scheduler = cluster.scheduler
-    return any(scheduler._allowed(node, wanted) and scheduler._has_room(node, task, wanted) for node in scheduler.alive)
+    if wanted.group is not None:
+        return any(bundle.node is not None and fits(bundle.available, wanted.need) for bundle in scheduler._bundles(wanted))
+    turn = wanted.spread_at
+    node = scheduler._choose(task, wanted, None) if scheduler.alive else None
+    wanted.spread_at = turn                     # to ask is not to place
+    return node is not None
 
 
 # ---------------------------------------------------------------- tasks
@@ -173,7 +175,7 @@ def tasks_are_where_they_say(cluster: Any) -> None:
         status, kind = task.status, task.spec.kind
         if status in OVER:
             require(task.t_finished, task, "is over, and has no time for it")
-            require(not task.deps or kind != ACTOR_TASK and status is TaskStatus.FINISHED, task, "is over, and keeps its arguments")
+            require(status is TaskStatus.FINISHED or not task.deps and task.args is None, task, "has failed, and keeps its arguments")
             for obj in task.returns:
                 require(obj.done != PENDING or cluster.objects.get(obj.number) is not obj, task, f"is over, and {obj!r} is pending")
         else:
@@ -183,7 +185,7 @@ def tasks_are_where_they_say(cluster: Any) -> None:
 
 def _unfinished(cluster: Any, task: TaskRecord) -> None:
     status, kind, worker = task.status, task.spec.kind, task.worker
-    missing = [dep for dep in task.deps if dep.done not in (READY, FAILED)]
+    missing = [dep for dep in task.deps if dep.done not in THERE]
     require(not task.t_finished, task, "goes on, and has a time for its end")
     for dep in task.deps:
         require(cluster.objects.get(dep.number) is dep, task, f"needs {dep!r}, which was let go of")
@@ -316,7 +318,7 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
     lineage: dict[ObjectRecord, int] = {}
     for task in _known_tasks(cluster):
         # A finished task keeps its arguments only for its lineage, or so that its actor can be made anew.
-        count = lineage if task.status is TaskStatus.FINISHED and task.spec.kind == NORMAL_TASK else uses
+        count = lineage if task.status is TaskStatus.FINISHED and task.spec.kind != ACTOR_CREATION_TASK else uses
         for dep in task.deps:
             count[dep] = count.get(dep, 0) + 1
         for inner in task.contained:
@@ -337,19 +339,19 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
             wanted = refs.get(obj, 0) + streamed.get(obj, 0)
             require(obj.refs == wanted, obj, f"counts {obj.refs} references, the program holds {wanted}")
         if not (obj.refs or obj.uses or obj.held):
-            _kept_for_a_reason(obj)
+            _kept_for_a_reason(cluster, obj)
         if obj.waiters or obj.dependents:
-            require(obj.done not in (READY, FAILED), obj, f"is there, and {obj.waiters or obj.dependents} were not told")
+            require(obj.done not in THERE, obj, f"is there, and {obj.waiters or obj.dependents} were not told")
             require(obj.done != LOST or obj.task is not None and not obj.task.t_finished, obj, "is waited for, and nobody makes it")
     for counts in (uses, held):
         for obj in counts:
             require(cluster.objects.get(obj.number) is obj, obj, "is held, and was let go of")
 
 
-def _kept_for_a_reason(obj: ObjectRecord) -> None:
+def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
     if obj.actor is not None and obj.actor.handle is obj:
         require(obj.actor.status is not ActorStatus.DEAD, obj, "the handle of a dead actor, which nobody holds")
-    else:
+    elif not obj.lineage or cluster.references.rebuildable(obj):
         require(obj.done == PENDING and obj.task is not None and not obj.task.t_finished, obj, "nobody holds it, and it is still there")
 
 

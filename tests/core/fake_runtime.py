@@ -12,11 +12,18 @@ from collections import Counter, deque
 from miniray.core import actions as act
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import require
-from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, ActorRecord, Failure, ObjectRecord,
-                                  StreamRecord, TaskRecord, Waiter, WorkerRecord)
+from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, Failure, NodeRecord,
+                                  ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from miniray.core.transitions import WorkerStatus
 
-DEAD, FILE = WorkerStatus.DEAD, "file"
+DEAD, THERE = WorkerStatus.DEAD, (READY, FAILED, SPILLED)
+
+
+class File:
+    """A value that was spilled."""
+
+    def __init__(self, value: object):
+        self.value = value
 
 
 class Wait:
@@ -59,7 +66,7 @@ class FakeRuntime:
         self.outbox: deque[deque] = deque()         # actions of one event each: other threads' events may come in between
         self.starting: list[WorkerRecord] = []
         self.spills: list[tuple[ObjectRecord, object]] = []
-        self.restores: list[ObjectRecord] = []
+        self.reads: list[tuple[ObjectRecord, File]] = []
         self.timers: list[float] = []
         self.dropped: deque = deque()
         self.said: list[str] = []
@@ -125,9 +132,6 @@ class FakeRuntime:
     def _SpillObject(self, action: act.SpillObject) -> None:
         self.spills.append((action.object, action.object.value))
 
-    def _RestoreObject(self, action: act.RestoreObject) -> None:
-        self.restores.append(action.object)
-
     def _CallLater(self, action: act.CallLater) -> None:
         heapq.heappush(self.timers, action.at)
 
@@ -161,7 +165,7 @@ class FakeRuntime:
         if not self.cluster.is_current(worker, task) or task.t_finished:
             program.entered = True
             return
-        missing = [dep for dep in task.deps if dep.done not in (READY, FAILED)]
+        missing = [dep for dep in task.deps if dep.done not in THERE]
         if missing:
             self.wait(program, missing, len(missing), hasty=True, then=self.enter)
             return
@@ -169,7 +173,7 @@ class FakeRuntime:
             if dep.done == FAILED:
                 self.report_failure(program, Failure(dep.value.error_type, cause=dep.value, about=task), retry=False)
                 return
-            self.hold(program, dep.contained)
+            self.take(program, dep)
         program.entered = True
         task.t_started = self.now
 
@@ -311,25 +315,42 @@ class FakeRuntime:
         if not well:
             self.tell(self.cluster.spill_failed, obj, "no space left on the device")
         elif obj.value is value and self.cluster.objects.get(obj.number) is obj and obj.locations:
-            obj.value = FILE
+            obj.value = File(value)
             self.tell(self.cluster.object_spilled, obj)
 
-    def restored(self, obj: ObjectRecord, well: bool) -> None:
+    def take(self, program: Program, obj: ObjectRecord) -> None:
+        """The program has the value in its hands, and references to what is inside; one in a file is read back."""
+        self.value_of(obj)
+        self.hold(program, obj.contained)
+        node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
+        if obj.done == SPILLED:
+            self.tell(self.cluster.make_room, next(iter(obj.locations.values())), obj.size)
+            self.reads.append((obj, obj.value))
+        elif obj.locations is not None:
+            self.tell(self.fetched, obj, node)
+
+    def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> list:
+        """A value was read on this node."""
+        self.cluster.store.fetched(now, obj, node)
+        return self.cluster._done(now)
+
+    def read(self, obj: ObjectRecord, file: File, well: bool) -> None:
         """The file of a value was read, or could not be."""
-        self.restores.remove(obj)
-        if obj.value is not FILE:
-            return                                  # another thread was quicker
-        if well:
-            obj.value = f"restored {obj.number}"
-            self.tell(self.cluster.object_restored, obj)
-        else:
+        self.reads.remove((obj, file))
+        if obj.value is not file:
+            return                                  # another thread was quicker, or the value is gone
+        if not well:
             self.tell(self.cluster.lose_object, obj)
+            return
+        self.tell(self.cluster.object_restored, obj)
+        if obj.done == READY:
+            obj.value = file.value
 
     def value_of(self, obj: ObjectRecord) -> None:
-        """A program has the value in its hands: it must be there."""
+        """What is there has a value of the right kind."""
         none = obj.actor is not None or obj.task is not None and obj.task.stream is not None     # a handle; a stream's end
-        there = type(obj.value) is str and obj.value is not FILE or obj.value is None and none
-        require(there if obj.done == READY else type(obj.value) is Failure, obj, f"has the value {obj.value!r}")
+        kinds = {READY: str, FAILED: Failure, SPILLED: File}
+        require(type(obj.value) is kinds[obj.done] or obj.value is None and none, obj, f"has the value {obj.value!r}")
 
 
 def text_of(thing: object) -> str:

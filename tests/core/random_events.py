@@ -20,7 +20,7 @@ from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, NORMAL_TASK, READY, SPILLED, ActorRecord, Failure,
                                   ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, units)
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
-from tests.core.fake_runtime import FakeRuntime, Program
+from tests.core.fake_runtime import THERE, FakeRuntime, Program
 
 DEAD, OVER = WorkerStatus.DEAD, (TaskStatus.FINISHED, TaskStatus.FAILED)
 SMALL, LARGE = 100, 4 * INLINE_BYTES
@@ -66,7 +66,7 @@ class RandomEvents:
         """Every rule, and the program's own account of its references and values."""
         check(self.cluster, self.runtime.references())
         for obj in self.cluster.objects.values():
-            if obj.done in (READY, FAILED):
+            if obj.done in THERE:
                 self.runtime.value_of(obj)
 
     # ------------------------------------------------------------ who acts, and on what
@@ -223,7 +223,8 @@ class RandomEvents:
             producer, stream.producer_waiter = stream.producer_waiter, None
             if producer is not None and not producer.fired:
                 producer.fired = True
-                self.runtime.waiting[producer.token][1].woken = True
+                if producer.token in self.runtime.waiting:      # its thread may have ended meanwhile
+                    self.runtime.waiting[producer.token][1].woken = True
         elif stream.ended:
             self.runtime.let_go(program, stream)
         elif len(self.runtime.driver.waits) < 4:
@@ -263,7 +264,7 @@ class RandomEvents:
         if not objects or len(program.waits) > 3:
             return False
         objects = list(self.some(objects, 3)) or [objects[0]]
-        pending = [obj for obj in objects if obj.done != READY]
+        pending = [obj for obj in objects if obj.done not in THERE]
         if any(obj.done == FAILED for obj in objects):
             return False
         if pending:
@@ -271,18 +272,10 @@ class RandomEvents:
             self.runtime.wait(program, pending, len(pending) if hasty else chance.randint(1, len(pending)), hasty,
                               chance.random() < 0.3, lend=chance.random() < 0.5)
             return True
-        for obj in objects:                         # its values, and what is inside them, are the program's now
-            self.runtime.value_of(obj)
-            self.runtime.hold(program, obj.contained)
-            if obj.locations is not None:
-                node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
-                self.runtime.tell(self.fetched, obj, node)
+        for obj in objects:
+            if obj.done in THERE:                   # one may be lost by the reading of another
+                self.runtime.take(program, obj)
         return True
-
-    def fetched(self, now: float, obj: ObjectRecord, node) -> list:
-        """A value was read on this node."""
-        self.cluster.store.fetched(now, obj, node)
-        return self.cluster._done(now)
 
     def block(self) -> bool:
         """A task has waited for a while: it lends its CPU."""
@@ -436,10 +429,10 @@ class RandomEvents:
     def file_is_done(self) -> bool:
         """A file was written or read, or could not be."""
         well, runtime = self.chance.random() < 0.85, self.runtime
-        if runtime.spills and (not runtime.restores or self.chance.random() < 0.5):
+        if runtime.spills and (not runtime.reads or self.chance.random() < 0.5):
             runtime.spilled(*self.chance.choice(runtime.spills), well)
-        elif runtime.restores:
-            runtime.restored(self.chance.choice(runtime.restores), well)
+        elif runtime.reads:
+            runtime.read(*self.chance.choice(runtime.reads), well)
         else:
             return False
         return True
@@ -490,10 +483,11 @@ class RandomEvents:
         runtime.let_go_of_all(runtime.driver)
         runtime.tell(cluster.dropped_references, runtime.dropped)
         self.settle()
-        for actor in cluster.actors.values():
-            assert actor.detached or actor.status is ActorStatus.DEAD, f"{actor!r} outlives its program"
+        for actor in [actor for actor in cluster.actors.values() if actor.detached]:
             runtime.tell(cluster.kill_actor, actor)
         self.settle()
+        for actor in cluster.actors.values():
+            assert actor.status is ActorStatus.DEAD, f"{actor!r} outlives its program"
         self.nothing_is_left()
 
     def waits_for_a_reason(self, task: TaskRecord) -> bool:
@@ -506,7 +500,7 @@ class RandomEvents:
         if task.worker is not None:
             return self.waits(task)
         return wanted.group is not None and (wanted in self.cluster.scheduler.infeasible or not self.fits_a_bundle(wanted)) \
-            or wanted.strategy[0] == "NODE_AFFINITY" and wanted in self.cluster.scheduler.infeasible
+            or wanted.strategy[0] == "NODE_AFFINITY"       # its node is full of actors
 
     def waits(self, task: TaskRecord) -> bool:
         """Its code waits, and for a reason."""
