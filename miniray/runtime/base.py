@@ -22,6 +22,7 @@ from ..ids import task_hex
 from . import failures
 from .arguments import PLAIN, pack
 from .context import Execution, current
+from .core_lock import CoreLock
 from .serialization import Serialized, Space, deserialize, serialize, size_of
 from .spilling import SpilledFile, SpillFolder
 
@@ -56,7 +57,7 @@ class Runtime:
 
     def __init__(self, options: dict[str, Any], dropped: deque):
         self.options = options
-        self.lock = _allocate_lock()
+        self.lock = CoreLock()
         self.cluster = Cluster()
         self.now: Callable[[], float] = time.perf_counter
         self.epoch = time.time() - time.perf_counter()

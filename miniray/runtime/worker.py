@@ -358,7 +358,10 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         else:
             runtime.tell(cluster.worker_died, worker, Failure("WORKER_DIED", outcome.message, about=worker))
         return None
-    with runtime.lock:
+    lock = runtime.lock
+    if not lock.try_enter(False):               # `with lock`, written out
+        lock.wait()
+    try:
         now = runtime.now()
         if outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
@@ -370,6 +373,10 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         else:
             actions = NOTHING
         following = worker.task
+    finally:
+        lock.release()
+        if lock.line:
+            lock.wake_one()
     if outcome.result is not None:
         outcome.result = None
     if actions or cluster.references.freed:
