@@ -56,7 +56,7 @@ def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
     if actor.status is not ActorStatus.DEAD or failure is None:
         return None
     if failure.cause is not None and failure.cause.error_type == "TASK_EXECUTION_EXCEPTION":
-        text = look.error_text(failure)
+        text = look.error_text(failure.cause)
         return {"creation_task_failure_context": {
             "formatted_exception_string": text, "language": "PYTHON",
             "serialized_exception": base64.b64encode(text.encode("utf-8", "backslashreplace")).decode()}}
