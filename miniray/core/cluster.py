@@ -60,10 +60,14 @@ class Cluster:
 
     # ------------------------------------------------------------ the end of every event
 
-    def _done(self, now: float) -> list[Action]:
+    def _settle(self, now: float) -> None:
         ready = self.ready
         while ready:
             self._tell(now, ready.popleft())
+
+    def _done(self, now: float) -> list[Action]:
+        if self.ready:
+            self._settle(now)
         actions = self.actions
         if actions:
             self.actions = []
@@ -97,6 +101,8 @@ class Cluster:
         """Wake a waiter, once."""
         if not waiter.fired:
             waiter.fired = True
+            if waiter.worker is not None and waiter.worker.lent:
+                self.scheduler.take_back(waiter.worker)
             self.actions.append(Wake(waiter))
 
     # ------------------------------------------------------------ nodes
@@ -288,9 +294,13 @@ class Cluster:
         worker.tasks_done += 1
         task.cancelled = 0
         kind = task.spec.kind
-        if kind == NORMAL_TASK:                     # the worker first: a task that this one makes ready then runs on it
-            self.scheduler.worker_free(now, worker)
-            self.task_manager.complete(now, task, sizes, contained)
+        if kind == NORMAL_TASK:
+            waiters = task.returns[0].waiters if task.returns else None
+            if waiters is not None and any(waiter.worker is not None for waiter in waiters):
+                self._return_cpu(now, worker, task, sizes, contained)
+            else:                                   # the worker first: a task that this one makes ready then runs on it
+                self.scheduler.worker_free(now, worker)
+                self.task_manager.complete(now, task, sizes, contained)
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
@@ -300,6 +310,17 @@ class Cluster:
         else:
             self._constructed(now, worker, task)
         return self._reported(now, worker)
+
+    def _return_cpu(self, now: float, worker: WorkerRecord, task: TaskRecord, sizes, contained) -> None:
+        """The task that waits for this one lent its CPU for it, and gets it back before anybody else can have it.
+
+        Were the next in the queue to have it, one more task would be at work after every such wait.
+        """
+        self.scheduler.worker_idle(worker)
+        self.task_manager.complete(now, task, sizes, contained)
+        self._settle(now)
+        if self.scheduler.waiting:
+            self.scheduler.dispatch(now, worker.node)
 
     def _constructed(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
         move(task, TaskStatus.RUNNING)
@@ -442,6 +463,7 @@ class Cluster:
             if done == LOST:
                 self.task_manager.rebuild(now, obj)
         if worker is not None and not waiter.fired and worker.status is WorkerStatus.LEASED:
+            waiter.worker = worker
             self.scheduler.worker_blocked(now, worker, objects)
         return self._done(now)
 

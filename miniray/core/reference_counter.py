@@ -17,6 +17,7 @@ class ReferenceCounter:
     def __init__(self, cluster):
         self.cluster = cluster
         self.freed: list = []                       # values to be let go of by the runtime, outside its lock
+        self.harmless: frozenset[type] = frozenset()        # opaque: types whose values run no code when they go
         self._worklist: deque[ObjectRecord] = deque()
         self._running = False
 
@@ -36,7 +37,8 @@ class ReferenceCounter:
             if task is not None and record.done == READY and task.args is None and record.locations is None \
                     and not record.contained and not record.lineage and task.number not in outlived:
                 if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
-                    freed.append(record.value)
+                    if type(record.value) not in self.harmless:
+                        freed.append(record.value)
                     record.value = DROPPED
                     if len(task.returns) == 1:
                         task.returns = ()           # they refer to each other: the cyclic collector need not come for them
@@ -94,7 +96,8 @@ class ReferenceCounter:
             self.check(now, inner)
         obj.contained = ()
         if obj.done != PENDING:
-            self.freed.append(obj.value)
+            if type(obj.value) not in self.harmless:
+                self.freed.append(obj.value)
             obj.value = DROPPED
         if obj.done == LOST:
             obj.done = READY                        # as others that were let go of: a rebuild for a sibling's sake passes it by

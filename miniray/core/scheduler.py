@@ -193,12 +193,16 @@ class Scheduler:
                     del waiting[wanted]
                 self._assign(now, worker, task)
                 return
-        node = worker.node
+        self.worker_idle(worker)
+        if waiting:
+            self.dispatch(now, worker.node)
+
+    def worker_idle(self, worker: WorkerRecord) -> None:
+        """The worker has nothing to do: it gives back what it held, and is the first to be taken when there is something."""
+        worker.task = None
         self.give_back(worker)
         move(worker, WorkerStatus.IDLE)
-        node.idle.append(worker)
-        if waiting:
-            self.dispatch(now, node)
+        worker.node.idle.append(worker)
 
     def retire_spare(self, node: NodeRecord) -> None:
         """Keep no more parked workers than could be useful."""
@@ -412,7 +416,11 @@ class Scheduler:
         """It goes on. It takes back what is free of its CPU and goes on without the rest: to wait for it could wait for ever."""
         move(worker, WorkerStatus.LEASED)
         if worker.lent:
-            available = worker.node.available if worker.bundle is None else worker.bundle.available
-            back = min(worker.lent, available.get("CPU", 0))
-            available["CPU"] -= back
-            worker.lent -= back
+            self.take_back(worker)
+
+    def take_back(self, worker: WorkerRecord) -> None:
+        """As much as is free of the CPU that a waiting worker lent."""
+        available = worker.node.available if worker.bundle is None else worker.bundle.available
+        back = min(worker.lent, available.get("CPU", 0))
+        available["CPU"] -= back
+        worker.lent -= back
