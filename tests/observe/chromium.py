@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +15,16 @@ from typing import Any
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio"]
+
+# The browser reads commands from descriptor 3 and answers on 4: our pipes are put there, by way of numbers above both.
+LAUNCHER = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.closerange(5, 64)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def find_chromium() -> str | None:
@@ -30,10 +41,8 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="miniray-chromium-")
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
-        # The browser reads commands from descriptor 3 and answers on 4: a shell puts our pipes there.
-        script = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         self.process = subprocess.Popen(
-            ["sh", "-c", script, "sh", program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
+            [sys.executable, "-c", LAUNCHER, str(to_browser), str(from_browser), program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
              f"--window-size={width},{height}", "about:blank"],
             pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser)
