@@ -17,6 +17,7 @@ from ..core.cluster import NOTHING, Cluster
 from ..core.object_store import INLINE_BYTES
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, ActorRecord, Failure, NodeRecord,
                             ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
+from ..core.transitions import WorkerStatus
 from ..exceptions import ObjectStoreFullError, OutOfDiskError
 from ..ids import task_hex
 from . import failures
@@ -27,6 +28,7 @@ from .serialization import Serialized, Space, deserialize, serialize, size_of
 from .spilling import SpilledFile, SpillFolder
 
 DRIVER = task_hex(0)
+DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
 GC_CHECK, GC_MANY = 0x3ff, 2_000
 STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
@@ -42,8 +44,18 @@ def waits_for_a_cpu(objects: list) -> bool:
     return False
 
 
+class WorkerExit(BaseException):
+    """Ends the worker that raises it: what `os._exit`, a signal to oneself or a kill is turned into inside a task."""
+
+
 class SessionEnded(BaseException):
     """Raised in a thread that waits while its session is shut down. Not an Exception: user code should not stop it."""
+
+
+def refuse_the_dead(worker: WorkerRecord) -> None:
+    """WorkerExit for a worker that was declared dead while its thread goes on: what it would own, nobody would ever end."""
+    if worker.status is DEAD:
+        raise WorkerExit("SYSTEM_ERROR: the worker is dead")
 
 
 class Runtime:
@@ -59,6 +71,7 @@ class Runtime:
         self.options = options
         self.lock = CoreLock()
         self.cluster = Cluster()
+        self.cluster.references.harmless = PLAIN | {Serialized}
         self.now: Callable[[], float] = time.perf_counter
         self.epoch = time.time() - time.perf_counter()
         self.dropped = dropped                  # records whose refs were let go; filled by finalisers, drained at every entry
@@ -163,6 +176,13 @@ class Runtime:
     def _wake(action: act.Wake) -> None:
         action.waiter.token()
 
+    @staticmethod
+    def _owned(now: float, owner: WorkerRecord | None, event: Callable[..., list], *args: Any) -> list:
+        """An event by which the owner comes to own something."""
+        if owner is not None:
+            refuse_the_dead(owner)
+        return event(now, *args)
+
     def timer(self) -> None:
         """A time that the core asked for has come."""
         self.tell(self.cluster.timer)
@@ -220,6 +240,8 @@ class Runtime:
             now = self.now()
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
+            if task.owner is not None:
+                refuse_the_dead(task.owner)
             actions = cluster.submit_task(now, task)
             if not cluster.number & GC_CHECK:
                 self.pace_collector()
@@ -242,6 +264,8 @@ class Runtime:
             now = self.now()
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
+            if task.owner is not None:
+                refuse_the_dead(task.owner)
             actions = cluster.submit_actor_task(now, task)
             if not cluster.number & GC_CHECK:
                 self.pace_collector()
@@ -274,7 +298,7 @@ class Runtime:
         creation = self.prepare(spec, args, kwargs)
         creation.actor = actor
         actor.owner = creation.owner
-        self.tell(self.cluster.create_actor, actor, creation)
+        self.tell(self._owned, actor.owner, self.cluster.create_actor, actor, creation)
 
     # ------------------------------------------------------------ objects
 
@@ -290,7 +314,7 @@ class Runtime:
         size = size_of(stored)
         if size > INLINE_BYTES:
             self.make_room(node, size)
-        self.tell(self.cluster.put, obj, size, node)
+        self.tell(self._owned, obj.owner, self.cluster.put, obj, size, node)
         return obj
 
     def make_room(self, node: NodeRecord, size: int) -> None:
@@ -308,6 +332,7 @@ class Runtime:
     def add_reference(self, record: Any) -> None:
         """One more ObjectRef, handle or stream refers to the record."""
         with self.lock:
+            self.now()                  # where an interrupt that is on its way comes out, before anything has changed
             record.refs += 1
 
     def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
@@ -551,7 +576,7 @@ class Runtime:
         """Ask for a placement group; its `ready` object's one reference is the caller's."""
         execution = current.get()
         group.owner = execution.worker if execution is not None else None
-        self.tell(self.cluster.create_placement_group, group)
+        self.tell(self._owned, group.owner, self.cluster.create_placement_group, group)
 
     # ------------------------------------------------------------ the end
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import heapq
+import os
 import queue
 import sys
 import threading
@@ -20,6 +21,10 @@ from .serialization import Space
 from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
 
 DEAD = WorkerStatus.DEAD
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+USERS = tuple(OURS + folder + os.sep for folder in ("util", "experimental", "testing"))      # written as a user would have
+CALLERS = {OURS + os.path.join("runtime", name) for name in ("worker.py", "async_worker.py")}
+FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
 
 
@@ -29,6 +34,7 @@ class ThreadedRuntime(Runtime):
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
         self.timers = Timers(self.timer)
+        self.postponed: deque = deque()                 # interrupts to be tried again: the arguments of _raise_in
         self.threads: dict[WorkerHandle, None] = {}     # handles whose thread has not ended
 
     # ------------------------------------------------------------ workers
@@ -128,8 +134,14 @@ class ThreadedRuntime(Runtime):
         else:
             self._raise_in(handle, TaskInterrupt, task)
 
-    def _raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None) -> None:
-        """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not."""
+    def _raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None,
+                  again_in_s: float = FIRST_RETRY_S) -> None:
+        """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not.
+
+        A thread that is inside a call of ours is asked again a little later: what the core has told it to do must be done, and
+        a reference that was counted must come to somebody. Since the core's lock is held here, a thread that is seen in the
+        user's code comes no further than to that lock, and what is raised comes out at the first call after it.
+        """
         with self.lock:
             running = handle.user_task
             if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
@@ -142,12 +154,23 @@ class ThreadedRuntime(Runtime):
                 if waiter.fired:
                     return
                 waiter.fired = True
+            elif not runs_user_code(handle.ident):
+                if again_in_s <= LAST_RETRY_S:
+                    self.postponed.append((handle, error, task, 2 * again_in_s))
+                    self.call_later(self.now() + again_in_s)
+                return
             else:
                 import ctypes
                 handle.sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
                 return
         waiter.token()
+
+    def timer(self) -> None:
+        """A time that was asked for has come: interrupts that were put off are tried again, and the core has its turn."""
+        for _ in range(len(self.postponed)):
+            self._raise_in(*self.postponed.popleft())
+        super().timer()
 
     def call_later(self, at: float) -> None:
         """Have `timer` called at this time, by a thread that lives only while something is due."""
@@ -196,6 +219,21 @@ def end_session(runtime: Runtime) -> None:
     runtime.give_collector_back()
     runtime.exported.clear()
     runtime.spill.remove()
+
+
+def runs_user_code(ident: int) -> bool:
+    """Whether a thread is in the user's own code, or in a library's that it called, rather than in a call of ours."""
+    frame = sys._current_frames().get(ident)
+    top = True
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(OURS):
+            if code.co_name in ("_run", "_construct", "_stream", "_attempt") and code.co_filename in CALLERS:
+                return not top              # from here the user's code was called
+            if not code.co_filename.startswith(USERS):
+                return False
+        frame, top = frame.f_back, False
+    return False
 
 
 def pass_on(handle: WorkerHandle) -> None:

@@ -14,20 +14,14 @@ from typing import Any
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
-from ..core.transitions import WorkerStatus
 from . import failures
 from .arguments import unpack
-from .base import NOTHING, Runtime, SessionEnded
+from .base import DEAD, NOTHING, Runtime, SessionEnded, WorkerExit
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
 
-DEAD = WorkerStatus.DEAD
 SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
 GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
-
-
-class WorkerExit(BaseException):
-    """Ends the worker that raises it: what `os._exit`, a signal to oneself or a kill is turned into inside a task."""
 
 
 class ActorExit(BaseException):
