@@ -1,4 +1,5 @@
-"""`miniray run script.py`: run a program that says `import ray`, or `import miniray as ray`, on the one or on the other.
+"""`miniray run script.py`: run a program that says `import ray`, or `import miniray as ray`, on the one or on the
+other.
 
     miniray run [--engine miniray] script.py [args]     `ray` is miniray, in this process
     miniray run --engine ray [--address A] script.py    `miniray` is Ray: on this machine, or on the cluster at A
@@ -24,8 +25,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] (script.py | -m module) [args ...]")
     parser.add_argument("--engine", choices=("miniray", "ray"), default="miniray", help="what runs it (miniray)")
     parser.add_argument("--address", help="with --engine ray: of a running cluster, as ray.init takes it")
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="a module, and its arguments")
-    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="script.py [args]", help="a file, and its arguments")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module",
+                        help="a module, and its arguments")
+    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="script.py [args]",
+                        help="a file, and its arguments")
     parser.set_defaults(usage_error=parser.error)
     return parser
 
@@ -37,25 +40,28 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("a script, or -m and a module, is needed")
     if args.address is not None and args.engine != "ray":
         args.usage_error("--address needs --engine ray: miniray runs in this process only")
-    if args.engine == "ray":
-        from ..testing import engine_ray
-        engine_ray.install(args.address)
-    else:
-        from ..testing import alias_ray
-        alias_ray()
     try:
+        if args.engine == "ray":
+            from ..testing import engine_ray
+            engine_ray.install(args.address)
+        else:
+            from ..testing import alias_ray
+            alias_ray()
         main, code = (script_program if args.module is None else module_program)(words[0])
     except (OSError, ImportError) as problem:
         print(f"miniray run: {problem}", file=sys.stderr)
         return 2
+    except SyntaxError as problem:
+        sys.excepthook(type(problem), problem.with_traceback(None), None)
+        return 1
     sys.argv[:] = [main.__file__ or words[0], *words[1:]] if args.module is not None else words
     # It stays in place after the program has ended: what it registered to run at exit refers to it.
     sys.modules["__main__"] = main
     try:
         exec(code, vars(main))
     except Exception as error:
-        trace = error.__traceback__
-        sys.excepthook(type(error), error, trace.tb_next if trace is not None else None)
+        trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 1
     return 0
 
@@ -67,13 +73,15 @@ def script_program(path: str) -> tuple[ModuleType, CodeType]:
     main = ModuleType("__main__")
     main.__file__ = path
     vars(main)["__builtins__"] = __builtins__
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    look_first_in(os.path.dirname(os.path.realpath(path)))
     return main, code
 
 
 def module_program(name: str) -> tuple[ModuleType, CodeType]:
-    """A module, or a package's `__main__`, as the main program: what it imports is looked for in the current folder first."""
-    sys.path[0] = os.getcwd()
+    """A module, or a package's `__main__`, as the main program: what it imports is looked for in the current folder
+    first.
+    """
+    look_first_in(os.getcwd())
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
@@ -86,3 +94,11 @@ def module_program(name: str) -> tuple[ModuleType, CodeType]:
     main.__package__ = spec.parent
     vars(main)["__builtins__"] = __builtins__
     return main, code
+
+
+def look_first_in(folder: str) -> None:
+    """Put the folder where Python would have put it, in place of the one that it put there for us; unless told not to
+    (-P).
+    """
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder

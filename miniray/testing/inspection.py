@@ -1,0 +1,118 @@
+"""What a test wants to know of a session: what is pending and why, where each worker stands, what was left behind."""
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+from ..ids import INDEX_BITS
+from ..observe.explain import explain
+from ..observe.log_files import printable
+
+HERE = os.path.dirname(__file__)
+_RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
+_LEADS_TO_TASKS = re.compile(r"[/\\](miniray[/\\]runtime[/\\]|threading\.py|asyncio[/\\])|^<frozen")
+MOST = 50                       # of each kind that a report names; it says how many more there are
+ENDED = (TaskStatus.FINISHED, TaskStatus.FAILED)
+NOT_THERE_YET = (ActorStatus.DEPENDENCIES_UNREADY, ActorStatus.PENDING_CREATION, ActorStatus.RESTARTING)
+
+
+def pending_report(runtime: Any) -> str:
+    """Why each task, actor and placement group that is not done does not go on; a stack of each worker and thread."""
+    with runtime.locked() as cluster:
+        waiting = [task for task in cluster.tasks.values() if task.status not in ENDED]
+        waiting += [actor for actor in cluster.actors.values() if actor.status in NOT_THERE_YET]
+        waiting += [group for group in cluster.placement_groups.values()
+                    if group.status in (PlacementGroupStatus.PENDING, PlacementGroupStatus.RESCHEDULING)]
+        ids = [record.hex for record in waiting]
+        workers = [worker for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
+    lines = ["Pending:", *(_indented(_shortened([_why(runtime, id) for id in ids])) or ["  nothing"])]
+    frames = sys._current_frames()
+    for worker in workers:
+        frame = frames.pop(getattr(worker.handle, "ident", 0), None)
+        task = worker.task
+        doing = f"runs {printable(task.spec.name)}" if task is not None else f"runs {len(worker.running)} calls" \
+            if worker.running else "is idle"
+        lines.append(f"Worker {worker.number} {doing}" + ("" if frame is not None and doing != "is idle" else "."))
+        if frame is not None and doing != "is idle":
+            lines += _stack(frame)
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in frames.items():
+        lines += [f"Thread {printable(names.get(ident, str(ident)))}", *_stack(frame)]
+    return "\n".join(lines)
+
+
+def _why(runtime: Any, id: str) -> str:
+    try:
+        return str(explain(runtime, id))
+    except ValueError:                      # it has gone meanwhile
+        return f"{id} is not pending any more"
+
+
+def _stack(frame: Any) -> list[str]:
+    """A stack without the runtime or the test runner that leads to the user's code, and without this report."""
+    frames = traceback.extract_stack(frame)
+    while frames and frames[-1].filename.startswith(HERE):
+        frames.pop()
+    first = max((i + 1 for i, one in enumerate(frames) if _RUNNER.search(one.filename)), default=0)
+    while first < len(frames) - 1 and _LEADS_TO_TASKS.search(frames[first].filename):
+        first += 1
+    return "".join(traceback.format_list(frames[first:])).rstrip().split("\n")
+
+
+def last_number(runtime: Any) -> int:
+    """A number that everything the session makes from now on will exceed."""
+    return runtime.cluster.number
+
+
+def left_behind(runtime: Any, since: int = 0) -> list[str]:
+    """What is there of a session though its test is over, a line each: unfinished tasks, actors, objects that the
+    program still refers to, placement groups. since: only what was made after this `last_number`. An actor that nobody
+    holds is on its way out and not meant, a detached one is.
+    """
+    gc.collect()                            # a reference in a cycle is not held by anybody
+    with runtime.locked() as cluster:
+        tasks = [task for task in cluster.tasks.values() if task.number > since and task.status not in ENDED]
+        actors = [actor for actor in cluster.actors.values() if actor.number > since
+                  and actor.status is not ActorStatus.DEAD and not actor.out_of_scope]
+        groups = [group for group in cluster.placement_groups.values() if group.number > since
+                  and group.status is not PlacementGroupStatus.REMOVED]
+        own = {id(record.handle) for record in cluster.actors.values()}
+        own |= {id(group.ready) for group in cluster.placement_groups.values()}
+        objects = [obj for obj in cluster.objects.values() if obj.refs > 0 and id(obj) not in own
+                   and obj.number >> INDEX_BITS > since]
+        ending = {id(actor) for actor in cluster.actors.values() if actor.out_of_scope}
+    lines = _shortened([f"task {printable(task.spec.name)} ({'RUNNING' if task.t_started else task.status.name})"
+                        for task in tasks if task.actor is None or id(task.actor) not in ending])
+    lines += _shortened([f"actor {printable(actor.class_name)}" + (f" {printable(actor.name)!r}" if actor.name else "")
+                         + f" ({actor.status.name})" for actor in actors])
+    lines += _shortened([f"object {obj.hex}, " + (f"of task {printable(obj.task.spec.name)}" if obj.task is not None
+                                                  else "put") for obj in objects])
+    lines += _shortened([f"placement group {printable(group.name or group.hex)} ({group.status.name})"
+                         for group in groups])
+    return lines
+
+
+def threads_left(runtime: Any, before: Iterable[threading.Thread]) -> list[str]:
+    """Threads that are there now and were not before, and workers of an ended session that could not be ended."""
+    known = set(before)
+    stuck = {handle.ident: handle.record for handle in list(getattr(runtime, "threads", ()))}
+    lines = [f"worker {record.number}, whose thread could not be ended" for record in stuck.values()]
+    lines += [f"thread {printable(thread.name)}" for thread in threading.enumerate()
+              if thread.is_alive() and thread not in known and thread.ident not in stuck
+              and not isinstance(thread, threading._DummyThread)]
+    return lines
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST else [*lines[:MOST], f"... and {len(lines) - MOST} more of these"]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
