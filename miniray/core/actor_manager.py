@@ -158,6 +158,8 @@ class ActorManager:
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
         """A call has ended in this worker: it takes the next of its group."""
+        if worker.status is WorkerStatus.DEAD:
+            return                                  # the end of the call has ended the actor
         actor, group = worker.actor, worker.actor.groups[task.spec.group]
         actor.tasks_done += 1
         group.running -= 1
@@ -286,10 +288,13 @@ class ActorManager:
         actor = task.actor
         self.cluster.task_manager.again(now, task, failure)
         group = actor.groups[task.spec.group]
-        task.t_ready = now
-        move(task, PENDING_NODE)
-        move(task, SUBMITTED)
-        group.queue.appendleft(task)
+        if not task.pending:
+            task.t_ready = now
+            move(task, PENDING_NODE)
+            move(task, SUBMITTED)
+            group.queue.appendleft(task)
+        elif actor.in_order:                        # an argument was lost meanwhile: those behind it wait, too
+            group.queue.appendleft(task)
 
     def _bury(self, actor: ActorRecord) -> None:
         self.dead[actor.number] = actor

@@ -304,7 +304,8 @@ class Cluster:
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            self.task_manager.complete(now, task, sizes, contained)
+            if not task.t_finished:                 # else its owner has died, and the call with it
+                self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
             self.actor_manager.call_over(now, task)
         else:
@@ -359,17 +360,18 @@ class Cluster:
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if retry and task.retries_left and not task.cancelled:
+            if task.t_finished:
+                pass                                # its owner has died, and the call with it
+            elif retry and task.retries_left and not task.cancelled:
                 move(task, TaskStatus.RUNNING)
                 if task.retries_left > 0:
                     task.retries_left -= 1
                 self.actor_manager.retry_call(now, task, failure)
-                self.actor_manager.worker_free(now, worker, task)
             else:
                 if task.status is TaskStatus.SUBMITTED_TO_WORKER:
                     move(task, TaskStatus.RUNNING)
                 self.task_manager.fail(now, task, failure)
-                self.actor_manager.worker_free(now, worker, task)
+            self.actor_manager.worker_free(now, worker, task)
         else:
             move(task, TaskStatus.RUNNING)
             worker.task = None
