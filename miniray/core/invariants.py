@@ -194,10 +194,9 @@ def _unfinished(cluster: Any, task: TaskRecord) -> None:
     if status is WAITS_FOR_ARGUMENTS:
         require(worker is None, task, f"waits for arguments in {worker!r}")
         group = task.actor.groups.get(task.spec.group) if kind == ACTOR_TASK else None
-        # What was there when the task came, and is not any more, is looked at again when the last of the others comes.
+        # What was there when the task came, and was lost since, is looked at again when the last of the others comes.
         awaited = [dep for dep in missing if dep.dependents is not None and task in dep.dependents]
         require(task.pending == len(awaited) > 0, task, f"waits for {task.pending} arguments; missing: {missing}, {awaited} will tell")
-        require(all(dep.done != PENDING or dep in awaited for dep in missing), task, f"not all of {missing} know that it waits")
         require(group is None or not task.actor.in_order or task in group.queue, task, "has lost its place among the calls")
     elif status is WAITS_FOR_NODE:
         require(worker is None, task, f"waits for a node in {worker!r}")

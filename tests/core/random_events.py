@@ -499,8 +499,16 @@ class RandomEvents:
         wanted = task.spec.scheduling_class
         if task.worker is not None:
             return self.waits(task)
-        return wanted.group is not None and (wanted in self.cluster.scheduler.infeasible or not self.fits_a_bundle(wanted)) \
-            or wanted.strategy[0] == "NODE_AFFINITY"       # its node is full of actors
+        if wanted in self.cluster.scheduler.infeasible:
+            return wanted.group is not None or wanted.strategy[0] == "NODE_AFFINITY"
+        return wanted.group is not None and not self.fits_a_bundle(wanted) or self.somebody_stays(wanted)
+
+    def somebody_stays(self, wanted: SchedulingClass) -> bool:
+        """Whether an actor, or a task that waits, holds what it needs: of its group's bundles, or of the node it prefers."""
+        if wanted.group is not None:
+            return any(worker.bundle in wanted.group.bundles for worker in self.cluster.workers.values() if worker.bundle is not None)
+        return wanted.strategy[0] == "NODE_AFFINITY" and any(
+            worker.lease is not None for worker in self.cluster.workers.values() if worker.node.hex == wanted.strategy[1])
 
     def waits(self, task: TaskRecord) -> bool:
         """Its code waits, and for a reason."""
