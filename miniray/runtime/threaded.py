@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import heapq
 import os
-import queue
 import sys
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from .base import Runtime, SessionEnded
+from .inbox import new_inbox
 from .serialization import Space
 from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
 
@@ -47,7 +47,7 @@ class ThreadedRuntime(Runtime):
         handle = WorkerHandle(worker, space)
         handle.done = _thread.allocate_lock()
         handle.done.acquire()
-        handle.inbox = queue.SimpleQueue()
+        handle.inbox = new_inbox()
         if actor is not None and actor.is_async:
             from .async_worker import AsyncWorker       # and asyncio with it, when the first async actor is made
             handle.loop = AsyncWorker(self, worker, handle)
@@ -73,6 +73,7 @@ class ThreadedRuntime(Runtime):
             pass_on(handle)                     # it hit this thread after its task was over
         finally:
             handle.instance = None
+            handle.inbox.close()
             self.worker_ended(worker)
             forget_thread()
             self.threads.pop(handle, None)
