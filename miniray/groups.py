@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from .api import session_or_start
-from .core.records import FAILED, READY, PlacementGroupRecord, amounts, units
+from .core.records import FAILED, READY, Failure, ObjectRecord, PlacementGroupRecord, amounts, units
 from .core.transitions import PlacementGroupStatus
+from .exceptions import RaySystemError
 from .object_ref import ObjectRef
 from .runtime.base import Runtime
 from .runtime.serialization import serialize
@@ -18,13 +19,13 @@ def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
 
 def create_placement_group(bundles: list[dict[str, float]], strategy: str, name: str, detached: bool,
                            label_selectors: list[dict[str, str]] | None = None) -> str:
-    """Ask for a group; returns its 36 hex digits at once. ValueError when the name is taken."""
+    """Ask for a group; returns its 36 hex digits at once. RaySystemError when the name is taken."""
     runtime = session_or_start()
     if name:
         with runtime.locked() as cluster:
             for group in cluster.placement_groups.values():
                 if group.name == name and group.status is not PlacementGroupStatus.REMOVED:
-                    raise ValueError(f"a placement group named {name!r} exists already")
+                    raise RaySystemError(f"a placement group named {name!r} exists already")
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
     group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
     runtime.create_placement_group(group)
@@ -40,7 +41,8 @@ def remove_placement_group(number_hex: str) -> None:
 
 
 def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
-    """A reference that is ready when all bundles are reserved, and then has this value."""
+    """A reference that is ready when all bundles are reserved, and then has this value. Of a removed group it holds
+    TaskPlacementGroupRemoved."""
     runtime = session_or_start()
     group = _group(runtime, number_hex)
     if group is None:
@@ -48,11 +50,15 @@ def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
     stored = serialize(value)
     with runtime.lock:
         record = group.ready
-        if record.number not in runtime.cluster.objects:        # its first reference had gone
-            runtime.cluster.objects[record.number] = record
+        if group.status is PlacementGroupStatus.REMOVED and record.done != FAILED:      # it was ready, and is no more
+            runtime.cluster.number += 1
+            record = ObjectRecord(runtime.cluster.number << 32 | 1)
+            record.done, record.value = FAILED, Failure("TASK_PLACEMENT_GROUP_REMOVED", "the group was removed", about=group)
+        else:
+            record.refs += 1
+        runtime.cluster.objects[record.number] = record             # its first reference may have gone
         if record.done != FAILED:
             record.value = stored
-        record.refs += 1
     return ObjectRef._adopt(runtime, record)
 
 

@@ -10,7 +10,7 @@ from .object_ref import ObjectRef, refs_of
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.serialization import capture
-from .scheduling import captures_children, inherits_group, scheduling_class
+from .scheduling import captures_children, depends_on_caller, scheduling_class
 from .signatures import checker, is_generator
 
 _new_ref = object.__new__
@@ -68,7 +68,7 @@ class Variant:
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         from .api import session_or_start
         runtime = session_or_start()
-        if inherits_group(self._given):                 # depends on who calls, not only on the options
+        if depends_on_caller(self._given):
             spec = self._specify(runtime, args, kwargs)
         elif self._runtime is runtime:
             spec = self._spec

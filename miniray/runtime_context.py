@@ -5,9 +5,10 @@ from typing import Any
 
 from .actor import ActorHandle, new_handle
 from .core.records import amounts
-from .ids import JOB_HEX, worker_hex
+from .ids import JOB_HEX, placement_group_hex, worker_hex
 from .runtime.base import Runtime
 from .runtime.context import Execution, current
+from .scheduling import lease_in_group
 
 
 class RuntimeContext:
@@ -174,13 +175,9 @@ def gpu_ids() -> list[int]:
 
 
 def current_placement_group_id() -> str | None:
-    """36 hex digits of the placement group that the running task or actor is in."""
-    from .ids import placement_group_hex
-    execution = current.get()
-    if execution is None:
-        return None
-    worker = execution.worker.actor.worker if execution.worker.actor is not None else execution.worker
-    if worker is None or worker.bundle is None or worker.lease is None:
-        return None
-    return placement_group_hex(worker.lease.strategy[1])
-
+    """36 hex digits of the placement group that the running task or actor is in; starts a session when there is none, as in
+    Ray."""
+    from .api import session_or_start
+    session_or_start()
+    lease = lease_in_group(current.get())
+    return None if lease is None else placement_group_hex(lease.strategy[1])

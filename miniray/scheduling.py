@@ -5,8 +5,9 @@ from typing import Any, Mapping
 
 from .core.records import SchedulingClass, amounts, units
 from .core.scheduler import fits
+from .options import PlacementGroup
 from .runtime.base import Runtime
-from .runtime.context import current
+from .runtime.context import Execution, current
 
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
 
@@ -22,53 +23,78 @@ def scheduling_class(runtime: Runtime, options: Mapping[str, Any], need: dict[st
 
 
 def captures_children(options: Mapping[str, Any]) -> bool:
-    """Whether what the task submits goes into its placement group too."""
+    """Whether what the task submits goes into its placement group too. What is not said is as it is for the one that submits."""
+    if not _may_be_in_group(options):
+        return False
     strategy = options.get("scheduling_strategy")
-    if getattr(strategy, "placement_group_capture_child_tasks", None):
-        return True
-    return bool(options.get("placement_group_capture_child_tasks"))
+    asked = (options if strategy is None else vars(strategy)).get("placement_group_capture_child_tasks")
+    return _captures(current.get()) if asked is None else bool(asked)
 
 
 def inherits_group(options: Mapping[str, Any]) -> bool:
-    """Whether the call runs in its parent's placement group: it says nothing itself, and the parent captures its children."""
-    if options.get("scheduling_strategy") is not None or options.get("placement_group") not in (None, "default"):
+    """Whether the call runs in the placement group of the task that makes it: the call names no place itself, and that task
+    captures its children, or the call asks to be captured."""
+    if options.get("scheduling_strategy") is not None or options.get("placement_group", "default") != "default":
         return False
-    execution = current.get()
-    return execution is not None and execution.worker.bundle is not None and _captures(execution)
+    return lease_in_group(current.get()) is not None and captures_children(options)
 
 
-def _captures(execution: Any) -> bool:
-    spec = execution.worker.actor.creation.spec if execution.worker.actor is not None else execution.task.spec
-    return spec.capture_child_tasks
+def depends_on_caller(options: Mapping[str, Any]) -> bool:
+    """Whether the call's place, or that of its children, depends on the task that makes it, and not on its options alone."""
+    return inherits_group(options) or _may_be_in_group(options) and _captures(current.get())
+
+
+def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
+    """What the running task or actor was leased for, if that is in a placement group."""
+    if execution is None:
+        return None
+    worker = execution.worker.actor.worker if execution.worker.actor is not None else execution.worker
+    return worker.lease if worker is not None and worker.bundle is not None else None
+
+
+def _captures(execution: Execution | None) -> bool:
+    """Whether the running task captures its children."""
+    if execution is None:
+        return False
+    actor = execution.worker.actor
+    return (actor.creation.spec if actor is not None else execution.task.spec).capture_child_tasks
 
 
 def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple:
     """The core's form of a strategy, as SchedulingClass describes it."""
     strategy = options.get("scheduling_strategy")
-    group = options.get("placement_group")
-    if strategy is None and group not in (None, "default"):
-        return _in_group(runtime, group, options.get("placement_group_bundle_index", -1))
+    if inherits_group(options):
+        return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)       # type: ignore[union-attr]
     if strategy is None:
-        execution = current.get()
-        if execution is not None and execution.worker.bundle is not None and _captures(execution):
-            lease = execution.worker.lease or execution.worker.actor.lease
-            return ("PLACEMENT_GROUP", lease.strategy[1], -1)
-        return ("DEFAULT",)
+        return _in_group(options.get("placement_group"), options.get("placement_group_bundle_index", -1))
     if isinstance(strategy, str):
         return (strategy,)
-    kind = type(strategy).__name__
-    if kind == "PlacementGroupSchedulingStrategy":
-        if strategy.placement_group is None:
-            return ("DEFAULT",)
-        return _in_group(runtime, strategy.placement_group, strategy.placement_group_bundle_index)
-    if kind == "NodeAffinitySchedulingStrategy":
+    if _is_of_group(strategy):
+        return _in_group(strategy.placement_group, strategy.placement_group_bundle_index)
+    if type(strategy).__name__ == "NodeAffinitySchedulingStrategy":
         return ("NODE_AFFINITY", strategy.node_id, bool(strategy.soft))
     return ("NODE_LABEL", _label_rules(strategy.hard), _label_rules(strategy.soft))
 
 
-def _in_group(runtime: Runtime, group: Any, index: int | None) -> tuple:
-    number = int(group.id.hex()[:-8], 16)
-    return ("PLACEMENT_GROUP", number, -1 if index is None else index)
+def _is_of_group(strategy: Any) -> bool:
+    return type(strategy).__name__ == "PlacementGroupSchedulingStrategy"
+
+
+def _may_be_in_group(options: Mapping[str, Any]) -> bool:
+    strategy = options.get("scheduling_strategy")
+    return strategy is None or _is_of_group(strategy)
+
+
+def _in_group(group: Any, index: int | None) -> tuple:
+    """The strategy for a group, "default", or None and the empty group, which are none. Raises AssertionError for what is no
+    group; ValueError for a bundle of none."""
+    index = -1 if index is None else index
+    if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
+        if index != -1:
+            raise ValueError(f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles")
+        return ("DEFAULT",)
+    assert isinstance(group, PlacementGroup), f"'placement_group' must be a placement group, not {group!r}"
+    return ("PLACEMENT_GROUP", int(group.id.hex()[:-8], 16), index)
 
 
 def _label_rules(rules: Mapping[str, Any] | None) -> tuple:
