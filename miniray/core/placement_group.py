@@ -114,6 +114,7 @@ class PlacementGroups:
             if bundle.node is not None and bundle.node.alive:
                 for name, amount in bundle.total.items():
                     bundle.node.available[name] += amount
+                cluster.scheduler.given_back.note(bundle.node)
             bundle.node = None
         if group.ready.done != READY:
             group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)

@@ -7,12 +7,12 @@ Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.
 from __future__ import annotations
 
 from .actions import RunTask, Say, StartWorker, StopWorker
+from .node_ranking import GivenBack, NodeRanking, rank
 from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, WorkerRecord,
                       amounts)
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
-SPREAD_THRESHOLD = 0.5          # Ray: scheduler_spread_threshold: nodes are filled up to here in order, then evenly
 IDLE_SPARE = 8                  # parked workers kept beyond one per CPU
 
 
@@ -51,6 +51,7 @@ class Scheduler:
         self.infeasible: dict[SchedulingClass, None] = {}
         self.alive: list[NodeRecord] = []
         self.by_hex: dict[str, NodeRecord] = {}         # those that live, by the id that users name them by
+        self.given_back = GivenBack()                   # of what several nodes have
         self.reporting: WorkerRecord | None = None      # it asks for its next task itself: no action wakes it
         self._warned: set[SchedulingClass] = set()
 
@@ -69,6 +70,7 @@ class Scheduler:
         """A node may be given tasks."""
         self.alive.append(node)
         self.by_hex[node.hex] = node
+        self.given_back.note(node)
 
     def node_left(self, node: NodeRecord) -> None:
         """A node is given nothing any more."""
@@ -258,7 +260,7 @@ class Scheduler:
         if len(alive) == 1 and kind in ("DEFAULT", "SPREAD") and not wanted.selector:
             return alive[0] if self._has_room(alive[0], task, wanted) else None
         if kind == "SPREAD":
-            for step in range(len(alive)):
+            for step in range(len(alive)) if freed is None or not freed.alive else (alive.index(freed) - wanted.spread_at,):
                 node = alive[(wanted.spread_at + step) % len(alive)]
                 if self._allowed(node, wanted) and self._has_room(node, task, wanted):
                     wanted.spread_at = (wanted.spread_at + step + 1) % len(alive)
@@ -278,20 +280,29 @@ class Scheduler:
         return self._hybrid(task, wanted)
 
     def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
-        """Ray's default: the node with most of the arguments' bytes, else the submitter's own, up to half full; then the others
-        in order up to half full; then the least used."""
-        first = self._node_of_arguments(task) or (task.owner.node if task.owner is not None else self.alive[0])
-        best, best_use = None, 2.0
-        for node in (first, *self.alive):
-            if not node.alive or not self._allowed(node, wanted) or not self._has_room(node, task, wanted):
-                continue
-            use = max(((node.total[name] - node.available.get(name, 0) + amount) / node.total[name]
-                       for name, amount in wanted.need.items() if node.total.get(name)), default=0.0)
-            if use <= SPREAD_THRESHOLD:
-                return node
-            if use < best_use:
-                best, best_use = node, use
+        """Ray's default: the node with most of the arguments' bytes, else the submitter's own, when it is at most half used; then
+        the first of those that are; then the least used."""
+        first, need = self._preferred(task), wanted.need
+        if first is not None and not rank(first, need) and self._allowed(first, wanted) and self._has_room(first, task, wanted):
+            return first
+        if "CPU" not in need or "GPU" in need:      # room comes and goes with workers that start, and depends on the single GPUs
+            among = [n for n in self.alive if self._allowed(n, wanted) and self._has_room(n, task, wanted)]
+            return min(among, key=lambda n: (rank(n, need), n is not first), default=None)
+        if wanted.ranking is None:
+            wanted.ranking = NodeRanking(need)
+        best = wanted.ranking.best(self.alive, self.given_back, lambda n: self._allowed(n, wanted))
+        if first is not None and best is not None and first is not best and self._allowed(first, wanted) \
+                and rank(first, need) <= rank(best, need):
+            return first
         return best
+
+    def _preferred(self, task: TaskRecord) -> NodeRecord | None:
+        """The node that comes first among equals. The driver's own is the first of all in any case."""
+        if task.deps:
+            node = self._node_of_arguments(task)
+            if node is not None:
+                return node
+        return task.owner.node if task.owner is not None and task.owner.node.alive else None
 
     @staticmethod
     def _node_of_arguments(task: TaskRecord) -> NodeRecord | None:
@@ -361,6 +372,8 @@ class Scheduler:
         if worker.lent:
             available["CPU"] -= worker.lent
             worker.lent = 0
+        if len(self.alive) > 1:
+            self.given_back.note(node)
         for index in worker.gpu_ids:
             node.gpu_free[index] += min(UNIT, wanted.hold["GPU"])
         worker.gpu_ids, worker.lease, worker.bundle = (), None, None
@@ -402,6 +415,7 @@ class Scheduler:
             return
         worker.lent += more
         (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += more
+        self.given_back.note(worker.node)
         for obj in objects:
             task = obj.task
             if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
