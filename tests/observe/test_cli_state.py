@@ -126,7 +126,8 @@ def test_filters_of_the_command_line(capsys, session):
     assert ask(capsys, "list", "tasks", "-f", "name=a=b")[:2] == (0, "No resource in the cluster\n")
 
 
-@pytest.mark.parametrize("resource", ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects", "runtime-envs",
+@pytest.mark.parametrize("resource", ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects",
+                                      "runtime-envs",
                                       "cluster-events"])
 def test_every_table_can_be_listed(capsys, session, resource):
     """In each format; the empty ones say that they are."""
@@ -206,7 +207,8 @@ def test_words_that_make_no_sense(capsys):
 
 def test_filters_that_make_no_sense(capsys, session):
     """1 for what is no filter; 2 for a column that there is not, that cannot be filtered, a value that does not fit."""
-    for text, code, words in (("bad", 1, "Cannot find the predicate"), ("=x", 1, "Cannot identify key"), ("name=", 1, "Cannot identify"),
+    for text, code, words in (("bad", 1, "Cannot find the predicate"), ("=x", 1, "Cannot identify key"),
+                              ("name=", 1, "Cannot identify"),
                               ("nope=1", 2, "Invalid filter key 'nope' for resource 'tasks'"), ("events=1", 2, "not supported"),
                               ("attempt_number=x", 2, "integer filter")):
         got, out, err = ask(capsys, "list", "tasks", "--filter", text)

@@ -103,7 +103,8 @@ def test_tasks_without_cpus_wait_for_workers_that_are_starting():
     session = StillSession(CPU=1)
     session.task("first", cpus=0)
     reason, sentence = said(session, session.task("second", cpus=0))
-    assert (reason, sentence) == ("workers_starting", f"task second waits for one of the 1 workers that are being started on {NODE}")
+    assert (reason, sentence) == ("workers_starting",
+                                  f"task second waits for one of the 1 workers that are being started on {NODE}")
 
 
 def test_a_task_whose_worker_is_about_to_begin():
@@ -163,7 +164,8 @@ def test_a_call_of_an_actor_that_is_not_alive_yet():
     session = StillSession(CPU=1)
     actor = session.actor("Big", cpus=8)
     sentence = f"the constructor of actor Big, which needs 8 CPU, and no node has that much: the nearest, {NODE}, has 1 CPU"
-    assert said(session, session.call(actor)) == ("infeasible", f"call Big.go waits for its actor, which is not alive yet: {sentence}")
+    assert said(session, session.call(actor)) == ("infeasible",
+                                                  f"call Big.go waits for its actor, which is not alive yet: {sentence}")
     assert said(session, actor) == ("infeasible", f"actor Big is not alive yet, for it waits for {sentence}")
 
 
@@ -195,7 +197,8 @@ def test_a_call_behind_one_that_lacks_an_argument():
     never = session.task("never", cpus=9)
     session.call(actor, "first", never.returns[0])
     assert said(session, session.call(actor, "second"))[1].startswith(
-        "call Keeper.second stands in the queue of actor Keeper behind call Keeper.first, which waits for its argument from task never")
+        "call Keeper.second stands in the queue of actor Keeper behind call Keeper.first, which waits for its argument "
+        "from task never")
 
 
 def test_a_call_over_the_concurrency_limit():
@@ -205,8 +208,8 @@ def test_a_call_over_the_concurrency_limit():
     for i in range(2):
         session.start(session.call(actor, f"slow{i}"))
     reason, sentence = said(session, session.call(actor, "third"))
-    assert sentence == ("call Keeper.third stands in the queue of actor Keeper which runs 2 of at most 2 calls at once, among them "
-                        "call Keeper.slow0, which is running")
+    assert sentence == ("call Keeper.third stands in the queue of actor Keeper which runs 2 of at most 2 calls at once, "
+                        "among them call Keeper.slow0, which is running")
     assert explain(session, list(actor.calls.values())[2].hex).chain[0]["reason"] == "concurrency_limit"
 
 
@@ -245,8 +248,8 @@ def test_a_placement_group_with_a_bundle_that_fits_nowhere():
     """The bundle and the nearest node are named."""
     session = StillSession(CPU=2)
     assert said(session, session.group({"CPU": 1}, {"CPU": 5}, name="wide")) == ("infeasible", (
-        f"placement group 'wide' needs 2 bundles (PACK) of 1 CPU and 5 CPU, and no node has room for bundle 1: the nearest, {NODE}, "
-        "has 2 CPU"))
+        "placement group 'wide' needs 2 bundles (PACK) of 1 CPU and 5 CPU, and no node has room for bundle 1: "
+        f"the nearest, {NODE}, has 2 CPU"))
 
 
 def test_a_placement_group_whose_bundles_fit_but_not_together():
@@ -365,7 +368,8 @@ def test_no_pending_thing_has_an_empty_explanation():
         for cpus in (1, 2):
             session.task(f"in group {cpus}", strategy=("PLACEMENT_GROUP", group.number, -1), cpus=cpus)
     cluster = session.cluster
-    for record in [*cluster.tasks.values(), *cluster.actors.values(), *cluster.placement_groups.values(), *cluster.objects.values()]:
+    for record in [*cluster.tasks.values(), *cluster.actors.values(), *cluster.placement_groups.values(),
+                   *cluster.objects.values()]:
         found = explain(session, record.hex)
         assert found.reason and found.chain and found.sentence.count(" ") > 2, record
         assert all(step["text"].strip() and step["reason"] for step in found.chain), record
@@ -392,8 +396,8 @@ def test_actors_that_wait_for_each_other():
     found = find_deadlock(session, [first.returns[0]])
     assert found is not None and found.reason == "deadlock"
     assert str(found) == (
-        "deadlock: call One.ask waits in get or wait for call Two.ping, which stands in the queue of actor Two behind call Two.ask, "
-        "which waits in get or wait for call One.ping, which stands in the queue of actor One behind call One.ask")
+        "deadlock: call One.ask waits in get or wait for call Two.ping, which stands in the queue of actor Two behind "
+        "call Two.ask, which waits in get or wait for call One.ping, which stands in the queue of actor One behind call One.ask")
     assert str(explain(session, first.hex)) == str(found)
 
 

@@ -319,8 +319,10 @@ def test_shapes_that_are_refused_and_those_that_are_not():
     assert ListApiOptions(limit="3").limit == ListApiOptions(limit=3.0).limit == 3 and ListApiOptions(limit=True).limit == 1
     assert ListApiOptions(detail="yes").detail and not ListApiOptions(detail=0).detail
     assert ListApiOptions(filters=(["a", "=", 1],)).filters == [("a", "=", 1)]
-    for bad in ({"limit": None}, {"limit": 2.5}, {"timeout": "soon"}, {"detail": 3}, {"detail": None}, {"filters": "a=b"}, {"filters": 3},
-                {"filters": [("a", "=", None)]}, {"filters": [("a", "=")]}, {"filters": [(1, "=", 2)]}, {"filters": [("a", ">", 2)]},
+    for bad in ({"limit": None}, {"limit": 2.5}, {"timeout": "soon"}, {"detail": 3}, {"detail": None}, {"filters": "a=b"},
+                {"filters": 3},
+                {"filters": [("a", "=", None)]}, {"filters": [("a", "=")]}, {"filters": [(1, "=", 2)]},
+                {"filters": [("a", ">", 2)]},
                 {"filters": {"a": "b"}}):
         with pytest.raises(ValueError):
             ListApiOptions(**bad)
@@ -451,9 +453,11 @@ def test_the_summary_counts_attempts_by_name():
     session.done("flaky")
     found = state.summary(session, SummaryResource.TASKS)["cluster"]
     assert found == {"summary": {
-        "Keeper.__init__": {"func_or_class_name": "Keeper.__init__", "type": "ACTOR_CREATION_TASK", "state_counts": {"FINISHED": 1}},
+        "Keeper.__init__": {"func_or_class_name": "Keeper.__init__", "type": "ACTOR_CREATION_TASK",
+                            "state_counts": {"FINISHED": 1}},
         "Keeper.go": {"func_or_class_name": "Keeper.go", "type": "ACTOR_TASK", "state_counts": {"RUNNING": 1}},
-        "flaky": {"func_or_class_name": "flaky", "type": "NORMAL_TASK", "state_counts": {"FAILED": 1, "RUNNING": 1, "FINISHED": 1}}},
+        "flaky": {"func_or_class_name": "flaky", "type": "NORMAL_TASK",
+                  "state_counts": {"FAILED": 1, "RUNNING": 1, "FINISHED": 1}}},
         "total_tasks": 3, "total_actor_tasks": 1, "total_actor_scheduled": 1, "summary_by": "func_name"}
 
 

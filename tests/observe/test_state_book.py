@@ -62,7 +62,8 @@ def test_every_task_row_has_the_columns_that_filters_know():
     session.done()
     assert list(rows(session, "tasks")[0]) == list(book.BOOK_TASKS)
     (row,) = rows(session, "tasks")
-    assert {name: read(next(iter(session.cluster.tasks.values())), book.Look(session)) for name, read in book.BOOK_TASKS.items()} == row
+    assert {name: read(next(iter(session.cluster.tasks.values())), book.Look(session)) for name,
+            read in book.BOOK_TASKS.items()} == row
 
 
 def test_everything_by_default_and_filters_before_limits():
@@ -72,7 +73,8 @@ def test_everything_by_default_and_filters_before_limits():
         session.done(f"t{i % 2}")
     assert len(rows(session, "tasks")) == 150
     found = rows(session, "tasks", ("name", "=", "T1"), limit=3)
-    assert [row["name"] for row in found] == ["t1"] * 3 and [row["task_id"] for row in found] == sorted(row["task_id"] for row in found)
+    assert [row["name"] for row in found] == ["t1"] * 3 and [row["task_id"] for row in found] == sorted(row["task_id"]
+                                                                                                        for row in found)
 
 
 def test_filters_take_any_column_and_none():

@@ -26,7 +26,8 @@ def test_nothing_that_is_markup_gets_through():
 
 def test_yaml_quotes_what_would_be_read_as_something_else():
     """Numbers, bools, times, nothing; and what has a meaning in YAML."""
-    for text in ("01000000", "null", "Yes", "1e5", "0x1f", "1:30", "2026-01-31 12:00:00", "", "- a", "a: b", "a #b", "a:", "{}", "'", "~",
+    for text in ("01000000", "null", "Yes", "1e5", "0x1f", "1:30", "2026-01-31 12:00:00", "", "- a", "a: b", "a #b", "a:", "{}",
+                 "'", "~",
                  "=", " a", "a ", "*a", "@a", "? a", "%a"):
         assert yaml(text) == "'" + text.replace("'", "''") + "'\n", text
     for text in ("talk", "127.0.0.1", "1.2.3", "node:1", "User exception", "<class 'x'>", "/tmp/x.out", "1f2e", "ends.here"):
@@ -65,7 +66,8 @@ def test_yaml_has_only_lines_of_printable_ascii():
     """Whatever stands in a name."""
     chance = random.Random(1)
     for _ in range(300):
-        text = "".join(chr(chance.choice((chance.randrange(0x20), chance.randrange(0x7f, 0x3000), chance.randrange(0x10000, 0x11000)))) for _ in range(9))
+        text = "".join(chr(chance.choice((chance.randrange(0x20), chance.randrange(0x7f, 0x3000),
+                                          chance.randrange(0x10000, 0x11000)))) for _ in range(9))
         said = yaml({text: [text]})
         assert said.isascii() and all(line.isprintable() for line in said.splitlines()) and said.count("\n") == 2, ascii(text)
         assert json.loads(said.splitlines()[1][4:].replace("\\e", "\\u001b").replace("\\0", "\\u0000").replace("\\x", "\\u00")
@@ -74,7 +76,8 @@ def test_yaml_has_only_lines_of_printable_ascii():
 
 def test_tables_align_as_rays_do():
     """Numbers and digits to the right, text to the left, the row's number in front, dicts as YAML over several lines."""
-    table = plain_table(["NAME", "PID", "JOB_ID", "WHAT"], [["a\x1b", 12, "01000000", {"CPU": 1.0, "x": 2}], [None, 7, None, "t"]])
+    table = plain_table(["NAME", "PID", "JOB_ID", "WHAT"], [["a\x1b", 12, "01000000", {"CPU": 1.0, "x": 2}],
+                                                            [None, 7, None, "t"]])
     assert table == r"""
     NAME      PID    JOB_ID  WHAT
  0  a\x1b      12  01000000  CPU: 1.0
