@@ -55,6 +55,10 @@ def _is_ready(instance: Any) -> bool:
     return True
 
 
+def _terminate(instance: Any) -> None:
+    raise ActorExit("__ray_terminate__ was called")
+
+
 def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return function(instance, *args, **kwargs)
 
@@ -76,7 +80,7 @@ class ClassInfo:
         self._captured: tuple[Any, Any] = (None, None)
         for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
             self._add(cls, name, function)
-        for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _is_ready)):
+        for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate)):
             self.methods.setdefault(name, MethodInfo(name, lambda args, kwargs: None, False, {}, builtin))
 
     def _add(self, cls: type, name: str, function: Any) -> None:
@@ -210,10 +214,11 @@ class Template:
             retries = self.given.get("max_task_retries", 0)
         shown = f"{self.info.name}.{found.name}"
         backpressure = options.get("_generator_backpressure_num_objects")
-        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, None, None, {}, num_returns, retries,
+        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, found.builtin, None, {}, num_returns,
+                        retries,
                         options.get("retry_exceptions") or False, options.get("concurrency_group") or "",
                         backpressure=-1 if backpressure is None else backpressure,
-                        options={"method": found.name, "builtin": found.builtin, "generator": found.generator})
+                        options={"method": found.name, "generator": found.generator})
 
 
 class ActorClass(ActorVariant):

@@ -87,7 +87,17 @@ class ActorManager:
             self.cluster.task_manager.fail(now, task, self.death_of(actor))
             return
         actor.calls[task.number] = task
-        self._line_up(now, actor, task)
+        group = actor.groups.get(task.spec.group)
+        if group is None or task.deps:
+            self._line_up(now, actor, task)
+            return
+        group.queue.append(task)                    # the common case: nothing to wait for
+        task.t_ready = now
+        move(task, PENDING_NODE)
+        if actor.status is ALIVE:
+            move(task, SUBMITTED)
+            if group.running < group.limit:
+                self.pump(now, actor, group)
 
     def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord) -> None:
         group = actor.groups.get(task.spec.group)

@@ -66,13 +66,14 @@ class SchedulingClass:
     soft) | ("PLACEMENT_GROUP", number, bundle index). selector: labels a node must have. Ray: SchedulingClass.
     """
 
-    __slots__ = ("need", "hold", "strategy", "selector", "queue", "group", "spread_at", "ranking")
+    __slots__ = ("need", "hold", "strategy", "selector", "queue", "group", "spread_at", "ranking", "plain")
 
     def __init__(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()):
         self.need, self.hold, self.strategy, self.selector = need, hold, strategy, selector
         self.queue: deque[TaskRecord] = deque()
         self.group: PlacementGroupRecord | None = None
         self.spread_at = 0
+        self.plain = strategy == ("DEFAULT",) and not selector      # may run wherever there is room
         self.ranking = None                 # of the nodes, made by the scheduler when there are several
 
     def __repr__(self):

@@ -185,8 +185,7 @@ class Scheduler:
         """A task ended: its worker goes on with the next of its class, or gives back what it held."""
         wanted, waiting = worker.lease, self.waiting
         worker.task = None
-        if len(waiting) == 1 and wanted in waiting and not worker.lent and worker.bundle is None and wanted.selector == () \
-                and wanted.strategy[0] == "DEFAULT":
+        if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
             task = self._head(wanted)
             if task is not None and task.actor is None:         # an actor gets a worker of its own
                 queue = wanted.queue

@@ -118,6 +118,18 @@ class TaskManager:
         move(task, FINISHED)
         task.t_finished = now
         cluster = self.cluster
+        if contained is None and not task.deps and not task.contained and len(sizes) == 1 and sizes[0] <= INLINE_BYTES \
+                and task.stream is None and len(task.returns) == 1:
+            obj = task.returns[0]                   # the common case: one small value, and no argument to let go of
+            if obj.done == PENDING and type(obj.value) is not Failure:
+                obj.size, obj.done, obj.t_ready = sizes[0], READY, now
+                task.args = None
+                cluster.history.task_ended(task)
+                if obj.waiters is not None or obj.dependents is not None:
+                    cluster.ready.append(obj)
+                elif not (obj.refs or obj.uses or obj.held):
+                    cluster.references.check(now, obj)
+                return
         large = False
         for index, obj in enumerate(task.returns):
             if obj.done != PENDING and obj.done != LOST:

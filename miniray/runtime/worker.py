@@ -140,20 +140,17 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     spec = task.spec
     args, kwargs = unpack(task.args, runtime.value_of)
     if spec.kind == ACTOR_TASK:
-        instance = execution.instance = actor_handle(execution.worker).instance
-        if spec.func_name.endswith(".__ray_terminate__"):
-            return _terminate, (), {}
-        if spec.options is not None and spec.options.get("builtin"):
-            return spec.options["builtin"], (instance, *args), kwargs
+        instance = execution.worker.handle.instance
+        if instance is None:                    # another thread of the actor's
+            instance = actor_handle(execution.worker).instance
+        execution.instance = instance
+        if spec.function is not None:           # a method that every actor has
+            return spec.function, (instance, *args), kwargs
         return getattr(instance, spec.options["method"]), args, kwargs
     if spec.kind == ACTOR_CREATION_TASK:
         cls = spec.function.load(execution.space)
         return _construct, (runtime, execution, cls, args, kwargs), {}
     return spec.function.load(execution.space), args, kwargs
-
-
-def _terminate() -> None:
-    raise ActorExit("__ray_terminate__ was called")
 
 
 def _construct(runtime: Runtime, execution: Execution, cls: type, args: Any, kwargs: dict) -> None:
