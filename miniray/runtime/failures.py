@@ -10,7 +10,7 @@ import traceback
 from typing import Any
 
 from .. import exceptions
-from ..core.records import ActorRecord, Failure, ObjectRecord, TaskRecord
+from ..core.records import Failure, ObjectRecord, TaskRecord
 from .serialization import Serialized, deserialize, serialize
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -136,24 +136,22 @@ def _cancelled(failure, obj):
 
 
 def _actor_died(failure, obj):
-    actor = failure.about
-    creation = failure.cause
-    while creation is not None and not isinstance(creation.error, TaskError):
-        creation = creation.cause
-    if creation is not None and creation.error_type == "TASK_EXECUTION_EXCEPTION":
-        error = _first(creation, obj)
+    actor, creation = failure.about, failure.cause
+    if creation is not None and (isinstance(creation.error, TaskError) or _for_an_argument(creation)):
+        error = to_exception(creation)
         if isinstance(error, exceptions.RayTaskError):
-            plain = error._task_error if type(error) is not exceptions.RayTaskError else error
-            return exceptions.ActorDiedError.from_task_error(_as_constructor_error(plain, actor))
+            plain = error if type(error) is exceptions.RayTaskError else error._task_error
+            plain._actor_id = actor.hex
+            return exceptions.ActorDiedError.from_task_error(plain)
         return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
             actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace))
     return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
         actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"))
 
 
-def _as_constructor_error(error: exceptions.RayTaskError, actor: ActorRecord) -> exceptions.RayTaskError:
-    error._actor_id = actor.hex
-    return error
+def _for_an_argument(failure: Failure) -> bool:
+    """Whether a constructor never ran because an argument of it is the result of what failed."""
+    return failure.error is None and isinstance(failure.about, TaskRecord) and failure.cause is not None
 
 
 def _unavailable(failure, obj):
