@@ -2,6 +2,7 @@
 
 Spans are kept in the session, the last `runtime.spans.maxlen` of them. The core's lock is not taken.
 """
+
 from __future__ import annotations
 
 import threading
@@ -12,30 +13,39 @@ from ..core.records import WorkerRecord
 from ..runtime import context
 from ..runtime.context import current
 
-# Numbers the spans: what is missing at the front of the deque was dropped. Re-entrant, because a finaliser that runs while
-# it is held may use a span itself.
+# Numbers the spans: what is missing at the front of the deque was dropped. Re-entrant, because a finaliser that runs
+# while it is held may use a span itself.
 _numbering = threading.RLock()
 
 
 class Span:
-    """A finished span. number: how many were recorded before it in its session. worker: None for the driver. task: number of
-    the task it ran in, 0 for none. t_start, t_end: seconds on the runtime's clock. extra: what the user added, texts by name;
-    of an exception that ended it also "type" and "value"."""
+    """A finished span. number: how many were recorded before it in its session. worker: None for the driver. task:
+    number of the task it ran in, 0 for none. t_start, t_end: seconds on the runtime's clock. extra: what the user
+    added, texts by name; of an exception that ended it also "type" and "value"."""
 
     __slots__ = ("number", "name", "worker", "task", "t_start", "t_end", "extra")
 
-    def __init__(self, name: str, worker: WorkerRecord | None, task: int, t_start: float, t_end: float, extra: dict[str, Any]):
+    def __init__(
+        self, name: str, worker: WorkerRecord | None, task: int, t_start: float, t_end: float, extra: dict[str, Any]
+    ):
         self.number = 0
-        self.name, self.worker, self.task, self.t_start, self.t_end, self.extra = name, worker, task, t_start, t_end, extra
+        self.name, self.worker, self.task, self.t_start, self.t_end, self.extra = (
+            name,
+            worker,
+            task,
+            t_start,
+            t_end,
+            extra,
+        )
 
 
 class profile:
-    """`with miniray.profile("load"): ...` shows in the timeline as a span of that name, in the driver's or the task's lane.
+    """`with miniray.profile("load"): ...` shows in the timeline as a span of that name, in the driver's or the task's
+    lane.
 
-    name: a str. extra_data: a dict of texts that the span carries; "name" and "cname" (a colour of Chrome's) in it change how
-    the JSON timeline shows it. TypeError for other types. Without a session nothing is recorded. An exception passes
-    through, and is noted on the span.
-    """
+    name: a str. extra_data: a dict of texts that the span carries; "name" and "cname" (a colour of Chrome's) in it
+    change how the JSON timeline shows it. TypeError for other types. Without a session nothing is recorded. An
+    exception passes through, and is noted on the span."""
 
     __slots__ = ("name", "extra_data", "_runtime", "_started")
 
@@ -54,7 +64,9 @@ class profile:
             self._started = self._runtime.now()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         runtime, self._runtime = self._runtime, None
         if runtime is None:
             return
@@ -76,5 +88,5 @@ class profile:
 def _text_of(error: BaseException | None) -> str:
     try:
         return str(error)
-    except Exception as problem:    # the user's __str__ may do anything; the exception on its way must not be replaced
+    except Exception as problem:  # the user's __str__ may do anything; the exception on its way must not be replaced
         return f"<its __str__ raised {type(problem).__name__}>"

@@ -10,10 +10,10 @@ The events are those of `ray.timeline()`: for each attempt a span `task::NAME` a
     B       what has begun and not ended
     i       what was dropped, when something was
 
-Every event has Ray's nine keys, so that a program written for Ray's list can read this one to its end. Times are written in
-quarters of a microsecond: a float of the size of today's epoch holds no less, and so a span's end is exactly the beginning
-of the next, and never lies outside of the span around it; viewers drop spans for less.
-"""
+Every event has Ray's nine keys, so that a program written for Ray's list can read this one to its end. Times are
+written in quarters of a microsecond: a float of the size of today's epoch holds no less, and so a span's end is
+exactly the beginning of the next, and never lies outside of the span around it; viewers drop spans for less."""
+
 from __future__ import annotations
 
 import errno
@@ -22,10 +22,11 @@ import logging
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from ..core.records import ACTOR_TASK, TaskSpec, WorkerRecord
+from ..core.records import TaskSpec, WorkerRecord
 from ..ids import worker_hex
 from ..runtime.context import running
 from ..runtime.failures import TaskError
@@ -34,26 +35,32 @@ from .timeline_rows import FINISHED, RUNNING, Recording, Row, lane_title, read
 logger = logging.getLogger(__name__)
 
 DETAILED_ATTEMPTS = 10_000
-"""A timeline of more attempts is written in short form: of one that went well only its span and `task:execute`, from which
-fetching and storing can be read off, with its waiting in the span's args; and only the arrows from tasks to tasks."""
+"""A timeline of more attempts is written in short form: of one that went well only its span and `task:execute`, from
+which fetching and storing can be read off, with its waiting in the span's args; and only the arrows from tasks to
+tasks."""
 
 _QUARTERS = (".0", ".25", ".5", ".75")
 _temporary = count(1)
 
 
-def timeline(filename: str | os.PathLike[str] | None = None, *, html: str | os.PathLike[str] | None = None,
-             integer_ids: bool = False) -> list[dict[str, Any]] | None:
+def timeline(
+    filename: str | os.PathLike[str] | None = None,
+    *,
+    html: str | os.PathLike[str] | None = None,
+    integer_ids: bool = False,
+) -> list[dict[str, Any]] | None:
     """The timeline of the running session. Ray: `ray.timeline`.
 
-    filename: write a JSON array of Chrome trace events there, for Perfetto, chrome://tracing or speedscope; a name that ends
-    in .html is taken as `html`. html: write one self-contained page there. Without either the events are returned, as a list
-    of dicts; otherwise None. Files are written as a whole or not at all; an existing one is replaced.
-    integer_ids: number nodes and workers in `pid` and `tid`, where Ray's timeline has texts, as the download of Ray's
-    dashboard does. speedscope needs it, and coroutines that share a thread get rows of their own, which all viewers show best.
+    filename: write a JSON array of Chrome trace events there, for Perfetto, chrome://tracing or speedscope; a name
+    that ends in .html is taken as `html`. html: write one self-contained page there. Without either the events are
+    returned, as a list of dicts; otherwise None. Files are written as a whole or not at all; an existing one is
+    replaced. integer_ids: number nodes and workers in `pid` and `tid`, where Ray's timeline has texts, as the
+    download of Ray's dashboard does. speedscope needs it, and coroutines that share a thread get rows of their own,
+    which all viewers show best.
 
-    Each event has cat, name, pid, tid, ph, ts, dur, cname and args; ts and dur are microseconds, ts since the Unix epoch.
-    Raises RuntimeError when no session is running, and then writes no file; OSError when a file cannot be written, as
-    FileNotFoundError for a missing folder. An empty timeline logs a warning that says why it is empty.
+    Each event has cat, name, pid, tid, ph, ts, dur, cname and args; ts and dur are microseconds, ts since the Unix
+    epoch. Raises RuntimeError when no session is running, and then writes no file; OSError when a file cannot be
+    written, as FileNotFoundError for a missing folder. An empty timeline logs a warning that says why it is empty.
     """
     recording = read(running())
     if filename is not None and html is None and os.fsdecode(filename).lower().endswith((".html", ".htm")):
@@ -62,6 +69,7 @@ def timeline(filename: str | os.PathLike[str] | None = None, *, html: str | os.P
         logger.warning("The timeline is empty. %s", recording.why_empty())
     if html is not None:
         from .timeline_html import page
+
         write_whole(html, page(recording))
     if filename is not None:
         write_whole(filename, json_text(recording, integer_ids))
@@ -71,7 +79,8 @@ def timeline(filename: str | os.PathLike[str] | None = None, *, html: str | os.P
 
 
 def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write a file of ASCII text so that it never stands half-written under its name. Raises OSError, naming `filename`."""
+    """Write a file of ASCII text so that it never stands half-written under its name. Raises OSError, naming
+    `filename`."""
     name = os.fsdecode(filename)
     if not name:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -81,14 +90,14 @@ def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None
     except FileNotFoundError:
         mode = None
     try:
-        if mode is not None and not stat.S_ISREG(mode):         # a pipe, /dev/stdout; a folder raises here as it should
+        if mode is not None and not stat.S_ISREG(mode):  # a pipe, /dev/stdout; a folder raises here as it should
             with open(path, "w", encoding="ascii") as file:
                 file.writelines(pieces)
             return
         beside = os.path.join(os.path.dirname(path), f".miniray-{os.getpid()}-{next(_temporary)}.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
-        raise type(error)(error.errno, os.strerror(error.errno), name) from None
+        raise type(error)(error.errno, error.strerror, name) from None
     try:
         with open(descriptor, "w", encoding="ascii") as file:
             file.writelines(pieces)
@@ -119,12 +128,15 @@ class _Writer:
 
     def __init__(self, recording: Recording, integer_ids: bool):
         self.recording, self.integer_ids = recording, integer_ids
-        self.epoch = round(recording.epoch * 4e6)               # in quarters of a microsecond
+        self.epoch = round(recording.epoch * 4e6)  # in quarters of a microsecond
         self.detailed = len(recording.rows) <= DETAILED_ATTEMPTS
         self.flow = count(1)
         self.heads: dict[TaskSpec, tuple[str, str]] = {}
-        self.levels, self.level_counts = self._levels()
-        self.numbers: dict[WorkerRecord, int] = {}              # of each worker's first level; the driver is 0
+        self.levels: dict[Row, int] = {}  # only of coroutines, see `_find_levels`; every other attempt is on level 0
+        self.level_counts: dict[WorkerRecord, int] = {}
+        if self.detailed or integer_ids:
+            self._find_levels()
+        self.numbers: dict[WorkerRecord, int] = {}  # of each worker's first level; the driver is 0
         following = count(1)
         for worker in recording.lanes:
             self.numbers[worker] = [next(following) for _ in range(self.level_counts.get(worker, 1))][0]
@@ -134,27 +146,21 @@ class _Writer:
 
     # ------------------------------------------------------------ where
 
-    def _levels(self) -> tuple[dict[Row, int], dict[WorkerRecord, int]]:
-        """For attempts that share a worker's thread with others at the same time: a level for each, on which it is alone.
-
-        Only coroutines do: every other attempt is on level 0, and not in the table.
-        """
-        shared: dict[WorkerRecord, list[Row]] = {}
-        for row in self.recording.rows:
-            if row.worker is not None and row.spec.kind == ACTOR_TASK and row.leased and row.worker.actor.is_async:
-                shared.setdefault(row.worker, []).append(row)
-        levels: dict[Row, int] = {}
-        counts: dict[WorkerRecord, int] = {}
-        for worker, rows in shared.items():
-            free_at: list[float] = []
-            rows.sort(key=lambda row: row.leased)
+    def _find_levels(self) -> None:
+        """Give coroutines that share a worker's thread at the same time levels on which each is alone."""
+        for worker, rows in self.recording.by_worker.items():
+            if worker.actor is None or not worker.actor.is_async:
+                continue
+            taken: list[tuple[float, int]] = []
+            free: list[int] = []
             for row in rows:
-                level = next((n for n, at in enumerate(free_at) if at <= row.leased), len(free_at))
-                free_at[level:level + 1] = [row.until(self.recording.now)]
+                while taken and taken[0][0] <= row.leased:
+                    heappush(free, heappop(taken)[1])
+                level = heappop(free) if free else len(taken)
+                heappush(taken, (row.until(self.recording.now), level))
                 if level:
-                    levels[row] = level
-            counts[worker] = len(free_at)
-        return levels, counts
+                    self.levels[row] = level
+                self.level_counts[worker] = max(self.level_counts.get(worker, 1), level + 1)
 
     def _place(self, worker: WorkerRecord | None, level: int = 0) -> str:
         """The part of an event that says where: a worker, or None for the driver."""
@@ -208,21 +214,38 @@ class _Writer:
             yield self._event(span.name, shown, "X", begin, end, self.places[span.worker], colour, span.extra)
         for worker, _, start, end in recording.waits:
             if worker is None or worker in self.places:
-                yield self._event("ray.get", "ray.get", "X", self._quarters(start), self._quarters(end), self.places[worker], "good")
+                yield self._event(
+                    "ray.get", "ray.get", "X", self._quarters(start), self._quarters(end), self.places[worker], "good"
+                )
         yield from self._names()
 
-    def _event(self, cat: str, name: str, ph: str, begin: int, end: int, place: str, colour: str = "generic_work",
-               args: dict[str, Any] | None = None, more: str = "") -> str:
-        return (f'{{"cat":{json.dumps(cat)},"name":{json.dumps(name)},{place}{self._when(begin, end)}"ph":"{ph}",'
-                f'"cname":{json.dumps(colour)},{more}"args":{json.dumps(args or {}, default=str)}}}')
+    def _event(
+        self,
+        cat: str,
+        name: str,
+        ph: str,
+        begin: int,
+        end: int,
+        place: str,
+        colour: str = "generic_work",
+        args: dict[str, Any] | None = None,
+        more: str = "",
+    ) -> str:
+        return (
+            f'{{"cat":{json.dumps(cat)},"name":{json.dumps(name)},{place}{self._when(begin, end)}"ph":"{ph}",'
+            f'"cname":{json.dumps(colour)},{more}"args":{json.dumps(args or {}, default=str)}}}'
+        )
 
     def _head(self, row: Row) -> tuple[str, str]:
-        """The first part of an attempt's span, and the beginning of its args: the same for all attempts of a function."""
+        """The first part of an attempt's span, and the beginning of its args: the same for all attempts of a
+        function."""
         found = self.heads.get(row.spec)
         if found is None:
             name = json.dumps(row.display_name)
-            found = self.heads[row.spec] = (f'{{"cat":{json.dumps("task::" + row.spec.name)},"name":{name},',
-                                            f'"ph":"X","cname":"generic_work","args":{{"name":{name},"task_id":"')
+            found = self.heads[row.spec] = (
+                f'{{"cat":{json.dumps("task::" + row.spec.name)},"name":{name},',
+                f'"ph":"X","cname":"generic_work","args":{{"name":{name},"task_id":"',
+            )
         return found
 
     def _attempt(self, row: Row) -> str:
@@ -237,18 +260,25 @@ class _Writer:
         lines = [f'{head}{place}{self._when(begin, end)}{args}{row.hex}"}}}}']
         started = self._quarters(row.started) if row.started else end
         ended = self._quarters(row.ended) if row.started else end
-        if row.started and end - begin > 2:             # no phase is of no length: speedscope cannot place such a span
+        if row.started and end - begin > 2:  # no phase is of no length: speedscope cannot place such a span
             started = min(max(started, begin + 1), end - 2)
             ended = min(max(ended, started + 1), end - 1)
-        lines.append(f'{{"cat":"task:deserialize_arguments","name":"task:deserialize_arguments",{place}{self._when(begin, started)}'
-                     '"ph":"X","cname":"rail_load","args":{}}')
+        lines.append(
+            f'{{"cat":"task:deserialize_arguments","name":"task:deserialize_arguments",{place}'
+            f"{self._when(begin, started)}"
+            '"ph":"X","cname":"rail_load","args":{}}'
+        )
         if row.started:
             error = "" if outcome == FINISHED else json.dumps(self._error(row))[1:-1]
-            lines.append(f'{{"cat":"task:execute","name":"task:execute",{place}{self._when(started, ended)}'
-                         f'"ph":"X","cname":"rail_animation","args":{{{error}}}}}')
+            lines.append(
+                f'{{"cat":"task:execute","name":"task:execute",{place}{self._when(started, ended)}'
+                f'"ph":"X","cname":"rail_animation","args":{{{error}}}}}'
+            )
             if outcome == FINISHED:
-                lines.append(f'{{"cat":"task:store_outputs","name":"task:store_outputs",{place}{self._when(ended, end)}'
-                             '"ph":"X","cname":"rail_idle","args":{}}')
+                lines.append(
+                    f'{{"cat":"task:store_outputs","name":"task:store_outputs",{place}{self._when(ended, end)}'
+                    '"ph":"X","cname":"rail_idle","args":{}}'
+                )
         return ",\n".join(lines)
 
     def _short(self, row: Row) -> str:
@@ -260,14 +290,17 @@ class _Writer:
         ready = row.ready
         waiting, queued = ready - row.created, row.leased - ready
         more = f',"waiting_us":{waiting * 1e6:.0f}' if waiting > 0 else ""
-        epoch, parts = self.epoch, _QUARTERS            # as `_when` and `_quarters` do it: here each call would count
+        epoch, parts = self.epoch, _QUARTERS  # as `_when` and `_quarters` do it: here each call would count
         begin, end = epoch + int(row.leased * 4e6 + 0.5), epoch + int(row.finished * 4e6 + 0.5)
         started, ended = epoch + int(row.started * 4e6 + 0.5), epoch + int(row.ended * 4e6 + 0.5)
         whole, inner = end - begin, ended - started
-        return (f'{head}{place}"ts":{begin >> 2}{parts[begin & 3]},"dur":{whole >> 2}{parts[whole & 3]},{args}{row.hex}"{more}'
-                f',"queued_us":{queued * 1e6:.0f}}}}},\n{{"cat":"task:execute","name":"task:execute",{place}'
-                f'"ts":{started >> 2}{parts[started & 3]},"dur":{inner >> 2}{parts[inner & 3]},'
-                '"ph":"X","cname":"rail_animation","args":{}}')
+        return (
+            f'{head}{place}"ts":{begin >> 2}{parts[begin & 3]},"dur":{whole >> 2}{parts[whole & 3]},'
+            f'{args}{row.hex}"{more}'
+            f',"queued_us":{queued * 1e6:.0f}}}}},\n{{"cat":"task:execute","name":"task:execute",{place}'
+            f'"ts":{started >> 2}{parts[started & 3]},"dur":{inner >> 2}{parts[inner & 3]},'
+            '"ph":"X","cname":"rail_animation","args":{}}'
+        )
 
     def _unfinished(self, row: Row, place: str, head: str, args: str) -> str:
         """An attempt that is on its worker now: spans that have begun."""
@@ -276,8 +309,14 @@ class _Writer:
         lines = [f'{head}{place}{self._when(begin, max(begin, now))}{args}{row.hex}"}}}}']
         if row.started:
             started = self._quarters(row.started)
-            lines.append(self._event("task:deserialize_arguments", "task:deserialize_arguments", "X", begin, started, place, "rail_load"))
-            lines.append(self._event("task:execute", "task:execute", "B", started, max(started, now), place, "rail_animation"))
+            lines.append(
+                self._event(
+                    "task:deserialize_arguments", "task:deserialize_arguments", "X", begin, started, place, "rail_load"
+                )
+            )
+            lines.append(
+                self._event("task:execute", "task:execute", "B", started, max(started, now), place, "rail_animation")
+            )
         return ",\n".join(lines)
 
     def _error(self, row: Row) -> dict[str, str]:
@@ -303,15 +342,23 @@ class _Writer:
         facts = {"task_id": row.hex, "attempt_number": row.attempt, "task": row.spec.name}
         yield self._event("submit_task", "submit_task", "X", created, created + 1, place, "background_memory_dump")
         if row.leased:
-            yield self._arrow("submission", place, created, self._place_of(row), self._quarters(row.started or row.leased))
+            yield self._arrow(
+                "submission", place, created, self._place_of(row), self._quarters(row.started or row.leased)
+            )
         over = row.finished or now
-        yield from self._side_phase("waiting for arguments", row.created, row.ready or over, row.ready or row.finished, place, facts)
+        yield from self._side_phase(
+            "waiting for arguments", row.created, row.ready or over, row.ready or row.finished, place, facts
+        )
         if row.ready:
-            yield from self._side_phase("queued", row.ready, row.leased or over, row.leased or row.finished, place, facts)
+            yield from self._side_phase(
+                "queued", row.ready, row.leased or over, row.leased or row.finished, place, facts
+            )
         if row in self.levels:
             yield from self._side_phase("running", row.leased, over, row.finished, self._place_of(row), facts)
 
-    def _side_phase(self, name: str, begin: float, end: float, over: float, place: str, facts: dict[str, Any]) -> Iterator[str]:
+    def _side_phase(
+        self, name: str, begin: float, end: float, over: float, place: str, facts: dict[str, Any]
+    ) -> Iterator[str]:
         """over: when it ended, 0.0 when it has not: then only its beginning is written."""
         first, last = self._quarters(begin), self._quarters(end)
         if last <= first:
@@ -329,19 +376,23 @@ class _Writer:
         for producer in row.producers:
             made = self.recording.latest.get(producer)
             if made is None or not made.started or not made.finished or made.finished > row.leased:
-                continue                    # dropped from the records; failed before it ran; or run again since
-            yield self._arrow("dependency", self._place_of(made), self._quarters(made.ended), self._place_of(row), begin)
+                continue  # dropped from the records; failed before it ran; or run again since
+            yield self._arrow(
+                "dependency", self._place_of(made), self._quarters(made.ended), self._place_of(row), begin
+            )
 
     def _arrow(self, kind: str, from_place: str, left: int, to_place: str, arrived: int) -> str:
         """Its two ends, each in a span that is open at that time."""
         number = next(self.flow)
         same = f'"cat":"{kind}","name":"{kind}","id":{number},"dur":0.0,"cname":"generic_work","args":{{}},'
-        return (f'{{{same}{from_place}"ts":{left >> 2}{_QUARTERS[left & 3]},"ph":"s"}},\n'
-                f'{{{same}{to_place}"ts":{arrived >> 2}{_QUARTERS[arrived & 3]},"ph":"f","bp":"e"}}')
+        return (
+            f'{{{same}{from_place}"ts":{left >> 2}{_QUARTERS[left & 3]},"ph":"s"}},\n'
+            f'{{{same}{to_place}"ts":{arrived >> 2}{_QUARTERS[arrived & 3]},"ph":"f","bp":"e"}}'
+        )
 
     def _names(self) -> Iterator[str]:
-        """Metadata. Perfetto names a worker after its tid at every event that has a text there, in order of time: so the names
-        for people carry the last time of all."""
+        """Metadata. Perfetto names a worker after its tid at every event that has a text there, in order of time: so
+        the names for people carry the last time of all."""
         recording = self.recording
         end = self._quarters(max(recording.end, recording.now))
         for node in recording.nodes:
@@ -351,21 +402,45 @@ class _Writer:
             place = self._place(any_worker)
             head = ", head" if node.is_head else ""
             dead = ", dead" if not node.alive else ""
-            yield self._event("__metadata", "process_name", "M", end, end, place,
-                              args={"name": f"Node {node.name} ({node.hex[:8]}{head}{dead})"})
-            yield self._event("__metadata", "process_sort_index", "M", end, end, place, args={"sort_index": node.number})
+            yield self._event(
+                "__metadata",
+                "process_name",
+                "M",
+                end,
+                end,
+                place,
+                args={"name": f"Node {node.name} ({node.hex[:8]}{head}{dead})"},
+            )
+            yield self._event(
+                "__metadata", "process_sort_index", "M", end, end, place, args={"sort_index": node.number}
+            )
         yield from self._thread_names(end, self.places[None], "driver", 0)
         for worker in recording.lanes:
             for level in range(self.level_counts.get(worker, 1) if self.integer_ids else 1):
-                yield from self._thread_names(end, self._place(worker, level), lane_title(worker, level),
-                                              self.numbers[worker] + level)
+                yield from self._thread_names(
+                    end, self._place(worker, level), lane_title(worker, level), self.numbers[worker] + level
+                )
         said = recording.dropped_sentences()
         if not self.detailed:
-            said.append(f"More than {DETAILED_ATTEMPTS:,} attempts: short form, without the spans and arrows that can be read off "
-                        "the others.")
-        yield self._event("__metadata", "recording", "M", end, end, self.places[None], args={
-            "attempts": len(recording.rows), "short_form": not self.detailed, "record_limit": recording.record_limit,
-            "dropped": recording.dropped, "notes": said})
+            said.append(
+                f"More than {DETAILED_ATTEMPTS:,} attempts: short form, without the spans and arrows that can be read "
+                "off the others."
+            )
+        yield self._event(
+            "__metadata",
+            "recording",
+            "M",
+            end,
+            end,
+            self.places[None],
+            args={
+                "attempts": len(recording.rows),
+                "short_form": not self.detailed,
+                "record_limit": recording.record_limit,
+                "dropped": recording.dropped,
+                "notes": said,
+            },
+        )
         start = self._quarters(recording.start)
         for sentence in recording.dropped_sentences():
             yield self._event("dropped", sentence, "i", start, start, self.places[None], more='"s":"g",')

@@ -1,4 +1,6 @@
-"""What people open a timeline for: how busy the CPUs were, what idle workers waited for, which chain of tasks set the time."""
+"""What people open a timeline for: how busy the CPUs were, what idle workers waited for, which chain of tasks set the
+time."""
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -18,8 +20,8 @@ CAUSES = (
     "nothing else to run: the driver waited for results",
     "nothing else to run: the driver was doing something else",
 )
-"""Why a CPU stood idle, in the order in which they are charged. An idle CPU is charged to a cause at most once per task that
-could have used it."""
+"""Why a CPU stood idle, in the order in which they are charged. An idle CPU is charged to a cause at most once per
+task that could have used it."""
 
 
 class Utilisation(NamedTuple):
@@ -49,9 +51,8 @@ class Utilisation(NamedTuple):
 class _Sum:
     """How many of some intervals there are at a time, each with a weight, averaged over equal bins.
 
-    What an interval adds up to the time t is min(t, end) - min(t, begin). So all of them together need no loop over each:
-    their begins and their ends, sorted, and running sums of these tell the total at every edge of a bin.
-    """
+    What an interval adds up to the time t is min(t, end) - min(t, begin). So all of them together need no loop over
+    each: their begins and their ends, sorted, and running sums of these tell the total at every edge of a bin."""
 
     def __init__(self, start: float, end: float, bins: int):
         self.start, self.bin_s = start, (end - start) / bins
@@ -82,19 +83,32 @@ def utilisation(recording: Recording, bins: int = 300) -> Utilisation:
         if spec.kind == NORMAL_TASK:
             leased = [row for row in rows if row.leased]
             if leased:
-                busy.add([row.leased for row in leased], [row.finished or now for row in leased], recording.cpus_of(leased[0]))
+                busy.add(
+                    [row.leased for row in leased],
+                    [row.finished or now for row in leased],
+                    recording.cpus_of(leased[0]),
+                )
         delayed = [row for row in rows if row.ready != row.created]
         waiting.add([row.created for row in delayed], [row.ready or row.finished or now for row in delayed])
         queued = [row for row in rows if row.ready and row.ready != row.leased]
         (lined_up if spec.kind == ACTOR_TASK else placed).add(
-            [row.ready for row in queued], [row.leased or row.finished or now for row in queued])
+            [row.ready for row in queued], [row.leased or row.finished or now for row in queued]
+        )
     for worker, rows in recording.by_worker.items():
-        if worker.actor is not None and rows:           # its calls together keep one thread busy, coroutines too
+        if worker.actor is not None and rows:  # its calls together keep one thread busy, coroutines too
             times = union([(row.leased, row.finished or now) for row in rows])
             busy.add([begin for begin, _ in times], [until for _, until in times], recording.cpus_of(rows[0]))
     driver.add(*_columns([(begin, until) for worker, _, begin, until in recording.waits if worker is None]))
-    busy.add(*_columns([(begin, until) for worker, _, begin, until in recording.waits   # its CPU was lent while it waited
-                        if worker is not None and worker.actor is None]), -1.0)
+    busy.add(
+        *_columns(
+            [
+                (begin, until)
+                for worker, _, begin, until in recording.waits  # its CPU was lent while it waited
+                if worker is not None and worker.actor is None
+            ]
+        ),
+        -1.0,
+    )
     for node in recording.nodes:
         capacity.add([node.t_started], [node.t_died or end], node.total.get("CPU", 0) / UNIT)
     used = [max(0.0, value) for value in busy.values]
@@ -127,7 +141,8 @@ def union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 class Gap(NamedTuple):
-    """A time in which a worker ran nothing. after, before: the attempts around it, None at either end. why: for people."""
+    """A time in which a worker ran nothing. after, before: the attempts around it, None at either end. why: for
+    people."""
 
     worker: WorkerRecord
     start: float
@@ -140,13 +155,12 @@ class Gap(NamedTuple):
 def gaps(recording: Recording, most: int = 12) -> list[Gap]:
     """The longest times in which a worker that takes any task ran nothing, the longest first.
 
-    Between two tasks and before the first it is told from the task that ended it; after the last one nothing came. Workers in
-    which an actor lives are looked at only when there are no others.
-    """
+    Between two tasks and before the first it is told from the task that ended it; after the last one nothing came.
+    Workers in which an actor lives are looked at only when there are no others."""
     lanes = recording.by_worker
     plain = [worker for worker in lanes if worker.actor is None]
     by_number = recording.latest
-    longest: list[tuple[float, int, WorkerRecord, float, Row | None, Row | None]] = []      # a heap, the shortest first
+    longest: list[tuple[float, int, WorkerRecord, float, Row | None, Row | None]] = []  # a heap, the shortest first
     shortest, order = 0.0, count()
     for worker in plain or list(lanes):
         at, after = max(worker.t_created, recording.start), None
@@ -160,8 +174,10 @@ def gaps(recording: Recording, most: int = 12) -> list[Gap]:
             until = row.finished or recording.now if row is not None else at
             if until >= at:
                 at, after = until, row
-    return [Gap(worker, start, start + length, after, before, _why_idle(start, start + length, before, by_number))
-            for length, _, worker, start, after, before in sorted(longest, key=itemgetter(0), reverse=True)]
+    return [
+        Gap(worker, start, start + length, after, before, _why_idle(start, start + length, before, by_number))
+        for length, _, worker, start, after, before in sorted(longest, key=itemgetter(0), reverse=True)
+    ]
 
 
 def _why_idle(start: float, end: float, row: Row | None, by_number: dict[int, Row]) -> str:
@@ -174,8 +190,12 @@ def _why_idle(start: float, end: float, row: Row | None, by_number: dict[int, Ro
     producer = _last_producer(row, by_number)
     parts = [
         (min(end, row.created) - start, f"{name} had not been submitted yet by the {submitter}"),
-        (min(end, row.ready) - max(start, row.created),
-         f"{name} waited for the result of {producer.spec.name}" if producer is not None else f"{name} waited for its arguments"),
+        (
+            min(end, row.ready) - max(start, row.created),
+            f"{name} waited for the result of {producer.spec.name}"
+            if producer is not None
+            else f"{name} waited for its arguments",
+        ),
         (end - max(start, row.ready), f"{name} was ready but not placed here: it stood in line, or was on its way"),
     ]
     return max(parts)[1]
@@ -188,8 +208,8 @@ def _last_producer(row: Row, by_number: dict[int, Row]) -> Row | None:
 
 
 class Step(NamedTuple):
-    """A part of the critical path. kind: "task" (on its worker), "arguments", "queued" or "driver". row: whose; None for the
-    driver. The steps of a path follow each other without a gap, from first to last."""
+    """A part of the critical path. kind: "task" (on its worker), "arguments", "queued" or "driver". row: whose; None
+    for the driver. The steps of a path follow each other without a gap, from first to last."""
 
     kind: str
     row: Row | None
@@ -200,10 +220,9 @@ class Step(NamedTuple):
 def critical_path(recording: Recording) -> list[Step]:
     """The chain that set the total time, first step first; empty when nothing has run.
 
-    It is followed from what ended last back to the beginning. Before an attempt comes what it had to wait for: the attempt
-    that held its worker until then, or the last of its arguments, or its own earlier attempt, or whoever submitted it. Where
-    an attempt or the driver stood in `get`, the path goes through what ended that wait.
-    """
+    It is followed from what ended last back to the beginning. Before an attempt comes what it had to wait for: the
+    attempt that held its worker until then, or the last of its arguments, or its own earlier attempt, or whoever
+    submitted it. Where an attempt or the driver stood in `get`, the path goes through what ended that wait."""
     path = _Path(recording)
     return path.steps[::-1]
 
@@ -212,7 +231,8 @@ class _Path:
     """Builds the path from its end."""
 
     def __init__(self, recording: Recording):
-        self.recording, self.steps = recording, []
+        self.recording = recording
+        self.steps: list[Step] = []
         self.rows = [row for row in recording.rows if row.leased]
         if not self.rows:
             return
@@ -220,7 +240,7 @@ class _Path:
         self.latest = recording.latest
         self.earlier = {(row.number, row.attempt): row for row in recording.rows if row.outcome == RETRIED}
         self.of_worker: dict[WorkerRecord | None, tuple[list[float], list[Row]]] = {}
-        self.waits: dict[int, list[tuple[float, float]]] = {}   # of a task, 0 for the driver: (end, begin), sorted
+        self.waits: dict[int, list[tuple[float, float]]] = {}  # of a task, 0 for the driver: (end, begin), sorted
         for _, task, begin, end in recording.waits:
             self.waits.setdefault(task, []).append((end, begin))
         for waits in self.waits.values():
@@ -229,8 +249,8 @@ class _Path:
         self._follow(last, last.until(now))
 
     def _follow(self, row: Row | None, until: float) -> None:
-        """Add the steps that end with `row` at `until`; each round goes back in time. (Where a coarse clock gives many things
-        the same time that need not be so: hence the bound.)"""
+        """Add the steps that end with `row` at `until`; each round goes back in time. (Where a coarse clock gives
+        many things the same time that need not be so: hence the bound.)"""
         most = 4 * len(self.rows) + 4
         steps, before = self.steps, self._before
         while row is not None and len(steps) < most:
@@ -266,8 +286,11 @@ class _Path:
             self._add("arguments", row, earlier.finished, ready)
             return earlier, earlier.finished
         if ready > row.created:
-            made = [one for one in map(self.latest.get, row.producers)
-                    if one is not None and one.leased and 0 < one.finished <= ready]
+            made = [
+                one
+                for one in map(self.latest.get, row.producers)
+                if one is not None and one.leased and 0 < one.finished <= ready
+            ]
             if made:
                 producer = max(made, key=lambda one: one.finished)
                 self._add("arguments", row, producer.finished, ready)
@@ -278,9 +301,11 @@ class _Path:
     def _submitter(self, row: Row) -> tuple[Row | None, float]:
         """Who submitted the attempt; and if that one had just waited, what it had waited for."""
         created = row.created
-        parent = self.latest.get(int(row.parent[:16], 16)) if row.owner is not None and row.parent[:16] != "f" * 16 else None
+        parent = (
+            self.latest.get(int(row.parent[:16], 16)) if row.owner is not None and row.parent[:16] != "f" * 16 else None
+        )
         if parent is not None and not (parent.leased and parent.leased <= created <= parent.until(self.recording.now)):
-            parent = None                               # an earlier attempt of it, or a thread that it left behind
+            parent = None  # an earlier attempt of it, or a thread that it left behind
         if parent is not None:
             return parent, created
         awaited = self._awaited(0, row.parent, self.recording.start, created)
@@ -289,8 +314,9 @@ class _Path:
         return awaited, since
 
     def _awaited(self, waiter: int, waiter_hex: str, since: float, until: float) -> Row | None:
-        """What ended the last wait of a task, or of the driver (0), in this time. Which values were awaited is not recorded:
-        it is the last attempt that ended in that wait, if there is one of a task that the waiter submitted itself."""
+        """What ended the last wait of a task, or of the driver (0), in this time. Which values were awaited is not
+        recorded: it is the last attempt that ended in that wait, if there is one of a task that the waiter submitted
+        itself."""
         waits = self.waits.get(waiter, ())
         place = bisect_right(waits, (until, float("inf"))) - 1
         if place < 0 or waits[place][1] < since:
@@ -328,7 +354,8 @@ class _Path:
 
     def _ended_on(self, worker: WorkerRecord | None) -> tuple[list[float], list[Row]]:
         """The same of one worker."""
-        rows = sorted((row for row in self.recording.by_worker.get(worker, ()) if row.finished), key=attrgetter("finished"))
+        mine = self.recording.by_worker[worker] if worker is not None else []
+        rows = sorted([row for row in mine if row.finished], key=attrgetter("finished"))
         self.of_worker[worker] = found = [row.finished for row in rows], rows
         return found
 
@@ -352,17 +379,25 @@ def path_in_words(steps: list[Step]) -> str:
             name = row.spec.name
             running[name] = running.get(name, 0.0) + end - start
     largest = nlargest(3, running, key=running.__getitem__)
-    parts = [f"{spent['task'] / total:.0%} in tasks" + (
-        f" (most in {', '.join(short(name) for name in largest)})" if largest else "")]
-    parts += [f"{spent[kind] / total:.0%} {said}" for kind, said in (
-        ("queued", "between being ready and getting a worker"), ("arguments", "waiting for arguments"), ("driver", "in the driver"))
-        if spent[kind] / total >= 0.005]
+    parts = [
+        f"{spent['task'] / total:.0%} in tasks"
+        + (f" (most in {', '.join(short(name) for name in largest)})" if largest else "")
+    ]
+    parts += [
+        f"{spent[kind] / total:.0%} {said}"
+        for kind, said in (
+            ("queued", "between being ready and getting a worker"),
+            ("arguments", "waiting for arguments"),
+            ("driver", "in the driver"),
+        )
+        if spent[kind] / total >= 0.005
+    ]
     if spent["driver"] > total / 2:
         advice = "The driver's own code set the time."
     elif _held_by_workers(steps) > tasks / 2 and tasks > 1:
         advice = "Most of its tasks stood in line for a worker: more CPUs, or less work, would make the run shorter."
     elif tasks > 1:
-        advice = "Its tasks depend on each other: only making these faster, or the chain shorter, would make the run shorter."
+        advice = "Its tasks depend on each other: the run gets shorter with these tasks, or with a shorter chain."
     else:
         advice = "One task set the time."
     return f"{tasks:,} task{'s' if tasks != 1 else ''} in a chain: " + ", ".join(parts) + ". " + advice
@@ -374,8 +409,12 @@ def _held_by_workers(steps: list[Step]) -> int:
     before: Row | None = None
     for kind, row, _, _ in steps:
         if kind == "task" and row is not None:
-            if before is not None and before.worker is row.worker and row.ready < before.finished \
-                    and before.number not in row.producers:
+            if (
+                before is not None
+                and before.worker is row.worker
+                and row.ready < before.finished
+                and before.number not in row.producers
+            ):
                 found += 1
             before = row
     return found
@@ -383,7 +422,7 @@ def _held_by_workers(steps: list[Step]) -> int:
 
 def short(name: str, limit: int = 60) -> str:
     """A name that fits into a sentence."""
-    return name if len(name) <= limit else name[:limit - 1] + "…"
+    return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
 def gap_place(gap: Gap) -> str:

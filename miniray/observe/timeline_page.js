@@ -86,12 +86,12 @@ const laneAt = new Map();   // number in the data -> lane
     const levels = [], freeAt = [];
     for (const row of rows) {
       let level = freeAt.findIndex((at) => at <= leased[row]);
-      if (level < 0) level = levels.length < 64 ? levels.push([]) - 1 : 63;
+      if (level < 0) level = levels.length < 250 ? levels.push([]) - 1 : 249;
       freeAt[level] = until(row);
       levels[level].push(row);
     }
     const spans = spansOf.get(key) || [], count = Math.max(1, levels.length);
-    const pitch = count <= 3 ? ROW - 2 : Math.max(4, 96 / count);
+    const pitch = count <= 3 ? ROW - 2 : Math.max(3, 96 / count);
     const height = Math.max(ROW, Math.ceil(count * pitch) + 2) + (spans.length ? SPAN : 0);
     const made = { key, title, info, y, height, pitch, levels, spans, waits: waitsOf.get(key) || [], rows: rows.length };
     lanes.push(made);

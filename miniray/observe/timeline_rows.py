@@ -1,9 +1,9 @@
 """Reading a session for its timeline: from the core's records to one plain row per attempt, in order of creation.
 
 The lock is held only while the tables are copied; rows are made after it was released. A row is all that the writers
-(`timeline`, `timeline_html`) and the questions (`timeline_answers`) know of a task, so each of them can be tested with rows
-made by hand.
-"""
+(`timeline`, `timeline_html`) and the questions (`timeline_answers`) know of a task, so each of them can be tested
+with rows made by hand."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -15,29 +15,69 @@ from ..core.transitions import TaskStatus
 from ..ids import creation_task_hex, task_hex
 
 FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
-OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting")     # what a Row.outcome means
+OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting")  # what a Row.outcome means
 
 
 class Row:
     """One attempt of a task.
 
-    number, actor: of the task and its actor (0: none). outcome: one of the six above; RETRIED is an attempt that failed while
-    its task went on. worker, node: None while no worker was found. owner: the worker that submitted it, None for the driver.
-    parent: hex id of the task that did. producers: numbers of the tasks whose results it takes.
+    number, actor: of the task and its actor (0: none). outcome: one of the six above; RETRIED is an attempt that
+    failed while its task went on. worker, node: None while no worker was found. owner: the worker that submitted it,
+    None for the driver. parent: hex id of the task that did. producers: numbers of the tasks whose results it takes.
     Times are seconds on the runtime's clock and never decrease from left to right; 0.0 when it has not come to that.
     """
 
-    __slots__ = ("number", "actor", "attempt", "spec", "outcome", "worker", "node", "owner", "parent", "producers", "failure",
-                 "created", "ready", "leased", "started", "ended", "finished")
+    __slots__ = (
+        "number",
+        "actor",
+        "attempt",
+        "spec",
+        "outcome",
+        "worker",
+        "node",
+        "owner",
+        "parent",
+        "producers",
+        "failure",
+        "created",
+        "ready",
+        "leased",
+        "started",
+        "ended",
+        "finished",
+    )
 
-    def __init__(self, number: int, actor: int, attempt: int, spec: TaskSpec, outcome: int, worker: WorkerRecord | None,
-                 node: NodeRecord | None, owner: WorkerRecord | None, parent: str, producers: tuple[int, ...],
-                 failure: Failure | None, created: float, ready: float, leased: float, started: float, ended: float,
-                 finished: float):
+    def __init__(
+        self,
+        number: int,
+        actor: int,
+        attempt: int,
+        spec: TaskSpec,
+        outcome: int,
+        worker: WorkerRecord | None,
+        node: NodeRecord | None,
+        owner: WorkerRecord | None,
+        parent: str,
+        producers: tuple[int, ...],
+        failure: Failure | None,
+        created: float,
+        ready: float,
+        leased: float,
+        started: float,
+        ended: float,
+        finished: float,
+    ):
         self.number, self.actor, self.attempt, self.spec, self.outcome = number, actor, attempt, spec, outcome
         self.worker, self.node, self.owner, self.parent, self.producers = worker, node, owner, parent, producers
         self.failure, self.created, self.ready, self.leased, self.started, self.ended, self.finished = (
-            failure, created, ready, leased, started, ended, finished)
+            failure,
+            created,
+            ready,
+            leased,
+            started,
+            ended,
+            finished,
+        )
 
     @property
     def hex(self) -> str:
@@ -63,24 +103,34 @@ class Recording:
     """What a session has recorded, read at one moment.
 
     epoch: add it to a time to get seconds since the Unix epoch. now: when it was read. start, end: of what it shows.
-    lanes: workers that ran something, by node and number. spans: of user code, see `profile`. waits: (worker or None for the
-    driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers, spans were let go.
-    """
+    lanes: workers that ran something, by node and number. spans: of user code, see `profile`. waits: (worker or None
+    for the driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers,
+    spans were let go."""
 
-    def __init__(self, epoch: float, now: float, rows: list[Row], nodes: list[NodeRecord], spans: list, waits: list,
-                 dropped: dict[str, int], record_limit: int):
+    def __init__(
+        self,
+        epoch: float,
+        now: float,
+        rows: list[Row],
+        nodes: list[NodeRecord],
+        spans: list,
+        waits: list,
+        dropped: dict[str, int],
+        record_limit: int,
+    ):
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
-        workers = {row.worker: None for row in rows}
-        workers.update((span.worker, None) for span in spans)
-        workers.pop(None, None)
-        self.lanes: list[WorkerRecord] = sorted(workers, key=lambda worker: (worker.node.number, worker.number))
+        workers = dict.fromkeys([*[row.worker for row in rows], *[span.worker for span in spans]])
+        known = [worker for worker in workers if worker is not None]
+        self.lanes = sorted(known, key=lambda worker: (worker.node.number, worker.number))
         begun = [rows[0].created] if rows else []
         begun += [span.t_start for span in spans]
         self.start = min(begun, default=now)
         ends = [span.t_end for span in spans]
-        self.end = max([max((row.finished or now for row in rows), default=now if not ends else 0.0), *ends, self.start])
+        self.end = max(
+            [max((row.finished or now for row in rows), default=now if not ends else 0.0), *ends, self.start]
+        )
 
     @cached_property
     def by_worker(self) -> dict[WorkerRecord, list[Row]]:
@@ -110,7 +160,8 @@ class Recording:
         return {row.number: row for row in self.rows}
 
     def cpus_of(self, row: Row) -> float:
-        """How many CPUs an attempt keeps busy: what it was given; an actor's call that holds none counts as one, since it runs."""
+        """How many CPUs an attempt keeps busy: what it was given; an actor's call that holds none counts as one,
+        since it runs."""
         key = row.worker if row.actor else row.spec
         found = self._cpus.get(key)
         if found is None:
@@ -130,19 +181,28 @@ class Recording:
         """For people: why there is nothing to show."""
         gone = self.dropped.get("tasks", 0)
         if gone:
-            return (f"All {gone:,} tasks of this session have been dropped from its records, which hold the last "
-                    f"{self.record_limit:,} finished tasks.")
-        return ("This session has run no task yet: nothing was submitted since init, and no span of user code was recorded. "
-                "Call .remote() on a remote function or an actor first.")
+            return (
+                f"All {gone:,} tasks of this session have been dropped from its records, which hold the last "
+                f"{self.record_limit:,} finished tasks."
+            )
+        return (
+            "This session has run no task yet: nothing was submitted since init, and no span of user code was "
+            "recorded. Call .remote() on a remote function or an actor first."
+        )
 
     def dropped_sentences(self) -> list[str]:
         """For people: what the bounds of the recording let go, one sentence each; none when it is whole."""
         said = []
         if self.dropped.get("tasks"):
-            said.append(f"{self.dropped['tasks']:,} older tasks are missing: the records hold the last "
-                        f"{self.record_limit:,} finished tasks.")
+            said.append(
+                f"{self.dropped['tasks']:,} older tasks are missing: the records hold the last "
+                f"{self.record_limit:,} finished tasks."
+            )
         if self.dropped.get("spans"):
-            said.append(f"{self.dropped['spans']:,} older spans of user code are missing: the last {len(self.spans):,} are kept.")
+            said.append(
+                f"{self.dropped['spans']:,} older spans of user code are missing: "
+                f"the last {len(self.spans):,} are kept."
+            )
         if self.dropped.get("waits"):
             said.append(f"Waits in get and wait are known for the last {len(self.waits):,} only.")
         return said
@@ -165,7 +225,7 @@ def read(runtime: Any) -> Recording:
             for attempt in list(task.history):
                 add(_earlier_row(task, attempt))
         add(_row(task))
-    if any(row.attempt for row in rows):            # a later attempt was created after tasks that follow it in the table
+    if any(row.attempt for row in rows):  # a later attempt was created after tasks that follow it in the table
         rows.sort(key=lambda row: row.created)
     return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
 
@@ -180,7 +240,8 @@ def _copied(log: deque) -> list:
 
 
 def _row(task: TaskRecord) -> Row:
-    """The row of a task's current attempt. A task that is not over may change while it is read: its row is of one attempt."""
+    """The row of a task's current attempt. A task that is not over may change while it is read: its row is of one
+    attempt."""
     while True:
         attempt, status, failure = task.attempt, task.status, task.failure
         worker, node = task.worker, task.node
@@ -197,23 +258,58 @@ def _row(task: TaskRecord) -> Row:
     if outcome != FINISHED or not created <= ready <= leased <= started <= ended <= finished:
         ready, leased, started, ended = _in_order(created, ready, leased, started, ended, finished)
     actor = task.actor
-    return Row(task.number, actor.number if actor is not None else 0, attempt, task.spec, outcome, worker, node, task.owner,
-               task.parent, task.producers, failure, created, ready, leased, started, ended, finished)
+    return Row(
+        task.number,
+        actor.number if actor is not None else 0,
+        attempt,
+        task.spec,
+        outcome,
+        worker,
+        node,
+        task.owner,
+        task.parent,
+        task.producers,
+        failure,
+        created,
+        ready,
+        leased,
+        started,
+        ended,
+        finished,
+    )
 
 
 def _earlier_row(task: TaskRecord, attempt: Any) -> Row:
     """The row of an attempt after which there was another one."""
-    outcome = RETRIED if attempt.failure is not None else FINISHED      # a finished task runs again to rebuild a lost value
-    ready, leased, started, ended = _in_order(attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started,
-                                              attempt.t_ended, attempt.t_finished)
+    outcome = RETRIED if attempt.failure is not None else FINISHED  # a finished task runs again to rebuild a lost value
+    ready, leased, started, ended = _in_order(
+        attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished
+    )
     actor = task.actor
-    return Row(task.number, actor.number if actor is not None else 0, attempt.number, task.spec, outcome, attempt.worker,
-               attempt.node, task.owner, task.parent, task.producers, attempt.failure, attempt.t_created, ready, leased,
-               started, ended, attempt.t_finished)
+    return Row(
+        task.number,
+        actor.number if actor is not None else 0,
+        attempt.number,
+        task.spec,
+        outcome,
+        attempt.worker,
+        attempt.node,
+        task.owner,
+        task.parent,
+        task.producers,
+        attempt.failure,
+        attempt.t_created,
+        ready,
+        leased,
+        started,
+        ended,
+        attempt.t_finished,
+    )
 
 
-def _in_order(created: float, ready: float, leased: float, started: float, ended: float,
-              finished: float) -> tuple[float, float, float, float]:
+def _in_order(
+    created: float, ready: float, leased: float, started: float, ended: float, finished: float
+) -> tuple[float, float, float, float]:
     """Times of an attempt that ended half-way, or was read half-way, made to follow each other.
 
     A worker that was declared dead may stamp its task long after that: what lies after the end is cut off there.

@@ -1,4 +1,6 @@
-"""A headless Chromium for tests of pages: started with an empty profile, spoken to over two pipes in DevTools' protocol."""
+"""A headless Chromium for tests of pages: started with an empty profile, spoken to over two pipes in DevTools'
+protocol."""
+
 from __future__ import annotations
 
 import base64
@@ -13,11 +15,22 @@ import time
 from pathlib import Path
 from typing import Any
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--mute-audio",
+]
 
 # The browser reads commands from descriptor 3 and answers on 4: our pipes are put there, by way of numbers above both.
-LAUNCHER = """
+LAUNCHER ="""
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
 os.dup2(ends[0], 3)
@@ -42,9 +55,24 @@ class Browser:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCHER, str(to_browser), str(from_browser), program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
-             f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                sys.executable,
+                "-c",
+                LAUNCHER,
+                str(to_browser),
+                str(from_browser),
+                program,
+                *FLAGS,
+                "--remote-debugging-pipe",
+                f"--user-data-dir={self.profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            pass_fds=(to_browser, from_browser),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_browser)
         os.close(from_browser)
         self._buffer = b""
@@ -152,5 +180,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """What the page asked a network or a disk for, other than itself."""
-        urls = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        urls = [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
         return [url for url in urls[1:] if not url.startswith("data:")]

@@ -1,15 +1,9 @@
 """What a timeline answers: how busy, where the gaps are, what set the time."""
+
 from __future__ import annotations
 
 import pytest
-from miniray.observe.timeline_answers import (
-    CAUSES,
-    critical_path,
-    gaps,
-    path_in_words,
-    union,
-    utilisation,
-)
+from miniray.observe.timeline_answers import CAUSES, critical_path, gaps, path_in_words, union, utilisation
 
 from tests.observe.timeline_sessions import Session, pipeline, raised
 
@@ -102,7 +96,8 @@ def test_the_longest_gaps_come_first_and_say_what_was_waited_for():
     assert found == [
         (two, 5, "no other task came for it"),
         (one, 4, "late had not been submitted yet by the driver"),
-        (two, 4, "clean waited for the result of load")]
+        (two, 4, "clean waited for the result of load"),
+    ]
 
 
 def test_a_gap_before_a_task_in_line():

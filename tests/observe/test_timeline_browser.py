@@ -1,4 +1,5 @@
 """The page in a real browser: nothing complains, nothing is asked for, and what the page offers works."""
+
 from __future__ import annotations
 
 import time
@@ -45,7 +46,7 @@ def written(session: Session, folder: Path) -> Path:
 def opened(browser: Browser, path: Path, **options) -> Browser:
     """The page, loaded and drawn."""
     browser.open(path, **options)
-    if options.get("script", True):         # without one nothing is drawn later
+    if options.get("script", True):  # without one nothing is drawn later
         browser.frame()
     return browser
 
@@ -57,8 +58,12 @@ def view(browser: Browser) -> tuple[float, float]:
 
 def place_of(browser: Browser, selector: str) -> tuple[float, float]:
     """The middle of an element on the screen."""
-    return tuple(browser.run(f"(() => {{ const r = document.querySelector({selector!r}).getBoundingClientRect();"
-                             "return [r.x + r.width / 2, r.y + r.height / 2]; })()"))
+    return tuple(
+        browser.run(
+            f"(() => {{ const r = document.querySelector({selector!r}).getBoundingClientRect();"
+            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+    )
 
 
 def facts(browser: Browser) -> str:
@@ -80,7 +85,8 @@ def test_a_page_opens_without_a_complaint_or_a_request(browser, tmp_path, tasks,
 
 @pytest.mark.slow
 def test_a_page_of_100000_tasks_is_usable_soon(browser, tmp_path):
-    """It weighs less than 6 MB. Slow because of the many records. An idle machine takes one to two seconds; here ten pass."""
+    """It weighs less than 6 MB. Slow because of the many records. An idle machine takes one to two seconds; here ten
+    pass."""
     path = written(pipeline(100_000), tmp_path)
     assert path.stat().st_size < 6_000_000
     begun = time.monotonic()
@@ -135,14 +141,23 @@ def test_a_part_is_chosen_in_the_strip(browser, small):
 def test_search_finds_marks_and_steps_through(browser, small):
     """By name, outcome, error, id and worker; what does not match is dimmed."""
     opened(browser, small)
-    for text, found in (("merge", r"^27 of"), ("failed", r"^5 of"), ("has no key", r"^5 of"), ("connectionerror", r"^10 of"),
-                        ("worker 3", r"^\d+ of"), ("nothing at all", "^0 of")):
-        browser.run(f"(() => {{ const s = document.querySelector('#search'); s.value = {text!r};"
-                    "s.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(done, 50)); })()")
+    for text, found in (
+        ("merge", r"^27 of"),
+        ("failed", r"^5 of"),
+        ("has no key", r"^5 of"),
+        ("connectionerror", r"^10 of"),
+        ("worker 3", r"^\d+ of"),
+        ("nothing at all", "^0 of"),
+    ):
+        browser.run(
+            f"(() => {{ const s = document.querySelector('#search'); s.value = {text!r};"
+            "s.dispatchEvent(new Event('input')); return new Promise(done => setTimeout(done, 50)); })()"
+        )
         browser.frame()
         assert browser.run(f"/{found}/.test(document.querySelector('#found').textContent)"), text
     assert browser.run("document.querySelectorAll('#lanes .dim').length") > 0
-    browser.run("(() => { const s = document.querySelector('#search'); s.value = 'merge'; s.dispatchEvent(new Event('input')); })()")
+    browser.run("document.querySelector('#search').value = 'merge'")
+    browser.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
     browser.run("new Promise(done => setTimeout(done, 50))")
     browser.key("n")
     assert facts(browser).startswith("merge")
@@ -156,7 +171,7 @@ def test_the_slash_key_leads_to_the_search_and_escape_out_of_it(browser, small):
     """And letters typed there are no commands."""
     opened(browser, small)
     browser.key("/")
-    for letter in "clean":
+    for letter in ("c", "l", "e", "a", "n"):
         browser.key(letter)
     browser.run("new Promise(done => setTimeout(done, 50))")
     assert browser.run("document.querySelector('#search').value") == "clean"
@@ -226,7 +241,7 @@ def test_the_cpus_of_the_script_are_those_of_the_page(browser, tmp_path):
     opened(browser, written(session, tmp_path))
     shares = browser.run("[...document.querySelectorAll('#head text.lane')].map(one => one.textContent)")
     told = float(next(text for text in shares if "%" in text).split(" %")[0])
-    assert told == pytest.approx(100 * used.share(used.busy), abs=1.1)      # the script shows a little more time
+    assert told == pytest.approx(100 * used.share(used.busy), abs=1.1)  # the script shows a little more time
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -237,8 +252,19 @@ def test_hostile_names_do_nothing(browser, tmp_path, script):
     for number, text in enumerate([*HOSTILE, "<img src=x onerror=alert(1)>", "]]>", "<!--"]):
         at = 1 + number * 0.01
         actor = session.actor(text, name=text)
-        task = session.task(text, at, at, at + 0.001, at + 0.002, at + 0.008, at + 0.01, name=text, actor=actor, after=before,
-                            failure=raised(ValueError(text)) if number % 2 else None)
+        task = session.task(
+            text,
+            at,
+            at,
+            at + 0.001,
+            at + 0.002,
+            at + 0.008,
+            at + 0.01,
+            name=text,
+            actor=actor,
+            after=before,
+            failure=raised(ValueError(text)) if number % 2 else None,
+        )
         before = (task,)
         session.span(text, at, at + 0.005, None, 0, **{text: text})
     opened(browser, written(session, tmp_path), script=script)
@@ -264,7 +290,9 @@ def test_every_outcome_has_a_mark_beside_its_colour(browser, tmp_path):
     opened(browser, written(session, tmp_path))
     for outcome in (1, 2, 3, 4):
         assert browser.run(f"document.querySelectorAll('#lanes path.o{outcome}').length") == 1
-    labels = browser.run("[...document.querySelectorAll('#lanes text.marked')].map(one => one.textContent[0]).sort().join('')")
+    labels = browser.run(
+        "[...document.querySelectorAll('#lanes text.marked')].map(one => one.textContent[0]).sort().join('')"
+    )
     assert labels == "\u2026\u21bb\u2298\u2715"
 
 
@@ -289,7 +317,9 @@ def test_an_empty_page_says_why(browser, tmp_path):
 def test_in_print_the_whole_run_is_drawn_on_white(browser, small):
     """Whatever the screen shows, and whatever its colours."""
     opened(browser, small, scheme="dark")
-    browser.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.call(
+        "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+    )
     assert browser.run("getComputedStyle(document.querySelector('#still')).display") != "none"
     assert browser.run("getComputedStyle(document.querySelector('.tools')).display") == "none"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

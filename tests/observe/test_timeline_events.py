@@ -1,4 +1,5 @@
 """The timeline as Chrome trace events: Ray's spans, and what stands around them."""
+
 from __future__ import annotations
 
 import json
@@ -62,9 +63,13 @@ def test_spans_have_the_names_and_colours_of_ray():
     events = events_of(session)
     spans = kind(events, "X", "task::")
     assert [(span["cat"], span["name"]) for span in spans] == [
-        ("task::bob:Counter.__init__", "__init__"), ("task::Counter.add", "add"), ("task::special", "work.square")]
-    assert [span["args"] for span in spans] == [{"name": span["name"], "task_id": task.hex}
-                                                for span, task in zip(spans, session.cluster.tasks.values())]
+        ("task::bob:Counter.__init__", "__init__"),
+        ("task::Counter.add", "add"),
+        ("task::special", "work.square"),
+    ]
+    assert [span["args"] for span in spans] == [
+        {"name": span["name"], "task_id": task.hex} for span, task in zip(spans, session.cluster.tasks.values())
+    ]
     assert {span["cname"] for span in spans} == {"generic_work"}
     assert [kind(events, "X", phase)[0]["cname"] for phase in PHASES] == ["rail_load", "rail_animation", "rail_idle"]
     assert {span["tid"] for span in spans[:2]} == {f"worker:{actor.worker.hex}"}
@@ -133,8 +138,15 @@ def test_waiting_and_queued_lie_before_the_worker():
     session.task("load", 1.0, 1.0, 1.0, 1.1, 1.4, 1.5)
     session.task("clean", 1.0, 1.5, 1.75, 1.8, 1.9, 2.0, after=(session.cluster.tasks[1],))
     events = events_of(session)
-    length = {name: [e["ts"] - b["ts"] for b in kind(events, "b") for e in kind(events, "e") if b["id"] == e["id"] and b["name"] == name]
-              for name in ("waiting for arguments", "queued")}
+    length = {
+        name: [
+            e["ts"] - b["ts"]
+            for b in kind(events, "b")
+            for e in kind(events, "e")
+            if b["id"] == e["id"] and b["name"] == name
+        ]
+        for name in ("waiting for arguments", "queued")
+    }
     assert length == {"waiting for arguments": [500_000.0], "queued": [250_000.0]}
 
 
@@ -152,10 +164,14 @@ def test_arrows_lead_from_submission_to_execution_and_from_producer_to_consumer(
         assert arrival["bp"] == "e"
         for point in (start, arrival):
             assert any(span["tid"] == point["tid"] and span["ts"] <= point["ts"] <= end(span) for span in spans)
-        arrows.setdefault(start["cat"], []).append((start["tid"].split(":")[0], start["ts"], arrival["tid"], arrival["ts"]))
+        arrows.setdefault(start["cat"], []).append(
+            (start["tid"].split(":")[0], start["ts"], arrival["tid"], arrival["ts"])
+        )
     base = EPOCH * 1e6
     assert arrows["submission"] == [
-        ("driver", base + 1.0e6, f"worker:{first.hex}", base + 1.1e6), ("driver", base + 1.0e6, f"worker:{second.hex}", base + 1.7e6)]
+        ("driver", base + 1.0e6, f"worker:{first.hex}", base + 1.1e6),
+        ("driver", base + 1.0e6, f"worker:{second.hex}", base + 1.7e6),
+    ]
     assert arrows["dependency"] == [("worker", base + 1.4e6, f"worker:{second.hex}", base + 1.6e6)]
 
 
@@ -173,7 +189,13 @@ def test_metadata_name_nodes_and_workers_and_come_last_in_time():
     session = pipeline(40)
     events = events_of(session)
     names = {event["args"]["name"] for event in kind(events, "M") if event["name"] in ("process_name", "thread_name")}
-    assert {"Node 127.0.0.1 (00000001, head)", "Node 127.0.0.2 (00000002)", "driver", "worker 1", "worker 9 tally:Counter"} <= names
+    assert {
+        "Node 127.0.0.1 (00000001, head)",
+        "Node 127.0.0.2 (00000002)",
+        "driver",
+        "worker 1",
+        "worker 9 tally:Counter",
+    } <= names
     assert min(event["ts"] for event in kind(events, "M")) >= max(end(event) for event in kind(events, "X"))
     named = {(event["pid"], event["tid"]) for event in kind(events, "M") if event["name"] == "thread_name"}
     assert {(event["pid"], event["tid"]) for event in events} <= named
@@ -246,7 +268,8 @@ def test_waits_are_spans_named_as_in_ray():
 
 
 def test_a_timeline_of_very_many_attempts_is_written_in_short_form(monkeypatch):
-    """Per attempt its span and its execution; waiting stands in the span's args; failures keep their error. It says so."""
+    """Per attempt its span and its execution; waiting stands in the span's args; failures keep their error. It says
+    so."""
     monkeypatch.setattr(module, "DETAILED_ATTEMPTS", 100)
     session = pipeline(140)
     events = events_of(session)
@@ -282,8 +305,17 @@ def test_what_was_dropped_is_said():
     assert "1,234 older tasks are missing" in instant["name"] and instant["s"] == "g"
 
 
-HOSTILE = ["</script><script>alert(1)</script>", "\"'\\", "\x00\x1b[31m\x07\x9b", "x" * 10_000, "\u05e9\u05dc\u05d5\u05dd",
-           "\u202egnp.exe", "lone \ud800", "\u2028", "\U0001f600"]
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "\"'\\",
+    "\x00\x1b[31m\x07\x9b",
+    "x" * 10_000,
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\u202egnp.exe",
+    "lone \ud800",
+    "\u2028",
+    "\U0001f600",
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))

@@ -1,4 +1,5 @@
 """Files of the timeline: written as a whole, or not at all."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,5 @@
 """The page: self-contained, bounded, truthful without its script, and harmless whatever things are called."""
+
 from __future__ import annotations
 
 import base64
@@ -10,10 +11,12 @@ from html import unescape
 from typing import Any
 
 import pytest
-from miniray.observe import timeline_html as module
-from miniray.observe.timeline_answers import critical_path, utilisation
-from miniray.observe.timeline_html import duration, page, readable, ticks
 
+from miniray.observe import timeline_columns, timeline_html
+from miniray.observe.timeline_answers import critical_path, utilisation
+from miniray.observe.timeline_html import page
+from miniray.observe.timeline_still import ticks
+from miniray.observe.timeline_text import duration, readable
 from tests.observe.test_timeline_events import HOSTILE
 from tests.observe.timeline_sessions import CANCELLED, Session, pipeline, raised
 
@@ -42,7 +45,8 @@ def shown_text(text: str) -> str:
 
 
 def test_the_page_is_one_ascii_file_that_asks_for_nothing():
-    """No address, no import, no style sheet elsewhere; and a policy that would forbid them. The one script is the one allowed."""
+    """No address, no import, no style sheet elsewhere; and a policy that would forbid them. The one script is the one
+    allowed."""
     text = page_of(pipeline(60))
     assert text.isascii()
     outside = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', text)
@@ -84,7 +88,8 @@ def test_the_columns_say_who_and_where():
     assert [data["names"][number] for number in name] == [row.spec.name for row in recording.rows]
     assert [data["lanes"][number]["id"] for number in lane] == [row.worker.hex for row in recording.rows]
     assert [data["outcomes"][number] for number in outcome] == [
-        ("finished", "failed", "retried", "cancelled", "running", "waiting")[row.outcome] for row in recording.rows]
+        ("finished", "failed", "retried", "cancelled", "running", "waiting")[row.outcome] for row in recording.rows
+    ]
     numbers = unpacked(data["number"])
     for place in range(1, len(numbers)):
         numbers[place] += numbers[place - 1]
@@ -93,7 +98,7 @@ def test_the_columns_say_who_and_where():
     while at < len(data["takes"]):
         place += data["takes"][at]
         many = data["takes"][at + 1]
-        takes[place] = [numbers[place - back] for back in data["takes"][at + 2:at + 2 + many]]
+        takes[place] = [numbers[place - back] for back in data["takes"][at + 2 : at + 2 + many]]
         at += 2 + many
     assert takes == {place: list(row.producers) for place, row in enumerate(recording.rows) if row.producers}
 
@@ -130,7 +135,7 @@ def test_the_three_answers_are_on_the_page_without_a_script():
 def test_many_workers_are_not_all_in_the_still_picture():
     """How many more there are is said."""
     session = Session()
-    for number in range(100):
+    for _ in range(100):
         session.task("f", 1, 1, 2, 3, 4, 5, worker=session.worker())
     still = re.search(r'<svg class="still".*?</svg>', page_of(session), re.S)[0]
     assert "and 40 more workers" in still
@@ -171,7 +176,10 @@ def test_what_does_not_show_is_spelled_out():
     assert readable("a\x00b\x1b[31m\x9b\n\t") == "a\\x00b\\x1b[31m\\x9b\\n\\t"
     assert readable("\u202egnp.exe\u2066\u200f\ufeff") == "\\u202egnp.exe\\u2066\\u200f\\ufeff"
     assert readable("lone \ud800") == "lone \\ud800"
-    assert readable("\u05e9\u05dc\u05d5\u05dd \u65e5\u672c \U0001f600 <b>") == "\u05e9\u05dc\u05d5\u05dd \u65e5\u672c \U0001f600 <b>"
+    assert (
+        readable("\u05e9\u05dc\u05d5\u05dd \u65e5\u672c \U0001f600 <b>")
+        == "\u05e9\u05dc\u05d5\u05dd \u65e5\u672c \U0001f600 <b>"
+    )
     assert readable("x" * 10_000, 10) == "xxxxxxxxxx\u2026 (10,000 characters)"
 
 
@@ -185,8 +193,8 @@ def test_an_empty_page_says_why_it_is_empty():
 
 def test_what_is_missing_is_said(monkeypatch):
     """What the recording dropped, and what the page leaves out."""
-    monkeypatch.setattr(module, "MOST_ROWS", 50)
-    monkeypatch.setattr(module, "MOST_SPANS", 3)
+    monkeypatch.setattr(timeline_html, "MOST_ROWS", 50)
+    monkeypatch.setattr(timeline_columns, "MOST_SPANS", 3)
     session = pipeline(80)
     session.cluster.dropped["tasks"] = 4321
     for number in range(5):
@@ -201,15 +209,25 @@ def test_what_is_missing_is_said(monkeypatch):
 
 def test_names_errors_and_arrows_have_budgets(monkeypatch):
     """A page stays small whatever a program does: the least telling goes first, and it is said."""
-    monkeypatch.setattr(module, "MOST_NAME_CHARACTERS", 200)
-    monkeypatch.setattr(module, "MOST_ERROR_CHARACTERS", 300)
-    monkeypatch.setattr(module, "MOST_ARROWS", 40)
+    monkeypatch.setattr(timeline_columns, "MOST_NAME_CHARACTERS", 200)
+    monkeypatch.setattr(timeline_columns, "MOST_ERROR_CHARACTERS", 300)
+    monkeypatch.setattr(timeline_columns, "MOST_ARROWS", 40)
     session = Session()
     made: list = []
     for number in range(50):
         at = 1 + number
-        task = session.task("f", at, at, at + 0.1, at + 0.2, at + 0.3, at + 0.4, name=f"name number {number}",
-                            failure=raised(ValueError(f"error number {number} " + "y" * 20)), after=tuple(made[-30:]))
+        task = session.task(
+            "f",
+            at,
+            at,
+            at + 0.1,
+            at + 0.2,
+            at + 0.3,
+            at + 0.4,
+            name=f"name number {number}",
+            failure=raised(ValueError(f"error number {number} " + "y" * 20)),
+            after=tuple(made[-30:]),
+        )
         made.append(task)
     text = page_of(session)
     data, told = data_of(text), shown_text(text)
@@ -218,9 +236,9 @@ def test_names_errors_and_arrows_have_budgets(monkeypatch):
     assert "arrows from producers to consumers were too many" in told
     kept, at = [], 0
     while at < len(data["takes"]):
-        kept.append(data["takes"][at + 2:at + 2 + data["takes"][at + 1]])
+        kept.append(data["takes"][at + 2 : at + 2 + data["takes"][at + 1]])
         at += 2 + data["takes"][at + 1]
-    assert len(kept) == 49 and kept[-1] == [1]      # each keeps the one that ended last
+    assert len(kept) == 49 and kept[-1] == [1]  # each keeps the one that ended last
 
 
 def test_a_page_of_many_tasks_stays_small():
@@ -230,8 +248,17 @@ def test_a_page_of_many_tasks_stays_small():
     before = None
     for number in range(4000):
         at = 1000 + number * 0.0123456789
-        before = session.task("identity", at / 2, at, at + 2.3456789, at + 2.34571, at + 2.355, at + 2.3551,
-                              worker=workers[number % 4], after=(before,) if before else ())
+        before = session.task(
+            "identity",
+            at / 2,
+            at,
+            at + 2.3456789,
+            at + 2.34571,
+            at + 2.355,
+            at + 2.3551,
+            worker=workers[number % 4],
+            after=(before,) if before else (),
+        )
     empty = len(page_of(Session()))
     assert (len(page_of(session)) - empty) / 4000 < 60
 
@@ -239,7 +266,15 @@ def test_a_page_of_many_tasks_stays_small():
 def test_lengths_of_time_for_people():
     """Three digits and a unit."""
     assert [duration(seconds) for seconds in (0, 3e-7, 0.00099996, 0.0123, 1, 59.94, 6000, 400_000)] == [
-        "0", "0.3 \u00b5s", "1 ms", "12.3 ms", "1 s", "59.9 s", "100 min", "111 h"]
+        "0",
+        "0.3 \u00b5s",
+        "1 ms",
+        "12.3 ms",
+        "1 s",
+        "59.9 s",
+        "100 min",
+        "111 h",
+    ]
 
 
 def test_ticks_are_round_numbers():

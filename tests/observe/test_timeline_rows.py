@@ -1,4 +1,5 @@
 """Reading the records: one row per attempt, with times that follow each other."""
+
 from __future__ import annotations
 
 from miniray.core.records import TaskRecord
@@ -37,8 +38,18 @@ def test_outcomes():
     session.again(task, raised(OSError("x")), 5, 5, 6, 7, 8, 9)
     rows = session.read().rows
     found = [(row.spec.name, row.attempt, row.outcome) for row in rows]
-    assert sorted(found) == sorted([("ok", 0, FINISHED), ("bad", 0, FAILED), ("stopped", 0, CANCELLED), ("running", 0, RUNNING),
-                                    ("fetching", 0, RUNNING), ("queued", 0, WAITING), ("again", 0, RETRIED), ("again", 1, FINISHED)])
+    assert sorted(found) == sorted(
+        [
+            ("ok", 0, FINISHED),
+            ("bad", 0, FAILED),
+            ("stopped", 0, CANCELLED),
+            ("running", 0, RUNNING),
+            ("fetching", 0, RUNNING),
+            ("queued", 0, WAITING),
+            ("again", 0, RETRIED),
+            ("again", 1, FINISHED),
+        ]
+    )
     assert {row.outcome for row in rows} == set(range(len(OUTCOMES)))
 
 
@@ -115,8 +126,10 @@ def test_dropped_spans_and_waits_are_counted():
         session.wait(None, 0.0, 1.0)
     recording = session.read()
     assert recording.dropped["spans"] == 5
-    assert recording.dropped_sentences() == ["5 older spans of user code are missing: the last 1,000 are kept.",
-                                             "Waits in get and wait are known for the last 1,000 only."]
+    assert recording.dropped_sentences() == [
+        "5 older spans of user code are missing: the last 1,000 are kept.",
+        "Waits in get and wait are known for the last 1,000 only.",
+    ]
 
 
 def test_a_task_that_changes_while_it_is_read_gives_a_row_of_one_attempt():

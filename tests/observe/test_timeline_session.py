@@ -1,4 +1,5 @@
 """The timeline and spans of a real session."""
+
 from __future__ import annotations
 
 import json
@@ -54,6 +55,7 @@ def test_arrows_stay_known_when_the_values_are_gone(session):
 
 def test_a_span_in_a_task_lies_in_its_execution(session):
     """On the worker's thread, with what was added."""
+
     @ray.remote
     def parse():
         with profile("parse", {"file": "a.csv"}):
@@ -68,6 +70,7 @@ def test_a_span_in_a_task_lies_in_its_execution(session):
 
 def test_a_span_in_a_coroutine_is_its_actors(session):
     """Each coroutine knows its own task."""
+
     @ray.remote
     class Fetcher:
         async def fetch(self):
@@ -99,6 +102,7 @@ def test_an_exception_passes_through_a_span_and_is_noted(session):
 
 def test_an_exception_without_a_text_passes_through_too(session):
     """Whatever its __str__ does."""
+
     class Mute(Exception):
         def __str__(self):
             raise RuntimeError
@@ -137,6 +141,7 @@ def test_only_the_last_spans_are_kept_and_the_others_counted(session, monkeypatc
     from collections import deque
 
     from miniray.runtime import context
+
     monkeypatch.setattr(context.session, "spans", deque(maxlen=10))
     for number in range(25):
         with profile(f"s{number}"):

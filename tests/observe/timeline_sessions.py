@@ -1,4 +1,5 @@
 """Sessions made by hand for the tests of the timeline: records as the core would have left them, without a thread."""
+
 from __future__ import annotations
 
 import random
@@ -28,8 +29,8 @@ from miniray.observe.profile import Span
 from miniray.observe.timeline_rows import Recording, read
 from miniray.runtime.failures import TaskError
 
-EPOCH = 1_700_000_000.0         # when a session's time 0 was
-BEGIN = 100.0                   # what its clock showed then: in a record 0.0 means never
+EPOCH = 1_700_000_000.0  # when a session's time 0 was
+BEGIN = 100.0  # what its clock showed then: in a record 0.0 means never
 ONE_CPU = SchedulingClass(units({"CPU": 1}), units({"CPU": 1}))
 NO_CPU = SchedulingClass(units({"CPU": 1}), {})
 
@@ -38,8 +39,13 @@ class Session:
     """What a reader sees of a runtime. Times are seconds from its beginning; `clock` is when it is read."""
 
     def __init__(self, cpus: int = 2, record_limit: int = 100_000):
-        self.cluster = SimpleNamespace(tasks={}, nodes={}, workers={}, record_limit=record_limit,
-                                       dropped={"tasks": 0, "actors": 0, "workers": 0, "events": 0})
+        self.cluster = SimpleNamespace(
+            tasks={},
+            nodes={},
+            workers={},
+            record_limit=record_limit,
+            dropped={"tasks": 0, "actors": 0, "workers": 0, "events": 0},
+        )
         self.epoch, self.clock, self.number = EPOCH - BEGIN, 0.0, 0
         self.spans: deque = deque(maxlen=1000)
         self.waits: deque = deque(maxlen=1000)
@@ -70,7 +76,9 @@ class Session:
             actor.worker, actor.node = worker, worker.node
         return worker
 
-    def actor(self, class_name: str, is_async: bool = False, groups: dict[str, int] | None = None, name: str = "") -> ActorRecord:
+    def actor(
+        self, class_name: str, is_async: bool = False, groups: dict[str, int] | None = None, name: str = ""
+    ) -> ActorRecord:
         """An actor and its worker; its constructor is a task like the others, see `task(constructs=True)`."""
         actor = ActorRecord(class_name, name=name, groups=groups, is_async=is_async)
         self.number += 1
@@ -79,30 +87,50 @@ class Session:
         self.worker(actor=actor)
         return actor
 
-    def task(self, function: str, *times: float | None, worker: WorkerRecord | None = None, after: tuple[TaskRecord, ...] = (),
-             actor: ActorRecord | None = None, constructs: bool = False, failure: Failure | None = None, name: str = "",
-             inside: TaskRecord | None = None) -> TaskRecord:
-        """A task with the given times, in the order of `TaskRecord`; it has not come to those that are None or left out.
+    def task(
+        self,
+        function: str,
+        *times: float | None,
+        worker: WorkerRecord | None = None,
+        after: tuple[TaskRecord, ...] = (),
+        actor: ActorRecord | None = None,
+        constructs: bool = False,
+        failure: Failure | None = None,
+        name: str = "",
+        inside: TaskRecord | None = None,
+    ) -> TaskRecord:
+        """A task with the given times, in the order of `TaskRecord`; it has not come to those that are None or left
+        out.
 
-        after: whose results it takes. inside: the task that submitted it. A worker is taken for granted when it was leased. Without a last time it is not over.
-        """
+        after: whose results it takes. inside: the task that submitted it. A worker is taken for granted when it was
+        leased. Without a last time it is not over."""
         kind = ACTOR_CREATION_TASK if constructs else ACTOR_TASK if actor is not None else NORMAL_TASK
         func_name = f"{actor.class_name}.{function}" if actor is not None else function
         key = kind, func_name, name
         spec = self.specs.get(key)
         if spec is None:
-            spec = self.specs[key] = TaskSpec(kind, name or func_name, func_name, "" if actor is not None else "work",
-                                              scheduling_class=None if kind == ACTOR_TASK else ONE_CPU)
-        task = TaskRecord(spec, parent=inside.hex if inside is not None else "f" * 40 + "01000000",
-                          owner=inside.worker if inside is not None else None, actor=actor)
+            spec = self.specs[key] = TaskSpec(
+                kind,
+                name or func_name,
+                func_name,
+                "" if actor is not None else "work",
+                scheduling_class=None if kind == ACTOR_TASK else ONE_CPU,
+            )
+        task = TaskRecord(
+            spec,
+            parent=inside.hex if inside is not None else "f" * 40 + "01000000",
+            owner=inside.worker if inside is not None else None,
+            actor=actor,
+        )
         self.number += 1
         task.number = self.number
         task.producers = tuple(made.number for made in after)
         self.cluster.tasks[task.number] = task
         stamp(task, *times)
         if task.t_leased:
-            task.worker = worker or (actor.worker if actor is not None else next(iter(self.cluster.workers.values()), None)
-                                     or self.worker())
+            task.worker = worker or (
+                actor.worker if actor is not None else next(iter(self.cluster.workers.values()), None) or self.worker()
+            )
             task.node = task.worker.node
         task.failure = failure
         if task.t_finished:
@@ -112,7 +140,9 @@ class Session:
         self._seen(times)
         return task
 
-    def again(self, task: TaskRecord, failure: Failure | None, *times: float | None, worker: WorkerRecord | None = None) -> None:
+    def again(
+        self, task: TaskRecord, failure: Failure | None, *times: float | None, worker: WorkerRecord | None = None
+    ) -> None:
         """The task's attempt failed; its next has these times."""
         task.history = [*(task.history or ()), Attempt(task, failure)]
         task.attempt += 1
@@ -124,8 +154,9 @@ class Session:
     def _seen(self, times: tuple[float | None, ...]) -> None:
         self.clock = max([self.clock, *(at for at in times if at is not None)])
 
-    def span(self, name: str, start: float, end: float, worker: WorkerRecord | None = None, task: int = 0, /,
-             **extra: str) -> None:
+    def span(
+        self, name: str, start: float, end: float, worker: WorkerRecord | None = None, task: int = 0, /, **extra: str
+    ) -> None:
         """A span of user code."""
         span = Span(name, worker, task, BEGIN + start, BEGIN + end, extra)
         span.number = self.spans[-1].number + 1 if self.spans else 0
@@ -150,16 +181,20 @@ def stamp(task: TaskRecord, *times: float | None) -> None:
 
 def raised(error: Exception, function: str = "work") -> Failure:
     """The failure of an attempt whose code raised."""
-    text = f'Traceback (most recent call last):\n  File "{function}.py", line 1, in {function}\n{type(error).__name__}: {error}\n'
-    return Failure("TASK_EXECUTION_EXCEPTION", f"{type(error).__name__}: {error}",
-                   error=TaskError(function, text, None, error, None, None, None))
+    text = f'Traceback (most recent call last):\n  File "{function}.py", line 1\n{type(error).__name__}: {error}\n'
+    return Failure(
+        "TASK_EXECUTION_EXCEPTION",
+        f"{type(error).__name__}: {error}",
+        error=TaskError(function, text, None, error, None, None, None),
+    )
 
 
 CANCELLED = Failure("TASK_CANCELLED", "it was cancelled")
 
 
 def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: float = 0.02) -> Session:
-    """A run of about so many tasks: files are loaded, cleaned and merged in groups; an actor counts; some attempts fail.
+    """A run of about so many tasks: files are loaded, cleaned and merged in groups; an actor counts; some attempts
+    fail.
 
     It is scheduled as a simple scheduler would: the first free worker takes what is ready for longest.
     """
@@ -176,10 +211,18 @@ def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: f
     while session.number < tasks:
         at += mean_s / (cpus * nodes) * 0.5
         if session.number % 97 == 96:
-            at += mean_s * 4                                  # the driver does something else
+            at += mean_s * 4  # the driver does something else
         loaded = place(session, chance, free_at, "load", at, at, mean_s * chance.uniform(0.5, 1.5))
-        cleaned = place(session, chance, free_at, "clean", at + 0.0001, max(at + 0.0001, over(loaded)),
-                        mean_s * chance.uniform(0.2, 0.6), after=(loaded,))
+        cleaned = place(
+            session,
+            chance,
+            free_at,
+            "clean",
+            at + 0.0001,
+            max(at + 0.0001, over(loaded)),
+            mean_s * chance.uniform(0.2, 0.6),
+            after=(loaded,),
+        )
         if chance.random() < 0.02:
             cleaned.failure, cleaned.status = raised(ValueError("a row has no key"), "clean"), TaskStatus.FAILED
         group.append(cleaned)
@@ -188,8 +231,17 @@ def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: f
             merged = place(session, chance, free_at, "merge", at + 0.0002, ready, mean_s * 0.8, after=tuple(group))
             begin = max(actor_free, over(merged))
             actor_free = begin + mean_s * 0.1
-            session.task("add", at + 0.0003, over(merged), begin, begin + 0.00002, actor_free - 0.00002, actor_free,
-                         actor=counter, after=(merged,))
+            session.task(
+                "add",
+                at + 0.0003,
+                over(merged),
+                begin,
+                begin + 0.00002,
+                actor_free - 0.00002,
+                actor_free,
+                actor=counter,
+                after=(merged,),
+            )
             group.clear()
     return session
 
@@ -199,16 +251,35 @@ def over(task: TaskRecord) -> float:
     return task.t_finished - BEGIN
 
 
-def place(session: Session, chance: random.Random, free_at: dict[WorkerRecord, float], function: str, created: float,
-          ready: float, length: float, after: tuple[TaskRecord, ...] = ()) -> TaskRecord:
+def place(
+    session: Session,
+    chance: random.Random,
+    free_at: dict[WorkerRecord, float],
+    function: str,
+    created: float,
+    ready: float,
+    length: float,
+    after: tuple[TaskRecord, ...] = (),
+) -> TaskRecord:
     """Run a task on the worker that is free first; one in fifty loses its worker's connection and is tried again."""
     worker = min(free_at, key=free_at.__getitem__)
     leased = max(free_at[worker] + 0.00002, ready)
     end = leased + length
-    task = session.task(function, created, ready, leased, leased + length * 0.02, end - length * 0.03, end, worker=worker, after=after)
+    task = session.task(
+        function, created, ready, leased, leased + length * 0.02, end - length * 0.03, end, worker=worker, after=after
+    )
     if chance.random() < 0.02:
-        session.again(task, raised(ConnectionError("the peer went away"), function), end, end, end + 0.00001,
-                      end + length * 0.02, end + length * 0.97, end + length, worker=worker)
+        session.again(
+            task,
+            raised(ConnectionError("the peer went away"), function),
+            end,
+            end,
+            end + 0.00001,
+            end + length * 0.02,
+            end + length * 0.97,
+            end + length,
+            worker=worker,
+        )
         end += length
     free_at[worker] = end
     return task

@@ -17,7 +17,6 @@ LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
     "miniray/options.py": "every check of every option, in one table and its predicates",
     "miniray/observe/metrics.py": "three kinds of metric with one set of checks, and their registry",
-    "miniray/observe/timeline_html.py": "the page's numbers, written in the order in which the page reads them",
     "tests/observe/test_metrics.py": "one sentence per check of three kinds of metric",
 }
 FOUND_BY_NAME = {"miniray.__main__": "python -m miniray",
