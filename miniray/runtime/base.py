@@ -24,13 +24,13 @@ from . import failures
 from .arguments import PLAIN, pack
 from .context import Execution, current
 from .core_lock import CoreLock
-from .serialization import Serialized, Space, deserialize, serialize, size_of
+from .serialization import Serialized, deserialize, serialize, size_of
 from .spilling import SpilledFile, SpillFolder
 
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
-GC_CHECK, GC_MANY = 0x3ff, 2_000
+GC_CHECK, GC_MANY, GC_PACE = 0xff, 500, (50_000, 20, 100)     # every so many submissions; from so many objects; thresholds
 STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 _allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
 
@@ -75,7 +75,6 @@ class Runtime:
         self.now: Callable[[], float] = time.perf_counter
         self.epoch = time.time() - time.perf_counter()
         self.dropped = dropped                  # records whose refs were let go; filled by finalisers, drained at every entry
-        self.space = Space()                    # what all task workers share: their copies of classes and functions
         self.spill = SpillFolder()
         self.spans: deque = deque(maxlen=100_000)
         self.waits: deque = deque(maxlen=20_000)   # (worker or None, task number, from, to): who stood in get or wait
@@ -136,11 +135,15 @@ class Runtime:
 
     @contextmanager
     def locked(self) -> Iterator[Cluster]:
-        """The lock, for a reader: what the program let go of is taken into account first."""
-        with self.lock:
-            actions = self.cluster.dropped_references(self.now(), self.dropped) if self.dropped else NOTHING
-            yield self.cluster
-        self.carry_out(actions)
+        """The lock, for a reader: what the program let go of is taken into account first, also when the reader raises."""
+        actions = NOTHING
+        try:
+            with self.lock:
+                if self.dropped:
+                    actions = self.cluster.dropped_references(self.now(), self.dropped)
+                yield self.cluster
+        finally:
+            self.carry_out(actions)
 
     def tell(self, event: Callable[..., list], *args: Any) -> None:
         """Tell the core an event, as `self.tell(cluster.kill_actor, actor)`, and carry out what follows."""
@@ -283,7 +286,7 @@ class Runtime:
         many = len(self.cluster.objects) > GC_MANY
         if many and self._collector is None and gc.isenabled():
             self._collector = gc.get_threshold()
-            gc.set_threshold(max(GC_MANY, self._collector[0]), 50, 100)
+            gc.set_threshold(*map(max, GC_PACE, self._collector))
         elif not many:
             self.give_collector_back()
 

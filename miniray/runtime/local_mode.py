@@ -43,7 +43,7 @@ class LocalRuntime(Runtime):
         """Make the worker, and run what it was leased for."""
         actor = worker.actor
         shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        space = self.space if actor is None else shared.space if shared is not None else Space()
+        space = shared.space if shared is not None else Space()
         worker.handle = WorkerHandle(worker, space)
         with self.lock:
             actions = self.cluster.worker_started(self.now(), worker)

@@ -43,7 +43,7 @@ class ThreadedRuntime(Runtime):
         """Start the worker's thread."""
         actor = worker.actor
         shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        space = self.space if actor is None else shared.space if shared is not None else Space()
+        space = shared.space if shared is not None else Space()
         handle = WorkerHandle(worker, space)
         handle.done = _thread.allocate_lock()
         handle.done.acquire()

@@ -138,8 +138,8 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     """What to call, with fresh copies of the arguments."""
     task = execution.task
     spec = task.spec
-    args, kwargs = unpack(task.args, runtime.value_of)
     if spec.kind == ACTOR_TASK:
+        args, kwargs = unpack(task.args, runtime.value_of)
         instance = execution.worker.handle.instance
         if instance is None:                    # another thread of the actor's
             instance = actor_handle(execution.worker).instance
@@ -147,10 +147,12 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
         if spec.function is not None:           # a method that every actor has
             return spec.function, (instance, *args), kwargs
         return getattr(instance, spec.options["method"]), args, kwargs
+    # Before its arguments: a class that both hold is then as it came with the arguments, which are newer.
+    function = spec.function.load(execution.space)
+    args, kwargs = unpack(task.args, runtime.value_of)
     if spec.kind == ACTOR_CREATION_TASK:
-        cls = spec.function.load(execution.space)
-        return _construct, (runtime, execution, cls, args, kwargs), {}
-    return spec.function.load(execution.space), args, kwargs
+        return _construct, (runtime, execution, function, args, kwargs), {}
+    return function, args, kwargs
 
 
 def _construct(runtime: Runtime, execution: Execution, cls: type, args: Any, kwargs: dict) -> None:
