@@ -7,8 +7,9 @@ limit is given, and `explain`, which says why something does not run.
     print(state.explain(ref))
 
 filters: (column, "=" or "!=", value) that must all hold, on any column; text is compared without regard to case. Rows
-come in the order of their ids. All raise ConnectionError when no session runs, ValueError for filters and limits of a
-wrong shape, RayStateApiException for an unknown column.
+come in the order of their ids. Where an id is asked for, the reference or handle itself will do. What else Ray's
+functions take (timeout, detail ...) is accepted. All raise ConnectionError when no session runs, ValueError for filters
+and limits of a wrong shape, RayStateApiException for an unknown column.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from typing import Any
 from .observe import state_book as book
 from .observe.explain import Explanation
 from .observe.explain import explain as _explain
+from .observe.lookup import id_text
 from .observe.logs import get_log, list_logs
 from .observe.state_rows import StateResource
 from .util.state import running
@@ -30,6 +32,23 @@ __all__ = ["Explanation", "explain", "get_actor", "get_cluster_event", "get_job"
            "summarize_actors", "summarize_objects", "summarize_tasks"]
 
 
+def _accept(as_in_ray: dict[str, Any]) -> None:
+    """The arguments that Ray's functions have besides are accepted; here every row has all details, at once."""
+    for name in as_in_ray:
+        if name not in ("address", "timeout", "detail", "raise_on_missing_output", "_explain"):
+            raise TypeError(f"unexpected keyword argument {name!r}")
+
+
+def _list(resource: StateResource, filters: Any, limit: int | None, as_in_ray: dict[str, Any]) -> list[Row]:
+    _accept(as_in_ray)
+    return book.book_rows(running(), resource, filters, limit)
+
+
+def _get(resource: StateResource, id: Any, as_in_ray: dict[str, Any]) -> Row | None:
+    _accept(as_in_ray)
+    return book.book_row(running(), resource, id_text(id))
+
+
 def explain(thing: Any) -> Explanation:
     """Why a task, actor, placement group or object does not go on: a sentence (`str()`), and the same as data.
 
@@ -39,103 +58,106 @@ def explain(thing: Any) -> Explanation:
     return _explain(running(), thing)
 
 
-def list_tasks(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_tasks(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every task: state, duration_ms, num_attempts, where it ran, the time of each step, the error."""
-    return book.book_rows(running(), StateResource.TASKS, filters, limit)
+    return _list(StateResource.TASKS, filters, limit, as_in_ray)
 
 
-def list_actors(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_actors(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every actor: state, mailbox_backlog, calls_in_flight, num_restarts, death_cause."""
-    return book.book_rows(running(), StateResource.ACTORS, filters, limit)
+    return _list(StateResource.ACTORS, filters, limit, as_in_ray)
 
 
-def list_objects(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_objects(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every object that somebody refers to: state, node_id, produced_by (the task's id), refs, object_size (bytes),
     call_site."""
-    return book.book_rows(running(), StateResource.OBJECTS, filters, limit)
+    return _list(StateResource.OBJECTS, filters, limit, as_in_ray)
 
 
-def list_nodes(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_nodes(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every node: what it has, what of it is free, its object store's counts."""
-    return book.book_rows(running(), StateResource.NODES, filters, limit)
+    return _list(StateResource.NODES, filters, limit, as_in_ray)
 
 
-def list_workers(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_workers(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """The driver and every worker thread: pid, thread_id, state, tasks_executed."""
-    return book.book_rows(running(), StateResource.WORKERS, filters, limit)
+    return _list(StateResource.WORKERS, filters, limit, as_in_ray)
 
 
-def list_placement_groups(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_placement_groups(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every placement group: state, strategy, bundles and where they are."""
-    return book.book_rows(running(), StateResource.PLACEMENT_GROUPS, filters, limit)
+    return _list(StateResource.PLACEMENT_GROUPS, filters, limit, as_in_ray)
 
 
-def list_jobs(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_jobs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """The driver's session, the only job."""
-    return book.book_rows(running(), StateResource.JOBS, filters, limit)
+    return _list(StateResource.JOBS, filters, limit, as_in_ray)
 
 
-def list_runtime_envs(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_runtime_envs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """Every runtime environment that was used."""
-    return book.book_rows(running(), StateResource.RUNTIME_ENVS, filters, limit)
+    return _list(StateResource.RUNTIME_ENVS, filters, limit, as_in_ray)
 
 
-def list_cluster_events(filters: Any = None, limit: int | None = None) -> list[Row]:
+def list_cluster_events(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """What happened to the cluster: nodes that came and went, deaths, spills that failed."""
-    return book.book_rows(running(), StateResource.CLUSTER_EVENTS, filters, limit)
+    return _list(StateResource.CLUSTER_EVENTS, filters, limit, as_in_ray)
 
 
-def get_task(id: str) -> Row | None:
+def get_task(id: Any, **as_in_ray: Any) -> Row | None:
     """The task with this id, or None."""
-    return book.book_row(running(), StateResource.TASKS, id)
+    return _get(StateResource.TASKS, id, as_in_ray)
 
 
-def get_actor(id: str) -> Row | None:
+def get_actor(id: Any, **as_in_ray: Any) -> Row | None:
     """The actor with this id, or None."""
-    return book.book_row(running(), StateResource.ACTORS, id)
+    return _get(StateResource.ACTORS, id, as_in_ray)
 
 
-def get_objects(id: str) -> list[Row]:
+def get_objects(id: Any, **as_in_ray: Any) -> list[Row]:
     """The object with this id, in a list as in Ray; an empty one when there is none."""
-    row = book.book_row(running(), StateResource.OBJECTS, id)
+    row = _get(StateResource.OBJECTS, id, as_in_ray)
     return [row] if row is not None else []
 
 
-def get_node(id: str) -> Row | None:
+def get_node(id: Any, **as_in_ray: Any) -> Row | None:
     """The node with this id, or None."""
-    return book.book_row(running(), StateResource.NODES, id)
+    return _get(StateResource.NODES, id, as_in_ray)
 
 
-def get_worker(id: str) -> Row | None:
+def get_worker(id: Any, **as_in_ray: Any) -> Row | None:
     """The worker with this id, or None."""
-    return book.book_row(running(), StateResource.WORKERS, id)
+    return _get(StateResource.WORKERS, id, as_in_ray)
 
 
-def get_placement_group(id: str) -> Row | None:
+def get_placement_group(id: Any, **as_in_ray: Any) -> Row | None:
     """The placement group with this id, or None."""
-    return book.book_row(running(), StateResource.PLACEMENT_GROUPS, id)
+    return _get(StateResource.PLACEMENT_GROUPS, id, as_in_ray)
 
 
-def get_job(id: str) -> Row | None:
+def get_job(id: Any, **as_in_ray: Any) -> Row | None:
     """The job with this id, or None."""
-    return book.book_row(running(), StateResource.JOBS, id)
+    return _get(StateResource.JOBS, id, as_in_ray)
 
 
-def get_cluster_event(id: str) -> Row | None:
+def get_cluster_event(id: Any, **as_in_ray: Any) -> Row | None:
     """The event with this id, or None."""
-    return book.book_row(running(), StateResource.CLUSTER_EVENTS, id)
+    return _get(StateResource.CLUSTER_EVENTS, id, as_in_ray)
 
 
-def summarize_tasks() -> Row:
+def summarize_tasks(**as_in_ray: Any) -> Row:
     """num_tasks, num_attempts, state_counts, and the same for each name under summary."""
+    _accept(as_in_ray)
     return book.book_tasks(running())
 
 
-def summarize_actors() -> Row:
+def summarize_actors(**as_in_ray: Any) -> Row:
     """num_actors, state_counts, and for each class under summary also its waiting and running calls."""
+    _accept(as_in_ray)
     return book.book_actors(running())
 
 
-def summarize_objects() -> Row:
+def summarize_objects(**as_in_ray: Any) -> Row:
     """num_objects, used_bytes, capacity_bytes, counters (spilled, restored, evicted ...), num_reconstructions."""
+    _accept(as_in_ray)
     return book.book_objects(running())

@@ -75,8 +75,7 @@ def _by_hex(record: Any) -> str:
 
 TABLES: dict[StateResource, Table] = {table.resource: table for table in (
     Table(StateResource.TASKS, "task_id", TASKS, task_entries, task_order, lambda task: list(views(task)), frozen=True,
-          sparse=frozenset({"error_type"}),
-          ids={"task_id": 24, "actor_id": 16, "job_id": 4}, ids_also_unequal=True),
+          sparse=frozenset({"error_type"}), ids={"task_id": 24, "actor_id": 16, "job_id": 4}, ids_also_unequal=True),
     Table(StateResource.ACTORS, "actor_id", tables.ACTORS, lambda c: list(c.actors.values()), _by_hex, lambda a: [a],
           ids={"actor_id": 16, "job_id": 4},
           states=("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD")),
@@ -256,7 +255,8 @@ def _summary_of_objects(cluster: Cluster, look: Look) -> dict[str, Any]:
     by_site: dict[str, dict[str, Any]] = {}
     if objects:
         by_site["disabled"] = {
-            "total_objects": len(objects), "total_size_mb": size_mb, "total_num_workers": 1, "total_num_nodes": 1,
+            "total_objects": len(objects), "total_size_mb": size_mb, "total_num_workers": 1,
+            "total_num_nodes": len({read["ip"](obj, look) for obj in objects}),
             "task_state_counts": dict(Counter(read["task_status"](obj, look) for obj in objects)),
             "task_attempt_number_counts": dict(Counter(str(read["attempt_number"](obj, look)) for obj in objects)),
             "ref_type_counts": dict(Counter(tables.reference_type(obj) for obj in objects))}

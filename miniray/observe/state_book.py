@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.object_store import ObjectStore
-from ..core.records import (FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, ObjectRecord, amounts)
+from ..core.records import FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, ObjectRecord, amounts
 from ..core.transitions import ActorStatus, WorkerStatus
 from ..ids import JOB_HEX, task_hex
 from . import state_tables as tables
@@ -22,8 +22,7 @@ from .lookup import find, object_id
 from .state import KINDS
 from .state_query import Column, Filter, RayStateApiException, checked_filters, matcher, whole_number
 from .state_rows import StateResource
-from .state_tasks import (RUNNING, SUBMITTED, TASKS, Look, Task, error_message, error_type, group_id,
-                          required_resources,
+from .state_tasks import (RUNNING, SUBMITTED, TASKS, Look, Task, error_message, error_type, group_id, required_resources,
                           task_entries, task_id, task_name, task_order)
 
 Readers = tables.Readers
@@ -40,6 +39,12 @@ def _state(task: Task, look: Look) -> str:
     if task.t_started and (status is SUBMITTED or status is RUNNING):
         return "RUNNING"
     return status._name_                            # not .name, which is a property in Python
+
+
+def _duration_ms(task: Task, look: Look) -> float:
+    """How long the user's function ran, or has been running; 0.0 for what has not started."""
+    started = task.t_started
+    return ((task.t_ended or task.t_finished or max(started, look.now)) - started) * 1000 if started else 0.0
 
 
 def _when(name: str) -> Callable[[Any, Look], float | None]:
@@ -67,7 +72,7 @@ def task_row(task: Task, look: Look) -> dict[str, Any]:
         "parent_task_id": task.parent,
         "actor_id": look.hex[task.actor],
         "num_attempts": task.attempt + 1,
-        "duration_ms": ((task.t_ended or t_finished or look.now) - t_started) * 1000 if t_started else 0.0,
+        "duration_ms": _duration_ms(task, look),
         "node_id": look.hex[task.node],
         "worker_id": look.process[task.worker],
         "worker_pid": look.pid if task.worker is not None else None,
@@ -87,16 +92,13 @@ def _cell_of_row(name: str) -> Callable[[Any, Look], Any]:
     return lambda task, look: task_row(task, look)[name]
 
 
-_TASK_COLUMNS = ("task_id", "name", "state", "type", "func_or_class_name", "job_id", "parent_task_id", "actor_id",
-                 "num_attempts",
-                 "duration_ms", "node_id", "worker_id", "worker_pid", "creation_time_ms", "ready_time_ms",
-                 "submitted_time_ms",
-                 "start_time_ms", "end_time_ms", "error_type", "error_message", "required_resources",
-                 "placement_group_id")
-_QUICK = {"state": _state, "task_id": task_id, "name": task_name, **{name: TASKS[name]
-                                                                     for name in ("type", "actor_id", "error_type")}}
-# only filters read single cells
-BOOK_TASKS: Readers = {name: _QUICK.get(name) or _cell_of_row(name) for name in _TASK_COLUMNS}
+# Single cells are read by filters only. Those that are asked for most have a reader of their own.
+BOOK_TASKS: Readers = {name: _cell_of_row(name) for name in (
+    "task_id", "name", "state", "type", "func_or_class_name", "job_id", "parent_task_id", "actor_id", "num_attempts",
+    "duration_ms", "node_id", "worker_id", "worker_pid", "creation_time_ms", "ready_time_ms", "submitted_time_ms",
+    "start_time_ms", "end_time_ms", "error_type", "error_message", "required_resources", "placement_group_id")}
+BOOK_TASKS |= {"task_id": task_id, "name": task_name, "state": _state}
+BOOK_TASKS |= {name: TASKS[name] for name in ("type", "actor_id", "error_type")}
 
 
 def _in_flight(actor: ActorRecord) -> int:
@@ -206,9 +208,8 @@ BOOK_WORKERS: Readers = {
 }
 
 BOOK_NODES: Readers = {
-    **{name: tables.NODES[name] for name in ("node_id", "node_name", "node_ip", "is_head_node", "state",
-                                             "state_message")},
-    "resources_total": tables.NODES["resources_total"],
+    **{name: tables.NODES[name] for name in (
+        "node_id", "node_name", "node_ip", "is_head_node", "state", "state_message", "resources_total")},
     "resources_available": lambda n, look: amounts(n.available) if n.alive else {},
     "labels": tables.NODES["labels"],
     "num_workers": lambda n, look: sum(w.status is not WorkerStatus.DEAD for w in n.workers.values()),
@@ -268,8 +269,7 @@ def _all_workers(cluster: Cluster) -> list[Any]:
 
 BOOK: dict[StateResource, BookTable] = {
     StateResource.TASKS: BookTable("tasks", "task_id", BOOK_TASKS, lambda c: task_entries(c, earlier=False), task_order,
-                                   frozen=True,
-                                   row=task_row),
+                                   frozen=True, row=task_row),
     StateResource.ACTORS: BookTable("actors", "actor_id", BOOK_ACTORS, lambda c: list(c.actors.values()), _hex),
     StateResource.OBJECTS: BookTable("objects", "object_id", BOOK_OBJECTS, tables.object_entries, object_id),
     StateResource.NODES: BookTable("nodes", "node_id", BOOK_NODES, lambda c: list(c.nodes.values()), _hex),
@@ -281,8 +281,8 @@ BOOK: dict[StateResource, BookTable] = {
     StateResource.CLUSTER_EVENTS: BookTable("cluster_events", "event_id", tables.CLUSTER_EVENTS, tables.event_entries)}
 
 
-def book_rows(runtime: Any, resource: StateResource, filters: Any = None, limit: int
-              | None = None) -> list[dict[str, Any]]:
+def book_rows(runtime: Any, resource: StateResource, filters: Any = None,
+              limit: int | None = None) -> list[dict[str, Any]]:
     """The rows of a resource as dicts, in the order of their ids; all of them unless there is a limit.
 
     filters: (column, "=" or "!=", value), on any column; a value None is matched by an empty cell. What a full table
@@ -336,11 +336,13 @@ def book_row(runtime: Any, resource: StateResource, id: str) -> dict[str, Any] |
     """The row with this id, or None."""
     table = BOOK[resource]
     if resource not in KINDS:
-        rows = book_rows(runtime, resource, [(table.id_column, "=", str(id))])
+        rows = book_rows(runtime, resource, [(table.id_column, "=", id)])
         return rows[0] if rows else None
     look = Look(runtime)
     with runtime.locked() as cluster:
-        found = find(cluster, str(id))
+        found = find(cluster, id)
+        if resource is StateResource.TASKS and type(found) is ObjectRecord:
+            found = found.task                          # by a reference to its result
         if type(found) is not KINDS[resource] or type(found) is ObjectRecord and not tables.is_referenced(found):
             return None
         return _dicts(table, [found], None, look, 1)[0]
@@ -353,7 +355,7 @@ def book_tasks(runtime: Any) -> dict[str, Any]:
     """Tasks by name: how many, in which states, how many attempts and how much time they took."""
     look = Look(runtime)
     with runtime.locked() as cluster:
-        entries = task_entries(cluster, earlier=False)
+        entries, dropped = task_entries(cluster, earlier=False), cluster.dropped["tasks"]
     by_name: dict[str, dict[str, Any]] = {}
     states: Counter[str] = Counter()
     for task in entries:
@@ -364,12 +366,11 @@ def book_tasks(runtime: Any) -> dict[str, Any]:
                                      "num_attempts": 0, "duration_ms": 0.0, "state_counts": {}}
         entry["num_tasks"] += 1
         entry["num_attempts"] += task.attempt + 1
-        if task.t_started:
-            entry["duration_ms"] += ((task.t_ended or task.t_finished or look.now) - task.t_started) * 1000
+        entry["duration_ms"] += _duration_ms(task, look)
         entry["state_counts"][state] = entry["state_counts"].get(state, 0) + 1
         states[state] += 1
     return {"num_tasks": len(entries), "num_attempts": sum(entry["num_attempts"] for entry in by_name.values()),
-            "state_counts": dict(states), "summary": by_name, "num_dropped": cluster.dropped["tasks"]}
+            "state_counts": dict(states), "summary": by_name, "num_dropped": dropped}
 
 
 def book_actors(runtime: Any) -> dict[str, Any]:
@@ -378,10 +379,9 @@ def book_actors(runtime: Any) -> dict[str, Any]:
     states: Counter[str] = Counter()
     with runtime.locked() as cluster:
         for actor in cluster.actors.values():
-            entry = by_class.setdefault(actor.class_name, {"class_name": actor.class_name, "num_actors": 0,
-                                                           "state_counts": {},
-                                                           "num_restarts": 0, "mailbox_backlog": 0,
-                                                           "calls_in_flight": 0})
+            entry = by_class.setdefault(actor.class_name, {
+                "class_name": actor.class_name, "num_actors": 0, "state_counts": {}, "num_restarts": 0,
+                "mailbox_backlog": 0, "calls_in_flight": 0})
             running = _in_flight(actor)
             entry["num_actors"] += 1
             entry["num_restarts"] += actor.restarts

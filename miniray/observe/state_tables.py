@@ -160,7 +160,7 @@ OBJECTS: Readers = {
     "call_site": lambda o, look: "disabled",
     "type": lambda o, look: "DRIVER" if o.owner is None and (o.task is None or o.task.owner is None) else "WORKER",
     "pid": lambda o, look: look.pid,
-    "ip": lambda o, look: _driver_address(look),
+    "ip": lambda o, look: _driver_address(look) if o.owner is None else o.owner.node.name,
 }
 
 # ------------------------------------------------------------ nodes

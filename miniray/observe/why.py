@@ -161,8 +161,7 @@ def _of_actor_to_come(task: TaskRecord) -> Link:
     restarting = actor.status is ActorStatus.RESTARTING
     return _link(task, "actor_restarting" if restarting else "actor_not_alive",
                  f"waits for its actor, which is {'restarting' if restarting else 'not alive yet'}:",
-                 next=actor.creation,
-                 actor_id=actor.hex, actor_state=actor.status.name)
+                 next=actor.creation, actor_id=actor.hex, actor_state=actor.status.name)
 
 
 def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
@@ -341,8 +340,7 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
     details = {"placement_group_id": group.hex, "bundle_index": index, "needs": amounts(wanted.need)}
     if group.status is PlacementGroupStatus.REMOVED:
         return _link(task, "placement_group_removed",
-                     f"waits for ever: {name_of(group)}, in which it was to run, was removed",
-                     **details)
+                     f"waits for ever: {name_of(group)}, in which it was to run, was removed", **details)
     if group.status is not PlacementGroupStatus.CREATED:
         return _link(task, "placement_group_pending", "is to run in", next=group, **details)
     where = f"bundle {index} of {name_of(group)}" if index >= 0 else f"a bundle of {name_of(group)}"
@@ -368,13 +366,11 @@ def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
         if cause is not None and cause.message not in said:
             said += f": {cause.message}"
         return _link(actor, "actor_dead", f"is dead: {said}", error_type=actor.failure.error_type if actor.failure
-                     else "",
-                     restarts=actor.restarts)
+                     else "", restarts=actor.restarts)
     if actor.status is ActorStatus.ALIVE:
         running = sum(call.worker is not None for call in actor.calls.values())
         return _link(actor, "alive", f"is alive: {running} calls run and {len(actor.calls) - running} wait",
-                     running=running,
-                     waiting=len(actor.calls) - running)
+                     running=running, waiting=len(actor.calls) - running)
     again = actor.status is ActorStatus.RESTARTING
     return _link(actor, "actor_restarting" if again else "actor_not_alive",
                  f"is {'being made anew' if again else 'not alive yet'}, for it waits for", next=actor.creation,

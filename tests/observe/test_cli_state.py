@@ -127,8 +127,7 @@ def test_filters_of_the_command_line(capsys, session):
 
 
 @pytest.mark.parametrize("resource", ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects",
-                                      "runtime-envs",
-                                      "cluster-events"])
+                                      "runtime-envs", "cluster-events"])
 def test_every_table_can_be_listed(capsys, session, resource):
     """In each format; the empty ones say that they are."""
     for how in ("table", "json", "yaml"):

@@ -320,10 +320,8 @@ def test_shapes_that_are_refused_and_those_that_are_not():
     assert ListApiOptions(detail="yes").detail and not ListApiOptions(detail=0).detail
     assert ListApiOptions(filters=(["a", "=", 1],)).filters == [("a", "=", 1)]
     for bad in ({"limit": None}, {"limit": 2.5}, {"timeout": "soon"}, {"detail": 3}, {"detail": None}, {"filters": "a=b"},
-                {"filters": 3},
-                {"filters": [("a", "=", None)]}, {"filters": [("a", "=")]}, {"filters": [(1, "=", 2)]},
-                {"filters": [("a", ">", 2)]},
-                {"filters": {"a": "b"}}):
+                {"filters": 3}, {"filters": [("a", "=", None)]}, {"filters": [("a", "=")]}, {"filters": [(1, "=", 2)]},
+                {"filters": [("a", ">", 2)]}, {"filters": {"a": "b"}}):
         with pytest.raises(ValueError):
             ListApiOptions(**bad)
     for options in (GetApiOptions, SummaryApiOptions):

@@ -23,8 +23,7 @@ __all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get
            "get_task",
            "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects",
            "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers", "summarize_actors",
-           "summarize_objects",
-           "summarize_tasks"]
+           "summarize_objects", "summarize_tasks"]
 NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
                "session of this process, and go with it.")
 
@@ -78,8 +77,7 @@ def _summarize(resource: SummaryResource, timeout: Any, raise_on_missing_output:
 
 
 def list_actors(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                detail: bool = False,
-                raise_on_missing_output: bool = True, _explain: bool = False) -> list[ActorState]:
+                detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[ActorState]:
     """Every actor, dead ones too."""
     return _list(StateResource.ACTORS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
@@ -92,15 +90,13 @@ def list_placement_groups(address: str | None = None, filters: Any = None, limit
 
 
 def list_nodes(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-               detail: bool = False,
-               raise_on_missing_output: bool = True, _explain: bool = False) -> list[NodeState]:
+               detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[NodeState]:
     """Every node, dead ones too."""
     return _list(StateResource.NODES, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
 def list_jobs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-              detail: bool = False,
-              raise_on_missing_output: bool = True, _explain: bool = False) -> list[JobState]:
+              detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[JobState]:
     """The driver's session, the only job."""
     return _list(StateResource.JOBS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
@@ -113,8 +109,7 @@ def list_workers(address: str | None = None, filters: Any = None, limit: int = 1
 
 
 def list_tasks(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-               detail: bool = False,
-               raise_on_missing_output: bool = True, _explain: bool = False) -> list[TaskState]:
+               detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[TaskState]:
     """Every attempt of every task."""
     return _list(StateResource.TASKS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
