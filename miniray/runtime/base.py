@@ -30,7 +30,7 @@ from .spilling import SpilledFile, SpillFolder
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
-GC_CHECK, GC_MANY, GC_PACE = 0xff, 500, (50_000, 20, 100)     # every so many submissions; from so many objects; thresholds
+GC_CHECK, GC_MANY, GC_PACE = 0xff, 500, (50_000, 10, 10)     # every so many submissions; from so many objects; thresholds
 STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 _allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
 
@@ -283,7 +283,7 @@ class Runtime:
     def pace_collector(self) -> None:
         """Let the cyclic collector look less often while many records are alive: they hold no cycles, and it would walk through
         all of them again and again. Called every so many submissions; what it was set to comes back when they are few."""
-        many = len(self.cluster.objects) > GC_MANY
+        many = len(self.cluster.tasks) > GC_MANY
         if many and self._collector is None and gc.isenabled():
             self._collector = gc.get_threshold()
             gc.set_threshold(*map(max, GC_PACE, self._collector))
