@@ -243,11 +243,11 @@ def scaled(value: float, digits: int = 0) -> str:
     """1234567 as 1.23M. digits: decimals of a number below 1000."""
     if abs(value) < 1000:
         return f"{value:.{digits}f}" if digits or value == int(value) else f"{value:.1f}"
-    for letter in "kMGTPE":
-        value /= 1000
-        if abs(value) < 999.5:
-            break
-    return f"{value:.0f}{letter}" if abs(value) >= 100 else f"{value:#.3g}{letter}"
+    letters = "kMGTPE"
+    value /= 1000
+    while abs(value) >= 999.5 and len(letters) > 1:
+        value, letters = value / 1000, letters[1:]
+    return f"{value:.0f}{letters[0]}" if abs(value) >= 100 else f"{value:#.3g}{letters[0]}"
 
 
 def clock(seconds: float) -> str:

@@ -294,17 +294,15 @@ def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _
     where = f"Could not find log file for task: {task_id} (attempt {number}) with suffix: {suffix}"
     if task is None:
         raise RayStateApiException(where)
-    earlier = {attempt.number: attempt for attempt in task.history or ()}
-    if number == task.attempt:
-        worker = task.worker
-    elif number in earlier:
-        worker = earlier[number].worker
-    else:
+    history: Any = task.history
+    workers = {earlier.number: earlier.worker for earlier in history or ()}
+    workers[task.attempt] = task.worker
+    if number not in workers:
         raise RayStateApiException(f"{where}: it has {task.attempt + 1} attempts so far.")
-    if worker is None or task.spec.kind == ACTOR_CREATION_TASK:
-        raise RayStateApiException(f"{where}: no worker has run it" + (
-            "." if worker is None else f" as a task of its own; read the log of actor {task.actor.hex}."))
-    if keeps_no_log_of_its_own(task.spec.kind):
+    worker = workers[number]
+    if worker is None:
+        raise RayStateApiException(f"{where}: no worker has run it.")
+    if task.actor is not None and (task.spec.kind == ACTOR_CREATION_TASK or keeps_no_log_of_its_own(task.spec.kind)):
         raise RayStateApiException(
             f"For actor task, please query actor log for actor({task.actor.hex}): e.g. miniray logs actor --id "
             f"{task.actor.hex} . Or set RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1 .")

@@ -8,6 +8,7 @@ here is taken back.
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import sys
 from types import ModuleType
@@ -28,8 +29,8 @@ def install(address: str | None = None) -> None:
     Raises ImportError, with what to do, where Ray is not installed.
     """
     try:
-        import ray
-        import ray.util.metrics
+        ray: Any = importlib.import_module("ray")
+        importlib.import_module("ray.util.metrics")
     except ImportError as problem:
         raise ImportError(f"--engine ray needs Ray itself, which cannot be imported here ({problem}). "
                           'Install it, as with `pip install "ray[default]"`.') from None

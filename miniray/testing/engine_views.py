@@ -5,6 +5,7 @@ waits for as far as rows, resources and counts of the cluster show it; it cannot
 """
 from __future__ import annotations
 
+import importlib
 import time
 from types import ModuleType
 from typing import Any
@@ -25,8 +26,8 @@ TABLES = {48: ("tasks", "task_id"), 32: ("actors", "actor_id"), 36: ("placement_
 
 def state_module(ray: Any) -> ModuleType:
     """`miniray.state` on Ray: plain dicts of every column, a row per task, everything up to Ray's limit; `explain`."""
-    from ray.util import state as api
-    module = ModuleType("miniray.state", "The state of a run on Ray, as plain dicts, read through ray.util.state.")
+    api = importlib.import_module("ray.util.state")
+    module: Any = ModuleType("miniray.state", "The state of a run on Ray, as plain dicts, read through ray.util.state.")
 
     def lister(kind: str) -> Any:
         def list_rows(filters: Any = None, limit: int | None = None) -> list[dict[str, Any]]:
@@ -61,7 +62,7 @@ def _address(ray: Any) -> str:
 
 
 def _rows(ray: Any, kind: str, filters: Any = None) -> list[dict[str, Any]]:
-    from ray.util import state as api
+    api = importlib.import_module("ray.util.state")
     found = getattr(api, f"list_{kind}")(_address(ray), filters=filters, limit=MOST_ROWS, detail=True,
                                          raise_on_missing_output=False)
     return [row.asdict() for row in found]

@@ -6,6 +6,7 @@ Like `finder` it imports nothing of miniray, for it is sent to the workers by va
 from __future__ import annotations
 
 import functools
+import importlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +47,7 @@ class Timer:
 
 def teach_metrics() -> None:
     """Ray's Histogram gets `timer`; what only a process that has all the numbers can answer says so."""
-    from ray.util import metrics
+    metrics = importlib.import_module("ray.util.metrics")
     metrics.Histogram.timer = lambda self, tags=None: Timer(self, tags)
     for name in READ_HERE:
         if not hasattr(metrics.Metric, name):

@@ -24,7 +24,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,7 +126,7 @@ def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
     """
     from miniray.cluster_utils import Cluster
     given = _init_arguments(request.node)
-    own = {name: given.pop(name) for name in ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
+    own: dict[str, Any] = {name: given.pop(name) for name in ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
            if name in given}
     cluster = Cluster(initialize_head=True, head_node_args=own)
     try:
@@ -215,7 +215,8 @@ def _is_strict(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo
+                             ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep the timeline of a test that failed, while its session is there."""
     report = yield
     if report.failed:

@@ -69,7 +69,7 @@ def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
     with pytest.raises(AttributeError, match="portability"):
         ray.data.range(3)
     with pytest.raises(AttributeError, match="^module 'miniray' has no attribute 'nonsense'$"):
-        ray.nonsense
+        assert ray.nonsense
     with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
         exec("from ray import nonsense", {})
 
