@@ -15,7 +15,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/api tests/runtimes)
 
-.PHONY: demo test fast check lint types bench bench-ray chapters seeds conformance-stress clean
+.PHONY: demo test fast check lint types bench bench-ray chapters ray-check clients seeds conformance-stress clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -36,6 +36,14 @@ types: $(VENV)/.tools
 
 chapters: $(VENV)/.pytest
 	$(PYTEST) tests/chapters tests/tidy/test_readme.py
+
+# The examples on real Ray, compared line by line. RAY_PYTHON is a Python that has it installed.
+ray-check:
+	$(PYTHON) -m tests.chapters.ray_check --ray-python '$(RAY_PYTHON)' --record
+
+# Libraries from PyPI that use Ray, unchanged, on miniray: each in a virtual environment of its own. CLIENTS: some of them.
+clients:
+	$(PYTHON) -m tests.clients.run $(CLIENTS)
 
 # Search: random events under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest

@@ -1,0 +1,48 @@
+"""Tasks that call tasks: divide, let others conquer, put together.
+
+A task that waits in `get` gives its CPU back meanwhile, so a tree of tasks deeper and wider than the machine still runs
+to its end. A task may also return a reference without waiting: a reference to a reference, of which `get` takes one off.
+
+Prints:
+
+    sorted: [1, 2, 3, 4, 5, 6, 7, 8]
+    with 1 CPU, 15 tasks, up to 4 of them nested in each other
+    a task returned an ObjectRef to 42
+"""
+import miniray as ray
+
+
+@ray.remote
+def merge_sort(numbers):
+    """The sorted numbers, how many tasks that took, and how deeply they were nested."""
+    if len(numbers) < 2:
+        return numbers, 1, 1
+    middle = len(numbers) // 2
+    halves = [merge_sort.remote(numbers[:middle]), merge_sort.remote(numbers[middle:])]
+    (left, left_tasks, left_depth), (right, right_tasks, right_depth) = ray.get(halves)
+    merged = []
+    while left and right:
+        merged.append(left.pop(0) if left[0] <= right[0] else right.pop(0))
+    return merged + left + right, left_tasks + right_tasks + 1, max(left_depth, right_depth) + 1
+
+
+@ray.remote
+def answer():
+    return 42
+
+
+@ray.remote
+def ask():
+    return answer.remote()
+
+
+ray.init(num_cpus=1)
+
+numbers, tasks, depth = ray.get(merge_sort.remote([5, 2, 8, 1, 7, 3, 6, 4]))
+print("sorted:", numbers)
+print(f"with 1 CPU, {tasks} tasks, up to {depth} of them nested in each other")
+
+inner = ray.get(ask.remote())
+print("a task returned an", type(inner).__name__, "to", ray.get(inner))
+
+ray.shutdown()

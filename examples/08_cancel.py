@@ -1,0 +1,61 @@
+"""`cancel`: end a task that is not needed any more.
+
+A task that has not begun never will. One that runs is interrupted. Whoever asks for the value gets TaskCancelledError;
+a task that has finished keeps its value, for then there is nothing to cancel.
+
+Prints:
+
+    running, cancelled: TaskCancelledError
+    queued, cancelled: TaskCancelledError
+    finished, cancelled too late: done
+"""
+import time
+
+import miniray as ray
+
+
+@ray.remote
+class Bell:
+    def __init__(self):
+        self.rung = False
+
+    def ring(self):
+        self.rung = True
+
+    def has_rung(self):
+        return self.rung
+
+
+@ray.remote(max_retries=0)
+def sleep_long(bell):
+    ray.get(bell.ring.remote())
+    for _ in range(1000):
+        time.sleep(0.1)
+
+
+@ray.remote
+def short():
+    return "done"
+
+
+ray.init(num_cpus=1)
+
+bell = Bell.options(num_cpus=0).remote()
+running, queued = sleep_long.remote(bell), short.remote()       # there is one CPU: the second has to wait for the first
+while not ray.get(bell.has_rung.remote()):
+    time.sleep(0.01)
+
+ray.cancel(queued)
+ray.cancel(running)
+for name, ref in ("running", running), ("queued", queued):
+    try:
+        ray.get(ref)
+    except ray.exceptions.TaskCancelledError:
+        print(f"{name}, cancelled: TaskCancelledError")
+
+finished = short.remote()
+ray.wait([finished])
+ray.cancel(finished)
+print("finished, cancelled too late:", ray.get(finished))
+
+ray.shutdown()

@@ -1,0 +1,47 @@
+"""Metrics: count and time what a program does, in tasks as in the driver, and read the numbers on the spot.
+
+A counter goes up, a gauge goes up and down, a histogram sorts observations into buckets and knows quantiles. Tags tell the
+series of one metric apart. `.timer()` observes how many milliseconds a block takes.
+
+Only on miniray: reading a metric in the process, and `.timer()`. Ray sends its metrics to Prometheus.
+
+Prints:
+
+    orders from paris: 2, from rome: 1
+    open orders: 3
+    sizes: 3 observed, 16 in all, the median is 5
+    timed blocks: 2, and none took less than no time: True
+    for Prometheus: ray_orders_total{city="rome"} 1.0
+"""
+import re
+
+import miniray as ray
+from miniray.util.metrics import Counter, Gauge, Histogram, export_text
+
+orders = Counter("orders", description="orders taken", tag_keys=("city",))
+opened = Gauge("open_orders")
+sizes = Histogram("order_size", boundaries=[2, 4, 6, 8, 10])
+latency = Histogram("order_ms", boundaries=[1, 10, 100, 1000])
+
+ray.init(num_cpus=1)
+
+for city, size in ("paris", 1), ("paris", 5), ("rome", 10):
+    orders.inc(tags={"city": city})
+    sizes.observe(size)
+opened.set(3)
+print(f"orders from paris: {orders.value({'city': 'paris'}):.0f}, from rome: {orders.value({'city': 'rome'}):.0f}")
+print(f"open orders: {opened.value():.0f}")
+observed = sizes.value()
+print(f"sizes: {observed['count']:.0f} observed, {observed['sum']:.0f} in all, the median is {sizes.quantile(0.5):.0f}")
+
+for _ in range(2):
+    with latency.timer():
+        sorted(range(1000))
+timed = latency.value()
+print(f"timed blocks: {timed['count']:.0f}, and none took less than no time: {timed['sum'] > 0}")
+
+page = export_text()
+line = re.search(r'^ray_orders_total\{.*city="rome".*\} (\S+)$', page, re.M)
+print(f'for Prometheus: ray_orders_total{{city="rome"}} {line.group(1)}')
+
+ray.shutdown()

@@ -1,0 +1,74 @@
+"""Testing with pytest: a session for each test, faults on demand, and a reason instead of a hang.
+
+The plugin comes with miniray; its fixtures start and end the sessions, in milliseconds. What waits for itself for ever is
+told so after a second. Run this file as a program, or with `pytest examples/24_testing.py`.
+
+Only on miniray: the plugin is miniray's own. The programs that it tests may say `import ray`: `pytest --miniray`.
+
+Prints:
+
+    test_a_total: passed
+    test_a_crash_is_retried[1]: passed
+    test_a_crash_is_retried[2]: passed
+    test_three_nodes_have_six_cpus: passed
+    test_nobody_waits_for_ever: passed
+"""
+import os
+
+import pytest
+
+import miniray as ray
+
+
+@ray.remote
+class Tries:
+    def __init__(self):
+        self.n = 0
+
+    def next(self):
+        self.n += 1
+        return self.n
+
+    def call_yourself(self, myself):
+        return ray.get(myself.next.remote())
+
+
+@ray.remote(max_retries=2)
+def total(numbers, tries=None, crashes=0):
+    if tries is not None and ray.get(tries.next.remote()) <= crashes:
+        os._exit(1)                             # the worker dies, not the test run
+    return sum(numbers)
+
+
+def test_a_total(miniray_cluster):
+    assert ray.get(total.remote([1, 2, 3])) == 6
+
+
+@pytest.mark.parametrize("crashes", [1, 2])
+def test_a_crash_is_retried(miniray_cluster, crashes):
+    assert ray.get(total.remote([1, 2, 3], Tries.remote(), crashes)) == 6
+
+
+@pytest.mark.miniray(num_cpus=2, nodes=3)
+def test_three_nodes_have_six_cpus(miniray_cluster_nodes):
+    assert ray.cluster_resources()["CPU"] == 6
+
+
+def test_nobody_waits_for_ever(miniray_cluster):
+    tries = Tries.remote()
+    with pytest.raises(ray.exceptions.DeadlockError):
+        ray.get(tries.call_yourself.remote(tries))
+
+
+class Reporter:
+    """Says how each test ended, and nothing of how long it took."""
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.failed:
+            print(f"{report.nodeid.partition('::')[2]}: {report.outcome}")
+
+
+if __name__ == "__main__":
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"          # only what is named here, also where miniray is installed
+    options = ["-p", "miniray.testing.plugin", "-p", "no:terminal", "-p", "no:cacheprovider"]
+    raise SystemExit(pytest.main([__file__, *options], plugins=[Reporter()]))

@@ -1,0 +1,88 @@
+"""The examples on real Ray: each one with its import changed, its output compared line by line with its docstring.
+
+    python -m tests.chapters.ray_check [--ray-python PYTHON] [--record] [NAME ...]
+
+PYTHON has `ray` installed. It takes seconds for each program, so the tests leave it to `make ray-check`. With --record the
+result is written to examples/on_ray.txt. NAME: a part of a program's name. Exit code 1 when an output differs.
+"""
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.chapters.programs import EXAMPLES, Program, programs
+
+RECORD = EXAMPLES / "on_ray.txt"
+ALONE = {"RAY_ADDRESS": "local", "RAY_DEDUP_LOGS": "0", "PYTHONWARNINGS": "ignore"}
+"""Start a Ray of its own, whatever else runs on this machine; and let nothing but the program print."""
+TIMEOUT_S = 180
+PRELUDE = '''
+import sys, threading
+
+class ProgramOnly:
+    """stdout without what Ray's own threads say on it: that a task is retried, that a worker died."""
+    def write(self, text):
+        return sys.__stdout__.write(text) if threading.current_thread() is threading.main_thread() else len(text)
+
+    def __getattr__(self, name):
+        return getattr(sys.__stdout__, name)
+
+sys.stdout = ProgramOnly()
+'''
+
+
+def output_on_ray(program: Program, python: str, tries: int = 2) -> str:
+    """What the program prints on real Ray, with what it died of when it did. tries: on a busy machine Ray may give up starting."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, program.path.name)
+        script.write_text(PRELUDE + program.for_ray(), encoding="utf-8")
+        environment = {**os.environ, **ALONE}
+        environment.pop("PYTHONPATH", None)
+        try:
+            done = subprocess.run([python, str(script)], env=environment, cwd=folder, capture_output=True, text=True,
+                                  timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return f"it hung for {TIMEOUT_S} s\n"
+    if "The current node timed out during startup" in done.stderr and tries > 1:
+        return output_on_ray(program, python, tries - 1)
+    return done.stdout + (f"exit code {done.returncode}\n{done.stderr[-2000:]}" if done.returncode else "")
+
+
+def main() -> int:
+    """Run what was asked for, say what differs, and record it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ray-python", default=sys.executable, help="a Python that has Ray installed")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD.relative_to(EXAMPLES.parent)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a program's name; all by default")
+    args = parser.parse_args()
+    asked = subprocess.run([args.ray_python, "-c", "import ray; print(ray.__version__)"], capture_output=True, text=True)
+    if asked.returncode:
+        print(f"{args.ray_python} has no Ray: {asked.stderr.strip().splitlines()[-1]}. Try: pip install ray", file=sys.stderr)
+        return 2
+    chosen = [p for p in programs() if not args.names or any(name in p.name for name in args.names)]
+    lines, counts = [f"The examples on Ray {asked.stdout.strip()}", ""], {"same": 0, "DIFFERS": 0, "not run": 0}
+    for program in chosen:
+        difference: list[str] = []
+        if program.only_on_miniray:
+            verdict = "not run"
+        else:
+            difference = list(difflib.unified_diff(program.prints.splitlines(), output_on_ray(program, args.ray_python).splitlines(),
+                                                   "docstring", "Ray", lineterm="", n=0))
+            verdict = "DIFFERS" if difference else "same"
+        counts[verdict] += 1
+        lines.append(f"{verdict:8} {program.name}" + (f": {program.only_on_miniray}" if verdict == "not run" else ""))
+        print("\n".join([lines[-1], *difference]), flush=True)
+    lines += ["", ", ".join(f"{count} {verdict}" for verdict, count in counts.items())]
+    print(lines[-1])
+    if args.record and not args.names:
+        RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if counts["DIFFERS"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Every example runs as it is and prints what its docstring says."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.chapters.programs import EXAMPLES, ROOT, Program, programs
+
+PROGRAMS = programs()
+SHORTEST, LONGEST = 20, 60
+"""Lines of a program without its docstring. The Ray programs, which are real ones, may be longer."""
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_an_example_prints_what_its_docstring_says(program: Program, tmp_path):
+    """In a process of its own, from another folder; one that says `import ray` through the alias."""
+    command = [sys.executable, *(["-m", "miniray", "run"] if program.says_import_ray else []), str(program.path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == program.prints
+    assert "Traceback" not in done.stderr, done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_an_example_is_one_idea_on_one_screen(program: Program):
+    """Twenty to sixty lines; the first line of the docstring is its idea."""
+    lines = len(program.text.splitlines()) - len(program.docstring.splitlines())
+    assert lines <= LONGEST + 20 * program.says_import_ray
+    assert len(program.text.splitlines()) >= SHORTEST
+    assert program.idea.endswith((".", ":")) or program.idea, program.name
+
+
+def test_the_folder_s_page_names_every_example():
+    """README.md lists the files with their ideas, and none that is gone."""
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    named = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert named == [program.name for program in PROGRAMS]
+
+
+def test_programs_for_ray_are_ray_programs():
+    """They say `import ray` and never miniray; the other examples become Ray programs by their import alone."""
+    for program in PROGRAMS:
+        if program.says_import_ray or not program.only_on_miniray:
+            assert "import ray" in program.for_ray()
+            assert "miniray" not in program.for_ray().replace(program.docstring, ""), program.name
