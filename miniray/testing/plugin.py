@@ -126,8 +126,8 @@ def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
     """
     from miniray.cluster_utils import Cluster
     given = _init_arguments(request.node)
-    own: dict[str, Any] = {name: given.pop(name) for name in ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
-           if name in given}
+    each = ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
+    own: dict[str, Any] = {name: given.pop(name) for name in each if name in given}
     cluster = Cluster(initialize_head=True, head_node_args=own)
     try:
         for _ in range(_arguments(request.node).get("nodes", DEFAULT_NODES) - 1):
