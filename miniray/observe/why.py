@@ -1,5 +1,4 @@
-"""Why a thing does not go on: one step of an explanation, for a task, an actor, a placement group, an object or a
-stream.
+"""Why a thing does not go on: one step of an explanation, for a task, actor, placement group, object or stream.
 
 A Link says what a record waits for, as a phrase and as data, and names the record that is to be asked next. The reasons
 are those that the scheduler, the actor manager and the placement groups can give. The caller holds the runtime's lock.
@@ -12,9 +11,8 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord,
-                            Bundle,
-                            NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord, TaskRecord,
-                            WorkerRecord, amounts)
+                            Bundle, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord,
+                            TaskRecord, WorkerRecord, amounts)
 from ..core.scheduler import fits, labels_match
 from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ..ids import INDEX_BITS
@@ -226,9 +224,8 @@ def _of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
     allowed = [node for node in alive if _may_run_on(node, wanted)]
     needs = {"needs": amounts(wanted.need)}
     if not allowed:
-        return _link(task, "no_such_node",
-                     f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that are alive "
-                     "is one", **needs, strategy=list(wanted.strategy), label_selector=list(wanted.selector))
+        return _link(task, "no_such_node", f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that "
+                     "are alive is one", **needs, strategy=list(wanted.strategy), label_selector=list(wanted.selector))
     able = [node for node in allowed if fits(node.total, wanted.need)]
     if not able:
         near, lacks = nearest(allowed, wanted.need)
@@ -241,13 +238,13 @@ def _of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
 
 def _of_busy_nodes(cluster: Cluster, task: TaskRecord, wanted: SchedulingClass, able: list[NodeRecord],
                    needs: dict[str, Any]) -> Link:
-    node = max(able, key=lambda n: min((n.available.get(name, 0) / amount for name, amount in wanted.need.items()
-                                        if amount),
-                                       default=1.0))
+    def freedom(node: NodeRecord) -> float:
+        return min((node.available.get(name, 0) / amount for name, amount in wanted.need.items() if amount), default=1.0)
+    node = max(able, key=freedom)
     short = {name: amount for name, amount in wanted.need.items() if node.available.get(name, 0) < amount}
+    free = amounts({name: node.available.get(name, 0) for name in short})
     ahead = wanted.queue.index(task) if task in wanted.queue else 0
-    details = {**needs, "node_id": node.hex, "ahead_in_queue": ahead, "free": amounts({n: node.available.get(n, 0)
-                                                                                       for n in short})}
+    details = {**needs, "node_id": node.hex, "ahead_in_queue": ahead, "free": free}
     if short:
         held = holders(cluster, node, short)
         queue = f"; {ahead} that ask for the same stand before it" if ahead else ""
@@ -277,10 +274,10 @@ def _condition(wanted: SchedulingClass) -> str:
     if wanted.strategy[0] == "NODE_AFFINITY":
         return f"with the id {wanted.strategy[1]}"
     selector = wanted.selector or (wanted.strategy[1] if wanted.strategy[0] == "NODE_LABEL" else ())
-    words = {"in": "in", "not_in": "not in", "exists": "set", "absent": "not set"}
-    return "whose labels are " + " and ".join(
-        f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip() for key, operator,
-        values in selector)
+    words = {"not_in": "not in", "exists": "set", "absent": "not set"}
+    said = [f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip()
+            for key, operator, values in selector]
+    return "whose labels are " + " and ".join(said)
 
 
 def nearest(nodes: list[NodeRecord], need: dict[str, int]) -> tuple[NodeRecord, list[str]]:
@@ -311,9 +308,8 @@ def holders(cluster: Cluster, node: NodeRecord, names: Iterable[str]) -> list[di
     for group in cluster.placement_groups.values():
         for bundle in group.bundles:
             if bundle.node is node:
-                found += [{"holder": name_of(group), "id": group.hex, "resource": name,
-                           "amount": bundle.total[name] / UNIT}
-                          for name in names if bundle.total.get(name)]
+                found += [{"holder": name_of(group), "id": group.hex, "resource": name, "amount": amount / UNIT}
+                          for name, amount in bundle.total.items() if name in names and amount]
     return sorted(found, key=lambda holder: -holder["amount"])
 
 
@@ -330,8 +326,8 @@ def _spell_holders(held: list[dict[str, Any]]) -> str:
     if not held:
         return "they are just being given back"
     said = [f"{one['holder']} holds {one['amount']:g} {one['resource']}" for one in held[:HOLDERS_NAMED]]
-    return ", ".join(said) + (f", and {len(held) - HOLDERS_NAMED} more hold the rest" if len(held) > HOLDERS_NAMED
-                              else "")
+    rest = len(held) - HOLDERS_NAMED
+    return ", ".join(said) + (f", and {rest} more hold the rest" if rest > 0 else "")
 
 
 def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupRecord) -> Link:
@@ -361,12 +357,11 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
 
 def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
     if actor.status is ActorStatus.DEAD:
-        said = actor.failure.message if actor.failure is not None else ""
-        cause = actor.failure.cause if actor.failure is not None else None
-        if cause is not None and cause.message not in said:
-            said += f": {cause.message}"
-        return _link(actor, "actor_dead", f"is dead: {said}", error_type=actor.failure.error_type if actor.failure
-                     else "", restarts=actor.restarts)
+        failure: Any = actor.failure
+        said = failure.message
+        if failure.cause is not None and failure.cause.message not in said:
+            said += f": {failure.cause.message}"
+        return _link(actor, "actor_dead", f"is dead: {said}", error_type=failure.error_type, restarts=actor.restarts)
     if actor.status is ActorStatus.ALIVE:
         running = sum(call.worker is not None for call in actor.calls.values())
         return _link(actor, "alive", f"is alive: {running} calls run and {len(actor.calls) - running} wait",
@@ -378,8 +373,8 @@ def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
 
 
 def _of_group(cluster: Cluster, group: PlacementGroupRecord) -> Link:
-    details: dict[str, Any] = {"strategy": group.strategy, "bundles": [amounts(bundle.total)
-                                                                       for bundle in group.bundles]}
+    bundles = [amounts(bundle.total) for bundle in group.bundles]
+    details: dict[str, Any] = {"strategy": group.strategy, "bundles": bundles}
     if group.status is PlacementGroupStatus.CREATED:
         return _link(group, "created", "has its resources", **details)
     if group.status is PlacementGroupStatus.REMOVED:
