@@ -4,7 +4,7 @@ NOT_READY: dict[str, str] = {
 }
 """An area (`cluster`) or a case (`cluster/node_dies`) that miniray does not answer yet, and what it waits for."""
 
-NEEDS_CONCURRENCY: dict[str, tuple[str, ...]] = {
+NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a call waits for one that is submitted after it": (
         "actors/concurrency_groups",
         "actors/max_pending_calls",
@@ -61,5 +61,10 @@ NEEDS_CONCURRENCY: dict[str, tuple[str, ...]] = {
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
     ),
+    "a task prints as its caller does, on whose thread it runs": (
+        "logs/log_of_one_task",
+        "logs/log_to_driver_off",
+        "logs/worker_prints_reach_the_driver",
+    ),
 }
-"""By reason: what local_mode cannot answer, since there a task runs to its end inside the call that submits it."""
+"""By reason: what local_mode answers otherwise, since there a task runs to its end inside the call that submits it."""

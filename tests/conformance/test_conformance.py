@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.not_run import NEEDS_CONCURRENCY, NOT_READY
+from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY
 from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
-LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NEEDS_CONCURRENCY.items() for case in cases}
+LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 MODES = ("threaded", "local_mode")
 
