@@ -15,12 +15,12 @@ INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
 
 
 class ObjectStore:
-    """What one node holds. objects: number -> record, least recently used first. All sizes are bytes. full: new values are
-    refused, whatever could be spilled (a fault to inject)."""
+    """What one node holds. objects: number -> record, least recently used first. All sizes are bytes. full: how many faults
+    are active by which new values are refused, whatever could be spilled."""
 
     def __init__(self, capacity: int):
         self.capacity = capacity
-        self.full = False
+        self.full = 0
         self.used = self.peak = self.spilled = 0
         self.objects: dict[int, ObjectRecord] = {}
         self.spilling: dict[int, ObjectRecord] = {}

@@ -57,7 +57,7 @@ class SpillFolder:
         """parent: where to make the folder; None for the system's place for temporary files."""
         self.parent = parent
         self.path: str | None = None
-        self.before_write: Any = None           # a fault to inject: called with the path, may raise
+        self.before_write: Any = None           # a fault to inject: called with the object's number, may raise
         self.disk_is_full = False               # the last write failed for want of space
         self._lock = threading.Lock()
         self._files = 0
@@ -69,7 +69,7 @@ class SpillFolder:
         try:
             with file:
                 if self.before_write is not None:
-                    self.before_write(spilled.path)
+                    self.before_write(number)
                 if is_stream(stored):
                     file.write(stored.data)
                     for buffer in stored.buffers:
