@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import inspect
 from typing import Any, Callable
+from weakref import WeakKeyDictionary
 
 from . import options as checks
 from .core.actor_manager import NameTaken
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
-from .object_ref import ObjectRef, dropped, refs_of
+from .object_ref import ObjectRef, dropped, hold_contained, refs_of
 from .remote_function import export
 from .runtime.base import Runtime
 from .runtime.context import current, running
-from .runtime.serialization import capture, contain
+from .runtime.serialization import capture, contain, current_space
 from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
@@ -113,6 +114,7 @@ class ClassInfo:
         session, captured = self._captured
         if session is not runtime:
             captured = capture(self.modified_class)
+            hold_contained(runtime, captured)
             if self._captured[0] is runtime:
                 return self._captured[1]
             self._captured = runtime, captured
@@ -223,7 +225,11 @@ class Template:
 
 class ActorClass(ActorVariant):
     """A class whose `.remote(...)` creates an actor: an instance in a worker of its own. The plain class is
-    `__ray_actor_class__`. Class and static methods and constants can be read from it. Ray: ray.actor.ActorClass."""
+    `__ray_actor_class__`. Class and static methods and variables can be read from it; in a task or actor they are those of the
+    worker's own copy of the class. Ray: ray.actor.ActorClass."""
+
+    _original: ActorClass | None = None                     # of a worker's copy: what the program made
+
 
     def __init__(self, cls: type, options: dict[str, Any] | None = None):
         if not isinstance(cls, type):
@@ -238,8 +244,23 @@ class ActorClass(ActorVariant):
         given = checks.actor_options(actor_options, self._given)
         return ActorVariant(self._info, {**self._given, **given})
 
-    def _capture(self, runtime: Runtime) -> Any:
-        return self._info.capture(runtime)
+    def _capture(self, runtime: Runtime) -> None:
+        self._info.capture(runtime)
+        self._sent = {name: value for name, value in vars(self).items() if name not in ("_sent", "_copies")}
+        self._copies: WeakKeyDictionary[Any, ActorClass] = WeakKeyDictionary()
+
+    def _here(self) -> ActorClass:
+        """This in the driver, and a worker's own copy in a worker, where attributes may be set that nobody else sees."""
+        if current.get() is None:
+            return self
+        copy = _new_ref(ActorClass)
+        vars(copy).update(self._sent, _original=self)
+        del copy.__ray_actor_class__
+        return self._copies.setdefault(current_space(), copy)
+
+    def _plain_class(self) -> type:
+        """The class as it is here. It is not loaded before somebody asks: an actor's class may refer to itself by this."""
+        return self._info.modified_class if current.get() is None else self._info.capture(running()).load(current_space())
 
     def __mro_entries__(self, bases: tuple) -> tuple:
         raise ActorClassInheritanceException(
@@ -250,15 +271,18 @@ class ActorClass(ActorVariant):
         raise TypeError(f"Actors cannot be instantiated directly. Instead of '{name}()', use '{name}.remote()'.")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name == "__ray_actor_class__":
+            return self._plain_class()
+        if name.startswith("__") or name in ("_info", "_copies"):
             raise AttributeError(f"actor class has no attribute {name!r}")
-        return getattr(self._info.modified_class, name)
+        return getattr(self._plain_class(), name)
 
     def __repr__(self) -> str:
         return f"ActorClass({self._info.name})"
 
     def __reduce__(self):
-        return export(self, ActorClass, (self.__ray_actor_class__, self._given))
+        original = self._original or self
+        return export(original, ActorClass, (original.__ray_actor_class__, self._given))
 
 
 class ActorMethod:

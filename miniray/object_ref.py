@@ -6,6 +6,7 @@ and holds its lock, so it only appends to a queue; the queue is drained at the n
 from __future__ import annotations
 
 import contextvars
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
@@ -208,6 +209,15 @@ def _found(number: int) -> ObjectRecord:
     if runtime is not None:
         runtime.add_reference(record)
     return record
+
+
+def hold_contained(runtime: Runtime, captured: Any) -> None:
+    """What a function or class was captured with, references and handles, lives for as long as `captured` does."""
+    if captured.contained:
+        with runtime.lock:
+            for record in captured.contained:
+                record.refs += 1
+        weakref.finalize(captured, dropped.extend, captured.contained).atexit = False
 
 
 def is_ready(record: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from . import options as checks
 from .core.records import NORMAL_TASK, TaskSpec
-from .object_ref import ObjectRef, refs_of
+from .object_ref import ObjectRef, hold_contained, refs_of
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.serialization import capture
@@ -34,6 +34,7 @@ class Source:
         session, captured = self._captured
         if session is not runtime:
             captured = capture(self.function)
+            hold_contained(runtime, captured)
             if self._captured[0] is runtime:            # another thread was first
                 return self._captured[1]
             self._captured = runtime, captured
@@ -130,8 +131,11 @@ class RemoteFunction(Variant):
         given = checks.task_options(task_options, self._given, self._source.generator)
         return Variant(self._source, {**self._given, **given})
 
-    def _capture(self, runtime: Runtime) -> Any:
-        return self._source.capture(runtime)
+    def _capture(self, runtime: Runtime) -> None:
+        self._source.capture(runtime)
+
+    def _here(self) -> RemoteFunction:
+        return self                         # it has nothing that could be changed in one worker and not in another
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._function.__name__
@@ -155,10 +159,14 @@ def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
         return rebuild, args
     number = id(thing)
     if runtime.exported.get(number) is not thing:
-        runtime.exported[number] = thing
-        thing._capture(runtime)             # what it refers to is what it refers to now
+        runtime.exported[number] = thing    # known before what it refers to is looked at, which may be itself
+        try:
+            thing._capture(runtime)         # what it refers to is what it refers to now
+        except BaseException:
+            del runtime.exported[number]
+            raise
     return _imported, (number,)
 
 
 def _imported(number: int) -> Any:
-    return context.running().exported[number]
+    return context.running().exported[number]._here()
