@@ -143,10 +143,8 @@ class TaskManager:
                 self.value_there(now, obj, FAILED, -1)
                 continue
             size = sizes[index]
-            if contained is not None and contained[index]:
-                obj.contained = contained[index]
-                for inner in obj.contained:
-                    inner.held += 1
+            if obj.contained or contained is not None and contained[index]:
+                self._contain(now, obj, () if contained is None else contained[index])
             if size > INLINE_BYTES and task.node is not None and task.node.alive:
                 obj.size, obj.done, obj.t_ready = size, READY, now
                 cluster.store.created(now, obj, task.node)
@@ -155,6 +153,15 @@ class TaskManager:
         if task.stream is not None:
             self.end_stream(now, task)
         self._end(now, task, keep_lineage=large and task.retries_left != 0)
+
+    def _contain(self, now: float, obj: ObjectRecord, contained: tuple) -> None:
+        """These records are inside the value now. One that was lost and is made again has let go of those before them."""
+        before, obj.contained = obj.contained, contained
+        for inner in contained:
+            inner.held += 1
+        for inner in before:
+            inner.held -= 1
+            self.cluster.references.check(now, inner)
 
     def value_there(self, now: float, obj: ObjectRecord, done: int, size: int) -> None:
         """An object has its value, or its error. Whether anybody holds it is looked at when its task has ended: not before the
@@ -252,9 +259,9 @@ class TaskManager:
             else:                                   # nobody will ask for it
                 stream.items.append(None)
                 obj.refs = 0
-        obj.value, obj.contained = value, contained
-        for inner in contained:
-            inner.held += 1
+        obj.value = value
+        if contained or obj.contained:
+            self._contain(now, obj, contained)
         if size > INLINE_BYTES and task.node is not None and task.node.alive:
             obj.size, obj.done, obj.t_ready = size, READY, now
             self.cluster.store.created(now, obj, task.node)
