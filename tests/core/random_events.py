@@ -317,7 +317,8 @@ class RandomEvents:
         creation.actor = actor
         try:
             self.runtime.tell(self.cluster.create_actor, actor, creation)
-        except NameTaken:
+        except NameTaken:                           # what was let go of before it is carried out with the next event
+            self.runtime.tell(self.cluster.dropped_references, self.runtime.dropped)
             return True
         self.submitted += 1
         program.refs.append(actor.handle)
@@ -504,11 +505,11 @@ class RandomEvents:
         return wanted.group is not None and not self.fits_a_bundle(wanted) or self.somebody_stays(wanted)
 
     def somebody_stays(self, wanted: SchedulingClass) -> bool:
-        """Whether an actor, or a task that waits, holds what it needs: of its group's bundles, or of the node it prefers."""
+        """Whether an actor, a group or a task that waits holds what it needs: of its group's bundles, or of the node it prefers."""
         if wanted.group is not None:
             return any(worker.bundle in wanted.group.bundles for worker in self.cluster.workers.values() if worker.bundle is not None)
         return wanted.strategy[0] == "NODE_AFFINITY" and any(
-            worker.lease is not None for worker in self.cluster.workers.values() if worker.node.hex == wanted.strategy[1])
+            node.available != node.total for node in self.cluster.nodes.values() if node.hex == wanted.strategy[1])
 
     def waits(self, task: TaskRecord) -> bool:
         """Its code waits, and for a reason."""
