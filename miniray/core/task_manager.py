@@ -136,7 +136,8 @@ class TaskManager:
                 large = large or obj.locations is not None
                 continue                            # an item of a stream, or the task ran again for a sibling's sake
             if index >= len(sizes):                 # more items of a stream than it yielded this time
-                obj.value = Failure("OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj)
+                obj.value = Failure(
+                    "OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj)
                 self.value_there(now, obj, FAILED, -1)
                 continue
             if type(obj.value) is Failure:          # this one could not be stored
