@@ -18,14 +18,13 @@ from ..core.object_store import INLINE_BYTES
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, ActorRecord, Failure, NodeRecord,
                             ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..core.transitions import WorkerStatus
-from ..exceptions import ObjectStoreFullError, OutOfDiskError
 from ..ids import task_hex
 from . import failures
 from .arguments import PLAIN, pack
 from .context import Execution, current
 from .core_lock import CoreLock
 from .serialization import Serialized, deserialize, serialize, size_of
-from .spilling import SpilledFile, SpillFolder
+from .spilling import SpilledFile, SpillFolder, make_room, read_back, spill
 
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
@@ -75,7 +74,7 @@ class Runtime:
         self.now: Callable[[], float] = time.perf_counter
         self.epoch = time.time() - time.perf_counter()
         self.dropped = dropped                  # records whose refs were let go; filled by finalisers, drained at every entry
-        self.spill = SpillFolder()
+        self.spill = SpillFolder(options.get("object_spilling_directory"))
         self.spans: deque = deque(maxlen=100_000)
         self.waits: deque = deque(maxlen=20_000)   # (worker or None, task number, from, to): who stood in get or wait
         self.closed = False
@@ -95,7 +94,7 @@ class Runtime:
             act.Wake: self._wake, act.RunTask: self._run_task,
             act.StartWorker: lambda a: self.start_worker(a.worker), act.StopWorker: lambda a: self.stop_worker(a.worker),
             act.KillWorker: lambda a: self.kill_worker(a.worker), act.DropValues: self._drop_values,
-            act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: self._spill,
+            act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: lambda a: spill(self, a.object),
             act.CallLater: lambda a: self.call_later(a.at), act.Say: lambda a: self.say(a.level, a.text)}
 
     # ------------------------------------------------------------ the verbs that a runtime defines
@@ -316,21 +315,9 @@ class Runtime:
         node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
         size = size_of(stored)
         if size > INLINE_BYTES:
-            self.make_room(node, size)
+            make_room(self, node, size)
         self.tell(self._owned, obj.owner, self.cluster.put, obj, size, node)
         return obj
-
-    def make_room(self, node: NodeRecord, size: int) -> None:
-        """A large value is about to be stored on a node: what must be spilled for it is spilled first, so that memory stays
-        near the capacity. Raises ObjectStoreFullError, or OutOfDiskError when the disk took no more of what is in the way."""
-        self.tell(self.cluster.make_room, node, size)
-        store = node.store
-        if store.full:
-            raise ObjectStoreFullError(f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
-                                       f"{store.used} of {store.capacity} are in use")
-        if self.spill.disk_is_full and store.used + size > store.capacity:
-            raise OutOfDiskError(f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in "
-                                 "use, and the disk has no room for values to be spilled")
 
     def add_reference(self, record: Any) -> None:
         """One more ObjectRef, handle or stream refers to the record."""
@@ -484,7 +471,7 @@ class Runtime:
             value = obj.value
             kind = type(value)
             while kind is SpilledFile:
-                value = self._read_back(obj, value)
+                value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
                 try:
@@ -520,58 +507,6 @@ class Runtime:
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
         """The callback is not wanted any more."""
         self.tell(self.cluster.stop_waiting, waiter, (obj,))
-
-    # ------------------------------------------------------------ spilling
-
-    def _spill(self, action: act.SpillObject) -> None:
-        obj = action.object
-        value = obj.value
-        try:
-            spilled = self.spill.write(obj.number, value)
-        except BaseException as problem:
-            self.tell(self.cluster.spill_failed, obj, f"{type(problem).__name__}: {problem}")
-            if isinstance(problem, Exception):
-                return
-            raise
-        with self.lock:
-            still = obj.value is value and self.cluster.objects.get(obj.number) is obj and obj.locations
-            if still:
-                obj.value = spilled
-                actions = self.cluster.object_spilled(self.now(), obj)
-            else:
-                actions = NOTHING
-        if not still:
-            spilled.delete()
-        del value
-        self.carry_out(actions)
-
-    def _read_back(self, obj: ObjectRecord, spilled: SpilledFile) -> Any:
-        """What a spilled value's file holds, or what has taken its place meanwhile."""
-        with self.lock:
-            home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
-            actions = self.cluster.make_room(self.now(), home, obj.size) if home is not None else NOTHING
-        self.carry_out(actions)
-        try:
-            value = spilled.read()
-        except OSError as problem:              # no wonder when another thread has read it and removed the file
-            with self.lock:
-                actions = self._unreadable(self.now(), obj, str(problem)) if obj.value is spilled else NOTHING
-            self.carry_out(actions)
-            return obj.value
-        with self.lock:
-            mine = obj.value is spilled
-            actions = self.cluster.object_restored(self.now(), obj) if mine else NOTHING
-            mine = mine and obj.done == READY
-            if mine:
-                obj.value = value
-        if mine:
-            spilled.delete()
-        self.carry_out(actions)
-        return value
-
-    def _unreadable(self, now: float, obj: ObjectRecord, why: str) -> list:
-        self.cluster.events.add(now, "restore_failed", f"object {obj.hex} could not be restored: {why}", obj)
-        return self.cluster.lose_object(now, obj)
 
     # ------------------------------------------------------------ placement groups
 

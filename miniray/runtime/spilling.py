@@ -9,9 +9,14 @@ import errno
 import os
 import pickle
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..core.records import READY, NodeRecord, ObjectRecord
+from ..exceptions import ObjectStoreFullError, OutOfDiskError
 from .serialization import Serialized
+
+if TYPE_CHECKING:
+    from .base import Runtime
 
 
 def is_stream(stored: Any) -> bool:
@@ -92,6 +97,8 @@ class SpillFolder:
                 raise OSError("the session has ended")
             if self.path is None:
                 import tempfile             # as shutil below: only a session that spills needs it
+                if self.parent is not None:
+                    os.makedirs(self.parent, exist_ok=True)
                 self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
             self._files += 1
             path = os.path.join(self.path, f"{number:016x}-{self._files}")
@@ -105,3 +112,70 @@ class SpillFolder:
         if path is not None:
             import shutil
             shutil.rmtree(path, ignore_errors=True)
+
+
+def make_room(runtime: Runtime, node: NodeRecord, size: int) -> None:
+    """A large value is about to be stored on a node: what must be spilled for it is spilled first, so that memory stays near the
+    capacity. Raises ObjectStoreFullError, or OutOfDiskError when the disk took no more of what is in the way."""
+    runtime.tell(runtime.cluster.make_room, node, size)
+    store = node.store
+    if store.full:
+        raise ObjectStoreFullError(f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
+                                   f"{store.used} of {store.capacity} are in use")
+    if runtime.spill.disk_is_full and store.used + size > store.capacity:
+        raise OutOfDiskError(f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in use, "
+                             "and the disk has no room for values to be spilled")
+
+
+def spill(runtime: Runtime, obj: ObjectRecord) -> None:
+    """Write an object's value to a file, as the core has ordered, and tell how that went."""
+    value, cluster = obj.value, runtime.cluster
+    try:
+        spilled = runtime.spill.write(obj.number, value)
+    except BaseException as problem:
+        runtime.tell(cluster.spill_failed, obj, f"{type(problem).__name__}: {problem}")
+        if isinstance(problem, Exception):
+            return
+        raise
+    with runtime.lock:
+        now = runtime.now()
+        still = obj.value is value and cluster.objects.get(obj.number) is obj and obj.locations
+        if still:                               # else it was let go of, or lost, while it was being written
+            obj.value = spilled
+        actions = cluster.object_spilled(now, obj) if still else []
+    if not still:
+        spilled.delete()
+    del value
+    runtime.carry_out(actions)
+
+
+def read_back(runtime: Runtime, obj: ObjectRecord, spilled: SpilledFile) -> Any:
+    """What a spilled value's file holds, or what has taken its place meanwhile. A file that cannot be read is a lost value."""
+    cluster = runtime.cluster
+    with runtime.lock:
+        now = runtime.now()
+        home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
+        actions = cluster.make_room(now, home, obj.size) if home is not None else []
+    runtime.carry_out(actions)
+    try:
+        value = spilled.read()
+    except OSError as problem:                  # no wonder when another thread has read it and removed the file
+        with runtime.lock:
+            now = runtime.now()
+            lost = obj.value is spilled
+            if lost:
+                cluster.events.add(now, "restore_failed", f"object {obj.hex} could not be restored: {problem}", obj)
+            actions = cluster.lose_object(now, obj) if lost else []
+        runtime.carry_out(actions)
+        return obj.value
+    with runtime.lock:
+        now = runtime.now()
+        mine = obj.value is spilled
+        actions = cluster.object_restored(now, obj) if mine else []
+        mine = mine and obj.done == READY       # it has its place in memory again
+        if mine:
+            obj.value = value
+    if mine:
+        spilled.delete()
+    runtime.carry_out(actions)
+    return value

@@ -19,6 +19,7 @@ from .arguments import unpack
 from .base import DEAD, NOTHING, Runtime, SessionEnded, WorkerExit
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
+from .spilling import make_room
 
 SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
 GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
@@ -179,7 +180,7 @@ def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     outcome = _store(runtime, task, result)
     for size in outcome.sizes:
         if size > INLINE_BYTES:
-            runtime.make_room(task.node or runtime.head, size)
+            make_room(runtime, task.node or runtime.head, size)
     outcome.result = outcome.result, result
     return outcome
 
@@ -266,7 +267,7 @@ def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: 
     contained = value.contained if type(value) is Serialized else ()
     size = size_of(value)
     if size > INLINE_BYTES:
-        runtime.make_room(worker.node, size)
+        make_room(runtime, worker.node, size)
     runtime.tell(runtime.cluster.stream_item, worker, task, value, size, contained)
 
 
