@@ -4,6 +4,8 @@ Ray: core_worker/task_manager.h, dependency_resolver.h.
 """
 from __future__ import annotations
 
+from collections import deque
+
 from .actions import CallLater, InterruptTask
 from .object_store import INLINE_BYTES
 from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, Attempt, Failure, ObjectRecord,
@@ -22,6 +24,7 @@ class TaskManager:
         self.cluster = cluster
         self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}    # number -> (give up at, task, attempt)
         self.num_reconstructions = 0
+        self._lost: deque[ObjectRecord] = deque()
 
     def register(self, now: float, task: TaskRecord) -> None:
         """A task was submitted: it gets its number, the objects it will make, and its place in the table.
@@ -296,8 +299,21 @@ class TaskManager:
     # ------------------------------------------------------------ lost values
 
     def rebuild(self, now: float, obj: ObjectRecord) -> None:
-        """A value that somebody needs is gone: run its task again, or say why that cannot be."""
+        """A value that somebody needs is gone: run its task again, or say why that cannot be.
+
+        The task may need a value that is gone as well, and so on through a long chain: that goes by a list, not by recursion.
+        """
+        lost = self._lost
+        lost.append(obj)
+        if len(lost) == 1:
+            while lost:
+                self._rebuild(now, lost[0])
+                lost.popleft()
+
+    def _rebuild(self, now: float, obj: ObjectRecord) -> None:
         task = obj.task
+        if obj.done != LOST:
+            return                                  # a sibling came first
         if task is None:
             self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
         elif not task.t_finished:
