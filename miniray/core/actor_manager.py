@@ -26,6 +26,7 @@ class ActorManager:
         self.cluster = cluster
         self.names: dict[tuple[str, str], ActorRecord] = {}
         self.dead: dict[int, ActorRecord] = {}          # oldest first
+        self.dead_kept = DEAD_KEPT
 
     # ------------------------------------------------------------ birth
 
@@ -308,7 +309,7 @@ class ActorManager:
 
     def _bury(self, actor: ActorRecord) -> None:
         self.dead[actor.number] = actor
-        if len(self.dead) > DEAD_KEPT:
+        if len(self.dead) > self.dead_kept:
             number = next(iter(self.dead))
             del self.dead[number]
             self.cluster.actors.pop(number, None)

@@ -48,6 +48,7 @@ class Cluster:
         self.groups = PlacementGroups(self)
         self.actions: list[Action] = []
         self.ready: deque[ObjectRecord] = deque()   # objects that got their value: those who wait are still to be told
+        self.dead_workers_kept = DEAD_WORKERS_KEPT
         self._dead_workers: deque[int] = deque()
         self._last_worker = 0
         self._counts = {"actors": 0, "workers": 0}
@@ -209,7 +210,7 @@ class Cluster:
         """A dead worker's record is kept for a while."""
         worker.node.workers.pop(worker.number, None)
         self._dead_workers.append(worker.number)
-        if len(self._dead_workers) > DEAD_WORKERS_KEPT:
+        if len(self._dead_workers) > self.dead_workers_kept:
             self.workers.pop(self._dead_workers.popleft(), None)
             self._counts["workers"] += 1
 
