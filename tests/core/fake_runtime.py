@@ -154,7 +154,7 @@ class FakeRuntime:
     def begin(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker's thread takes a task. References inside the arguments become the task's own."""
         is_async = worker.actor is not None and worker.actor.is_async and task.spec.kind != ACTOR_CREATION_TASK
-        require(is_async or not self.runs_in(worker), worker, f"is given {task!r} while it runs {self.runs_in(worker)}")
+        require(is_async or not self.runs_in(worker), worker, "is given {} while it runs {}", task, self.runs_in(worker))
         program = self.programs[worker.number, task.number] = Program(worker, task)
         self.hold(program, task.contained)
         self.enter(program)
@@ -220,7 +220,7 @@ class FakeRuntime:
         """The report of a worker that is dead, or of an attempt that is not the current one, changes nothing."""
         before = repr(task), repr(worker), task.attempt
         self.tell(event, worker, task, *args)
-        require(before == (repr(task), repr(worker), task.attempt), task, f"was {before} before a late report")
+        require(before == (repr(task), repr(worker), task.attempt), task, "was {} before a late report", before)
 
     def _next(self, program: Program) -> None:
         worker = program.worker
@@ -350,7 +350,7 @@ class FakeRuntime:
         """What is there has a value of the right kind."""
         none = obj.actor is not None or obj.task is not None and obj.task.stream is not None     # a handle; a stream's end
         kinds = {READY: str, FAILED: Failure, SPILLED: File}
-        require(type(obj.value) is kinds[obj.done] or obj.value is None and none, obj, f"has the value {obj.value!r}")
+        require(type(obj.value) is kinds[obj.done] or obj.value is None and none, obj, "has the value {!r}", obj.value)
 
 
 def text_of(thing: object) -> str:
