@@ -26,7 +26,7 @@ test: $(VENV)/.pytest
 fast: $(VENV)/.pytest
 	$(PYTEST) -q -x $(QUICK) tests/tidy
 
-check: lint types test
+check: lint test
 
 lint: $(VENV)/.tools
 	$(IN_VENV) -m ruff check miniray tests examples

@@ -104,7 +104,7 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
     for row in attempts:
         created, started, ended = row.creation_time_ms, row.start_time_ms, row.end_time_ms
         waited, ran = spent.setdefault(row.name, [0.0, 0.0])
-        if started is not None and ended is not None:
+        if created is not None and started is not None and ended is not None:
             spent[row.name] = [waited + (started - created) / 1e3, ran + (ended - started) / 1e3]
     tasks = [(entry["func_or_class_name"], task_state, count) for entry in summary.values()
              for task_state, count in sorted(entry["state_counts"].items())]
@@ -115,7 +115,7 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
     busy = sum(ran for _, ran in spent.values())
     lines = ["Tasks (each attempt counts)", *table(("name", "state", "attempts"), tasks), ""]
     for row in failures:
-        reason = row.error_message.strip().splitlines()[-1]
+        reason = (row.error_message or "no message").strip().splitlines()[-1]
         lines.append(f"  attempt {row.attempt_number} of {printable(row.name)} failed ({row.error_type}: "
                      f"{printable(reason)}) and was tried again")
     lines += ["", "Actors", *table(("class", "state", "restarts"),

@@ -50,12 +50,10 @@ def status_text(verbose: bool = False) -> str:
              "", "From request_resources:", " (none)", "Pending Demands:",
              *(demands() or [" (no resource demands)"])]
     if verbose:
-        free = ray._private.state.available_resources_per_node()
-        for node in nodes:
-            if node["Alive"]:
-                name = node["NodeID"]
-                lines += ["", f"Node: {name} ({node['NodeName']})", " Usage:",
-                          *["  " + line for line in usage(node["Resources"], free.get(name, {}), {}, {})]]
+        from miniray import state
+        for row in state.list_nodes(filters=[("state", "=", "ALIVE")]):
+            lines += ["", f"Node: {row['node_id']} ({row['node_name']})", " Usage:",
+                      *["  " + line for line in usage(row["resources_total"], row["resources_available"], {}, {})]]
     return "\n".join(lines)
 
 
@@ -87,7 +85,7 @@ def reserved() -> tuple[dict[str, float], dict[str, float]]:
     from miniray.util import state
     held: Counter[str] = Counter()
     for group in state.list_placement_groups(detail=True, limit=10_000, filters=[("state", "=", "CREATED")]):
-        for bundle in group.bundles:
+        for bundle in group.bundles or ():
             held.update(bundle["unit_resources"])
     used: Counter[str] = Counter()
     if held:

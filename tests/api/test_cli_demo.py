@@ -86,6 +86,12 @@ def test_status_shows_nodes_resources_and_demands(capsys):
     assert out.endswith("\nFrom request_resources:\n (none)\nPending Demands:\n (no resource demands)\n")
 
 
+def test_status_shows_each_node_when_asked(capsys):
+    """-v: what every node has in use, at the end."""
+    assert main(["status", "--num-cpus", "8", "-v"]) == 0
+    assert re.search(r"\n\nNode: [0-9a-f]{56} \(127\.0\.0\.1\)\n Usage:\n  0\.0/8\.0 CPU\n  0B/", capsys.readouterr().out)
+
+
 def test_status_names_what_waits():
     """An infeasible task and a group that fits nowhere, in the words of `ray status`."""
     miniray.init(num_cpus=2)
