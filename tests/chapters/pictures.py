@@ -20,6 +20,10 @@ def draw(name: str) -> str:
         return _house()
     if name == "core":
         return _core()
+    if name == "object_done":
+        return _object_done()
+    if name == "reference_counts":
+        return _reference_counts()
     raise LookupError(f"there is no picture {name!r}")
 
 
@@ -71,3 +75,40 @@ def _core() -> str:
         used = {name.split(".")[2] for name in _imports(path) if name.startswith("miniray.core.")} & names
         lines += [f"    {path.stem} --> {other}" for other in sorted(used - {path.stem})]
     return "graph TD\n" + "\n".join(lines) + "\n"
+
+
+def _functions() -> list[tuple[str, ast.FunctionDef]]:
+    """Every function and method of the core, as module.name."""
+    return [(f"{path.stem}.{node.name}", node) for path in sorted((ROOT / "miniray/core").glob("*.py")) if path.stem != "invariants"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+
+
+def _object_done() -> str:
+    """Which function of the core puts an object into which state: `x.done = STATE`, or `value_there(now, x, STATE, size)`."""
+    states = ("PENDING", "READY", "FAILED", "LOST", "SPILLED")
+    edges = []
+    for name, function in _functions():
+        for node in ast.walk(function):
+            to = None
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == "done" for t in node.targets):
+                to = node.value
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "value_there":
+                to = node.args[2]
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+                to = next((value for target, value in zip(node.targets[0].elts, node.value.elts)
+                           if getattr(target, "attr", "") == "done"), None)
+            if isinstance(to, ast.Name) and to.id in states:
+                edges.append((name, to.id))
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(set(edges), key=lambda e: (states.index(e[1]), e[0])))
+
+
+def _reference_counts() -> str:
+    """Which function of the core counts which kind of holder up or down."""
+    counts = ("refs", "uses", "held", "lineage")
+    edges = set()
+    for name, function in _functions():
+        for node in ast.walk(function):
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute) and node.target.attr in counts:
+                edges.add((node.target.attr, name, "+1" if isinstance(node.op, ast.Add) else "-1"))
+    return "graph LR\n" + "".join(f"    {name} -->|\"{sign}\"| {count}\n" for count, name, sign in
+                                  sorted(edges, key=lambda e: (counts.index(e[0]), e[2], e[1])))
