@@ -17,7 +17,7 @@ from .serialization import Space
 from .threaded import end_session
 from .worker import (Outcome, WorkerHandle, call_of, note_repr, outcome_of_error, report, report_item, run_attempt, store)
 
-DEAD = WorkerStatus.DEAD
+BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
 
 
 class LocalRuntime(Runtime):
@@ -29,7 +29,7 @@ class LocalRuntime(Runtime):
         """While a task runs inside the call that made it possible, the one that made that call lends its CPU."""
         execution = current.get()
         lender = execution.worker if execution is not None and execution.thread == get_ident() else None
-        if lender is None or lender.actor is not None:
+        if lender is None or lender.actor is not None or lender.status is BLOCKED:     # one that waits has lent it already
             super().carry_out(actions)
             return
         with self.lock:

@@ -120,7 +120,11 @@ class ByValuePickler(pickle.Pickler):
 
 
 def importable(obj: Any, name: Optional[str] = None) -> bool:
-    """Whether a fresh process would find this very object by its module and its (qualified) name."""
+    """Whether a fresh process would find this very object by its module and its (qualified) name.
+
+    On the way there are modules and classes only: an actor class, which stands where its plain class was, shows the class's
+    functions as its own, and in a worker those of the copy that is just being made.
+    """
     module_name = getattr(obj, "__module__", None)
     if not isinstance(module_name, str) or module_name == "__main__" or is_sent_by_value(module_name):
         return False
@@ -129,6 +133,8 @@ def importable(obj: Any, name: Optional[str] = None) -> bool:
         return False
     try:
         for part in (name or obj.__qualname__).split("."):
+            if not isinstance(found, (types.ModuleType, type)):
+                return False
             found = getattr(found, part)
     except Exception:       # AttributeError as a rule; a module's own __getattr__ may raise anything
         return False
