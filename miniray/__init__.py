@@ -14,7 +14,7 @@ from .observe.timeline import timeline
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
 from .runtime_context import get_runtime_context
 
-from . import util                  # last: it is made of the names above
+from . import _private, _raylet, runtime_env, types, util       # last: they are made of the names above
 
 __version__ = "0.1.0"
 __ray_version__ = "2.60.0"          # the Ray whose answers are the specification
@@ -26,5 +26,6 @@ __all__ = [
     "ActorID", "DynamicObjectRefGenerator", "JobID", "LOCAL_MODE", "NodeID", "ObjectID", "ObjectRef", "ObjectRefGenerator",
     "PlacementGroupID", "SCRIPT_MODE", "TaskID", "WORKER_MODE", "WorkerID", "actor", "available_resources", "cancel",
     "cloudpickle", "cluster_resources", "exceptions", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "ids", "init",
-    "is_initialized", "kill", "method", "nodes", "profile", "put", "remote", "shutdown", "timeline", "util", "wait",
+    "is_initialized", "kill", "method", "nodes", "profile", "put", "remote", "runtime_env", "shutdown", "timeline", "types", "util",
+    "wait",
 ]

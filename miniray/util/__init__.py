@@ -31,7 +31,8 @@ __all__ = [
     "placement_group_table", "register_serializer", "remove_placement_group",
 ]
 
-_WHEN_ASKED_FOR = frozenset({"client", "metrics", "multiprocessing", "queue", "scheduling_strategies", "state"})
+del annotations         # what the first line has left behind: here the name is a submodule's
+_WHEN_ASKED_FOR = frozenset({"annotations", "client", "metrics", "multiprocessing", "queue", "scheduling_strategies", "state"})
 
 
 def get_node_ip_address() -> str:

@@ -71,8 +71,8 @@ def main() -> int:
         if program.only_on_miniray:
             verdict = "not run"
         else:
-            difference = list(difflib.unified_diff(program.prints.splitlines(), output_on_ray(program, args.ray_python).splitlines(),
-                                                   "docstring", "Ray", lineterm="", n=0))
+            printed = output_on_ray(program, args.ray_python).splitlines()
+            difference = list(difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "Ray", lineterm="", n=0))
             verdict = "DIFFERS" if difference else "same"
         counts[verdict] += 1
         lines.append(f"{verdict:8} {program.name}" + (f": {program.only_on_miniray}" if verdict == "not run" else ""))

@@ -1,0 +1,175 @@
+"""What programs take from Ray's less public corners: `_private`, `_raylet`, `types`, `runtime_env`, `util.annotations`."""
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+import miniray as ray
+import miniray._private.services
+import miniray._private.state
+import miniray._private.worker
+from miniray import _raylet, types
+from miniray.runtime_env import RuntimeEnv, RuntimeEnvConfig
+from miniray.util.annotations import AnnotationType, Deprecated, DeveloperAPI, PublicAPI, RayDeprecationWarning
+
+
+@pytest.fixture
+def session() -> Iterator[None]:
+    ray.init(num_cpus=3, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+@ray.remote(num_cpus=1)
+class Actor:
+    """Answers."""
+
+    def ping(self):
+        return "pong"
+
+
+def test_they_are_there_after_a_plain_import():
+    """`import ray` is enough to write `ray._private.services...`, as in Ray; what they need is imported only then."""
+    program = """
+import sys, miniray as ray
+assert not {"miniray._private.state", "miniray.util.state", "miniray.util.annotations"} & set(sys.modules)
+assert ray._private.services.get_node_ip_address() and ray._private.state.actors and ray._private.worker.BaseContext
+assert ray._raylet.ObjectRef is ray.types.ObjectRef is ray.ObjectRef and ray.runtime_env.RuntimeEnv
+from miniray.util import annotations
+assert annotations.PublicAPI
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_other_private_names_are_missing():
+    """A program that wants more of Ray's insides is told so, and does not get something that does nothing."""
+    with pytest.raises(AttributeError, match="ray_constants"):
+        _ = ray._private.ray_constants
+
+
+def test_references_and_ids_have_their_types_in_raylet(session: None):
+    """Libraries check `isinstance(value, ray._raylet.ObjectRef)`; annotations take `ObjectRef[int]`."""
+    ref = ray.put(1)
+    assert isinstance(ref, _raylet.ObjectRef) and isinstance(ref.task_id(), _raylet.TaskID)
+    assert types.ObjectRef[int]
+
+
+def test_the_private_worker_has_the_public_functions():
+    """Older programs call `ray._private.worker.get`; `init` returns a BaseContext."""
+    worker = miniray._private.worker
+    assert worker.get is ray.get and worker.init is ray.init
+    with ray.init(num_cpus=1) as context:
+        assert isinstance(context, worker.BaseContext)
+
+
+def test_actors_by_id_with_their_node(session: None):
+    """`ray._private.state.actors()`: living and dead ones, with Ray's old keys."""
+    kept, killed = Actor.options(name="bob").remote(), Actor.remote()
+    ray.get([kept.ping.remote(), killed.ping.remote()])
+    ray.kill(killed)
+    rows = miniray._private.state.actors()
+    row = rows[kept._actor_id.hex()]
+    assert (row["Name"], row["State"], row["EndTime"], row["DeathCause"]) == ("bob", "ALIVE", 0, "")
+    assert row["Address"]["NodeID"] == ray.nodes()[0]["NodeID"] and row["StartTime"] > 0
+    assert rows[killed._actor_id.hex()]["State"] == "DEAD" and rows[killed._actor_id.hex()]["EndTime"] > 0
+    assert miniray._private.state.actors(kept._actor_id.hex()) == row
+    assert miniray._private.state.actors("00" * 16) == {}
+
+
+def test_resources_of_each_node(session: None):
+    """Total and available, by the node's id; what is used up has no key among the available."""
+    actors = [Actor.remote() for _ in range(3)]
+    ray.get([actor.ping.remote() for actor in actors])
+    [(node, total)] = miniray._private.state.total_resources_per_node().items()
+    assert node == ray.nodes()[0]["NodeID"] and total["CPU"] == 3.0
+    assert "CPU" not in miniray._private.state.available_resources_per_node()[node]
+
+
+def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
+    """Packages become a dict, what asks for nothing is dropped, what is unknown is kept: as in Ray."""
+    env = RuntimeEnv(env_vars={"A": "1"}, pip=["x"], plugin={"p": 1}, config={"setup_timeout_seconds": 9, "other": 1})
+    assert env == {"env_vars": {"A": "1"}, "pip": {"packages": ["x"], "pip_check": False}, "plugin": {"p": 1},
+                   "config": {"setup_timeout_seconds": 9, "eager_install": True, "log_files": []}}
+    assert (env.env_vars(), env.working_dir(), env.py_modules()) == ({"A": "1"}, "", [])
+    assert RuntimeEnv(env_vars={}, pip=[]) == {}
+    env.set("env_vars", {"B": "2"})
+    assert RuntimeEnv.deserialize(env.serialize()) == pickle.loads(pickle.dumps(env)) == env.to_dict() == env
+
+
+def test_packages_from_a_requirements_file(tmp_path):
+    """The name of a file stands for the packages in it."""
+    path = tmp_path / "requirements.txt"
+    path.write_text("# tools\nrequests==2\n\nnumpy\n")
+    assert RuntimeEnv(pip=str(path))["pip"]["packages"] == ["requests==2", "numpy"]
+
+
+@pytest.mark.parametrize(("given", "error"), [
+    ({"pip": ["x"], "conda": "y"}, ValueError), ({"working_dir": "/no/such/folder"}, ValueError),
+    ({"pip": "/no/such/file"}, ValueError), ({"env_vars": {"A": 1}}, TypeError), ({"pip": 3}, TypeError),
+    ({"config": 3}, TypeError), ({"config": {"setup_timeout_seconds": 0}}, ValueError)])
+def test_a_runtime_env_that_makes_no_sense_is_refused(given, error):
+    """With the class of error that Ray raises."""
+    with pytest.raises(error):
+        RuntimeEnv(**given)
+
+
+def test_a_task_takes_a_runtime_env(session: None):
+    """As well as a plain dict, and tells it back."""
+    @ray.remote(runtime_env=RuntimeEnv(env_vars={"A": "1"}, config=RuntimeEnvConfig()))
+    def told():
+        return ray.get_runtime_context().runtime_env["env_vars"]
+
+    assert ray.get(told.remote()) == {"A": "1"}
+
+
+def test_annotations_mark_and_leave_a_note():
+    """Bare or with arguments; a stable public thing needs no note."""
+    @PublicAPI
+    def stable():
+        """Words."""
+
+    @PublicAPI(stability="beta", api_group="Loops")
+    def beta():
+        """Words.
+
+            More words.
+        """
+
+    @DeveloperAPI
+    class ForDevelopers:
+        pass
+
+    assert (stable.__doc__, stable._annotated, stable._annotated_type) == ("Words.", "stable", AnnotationType.PUBLIC_API)
+    assert "\n            **PublicAPI (beta):**" in beta.__doc__ and beta._annotated_api_group == "Loops"
+    assert "**DeveloperAPI:**" in ForDevelopers.__doc__
+    with pytest.raises(AssertionError):
+        PublicAPI(stability="shaky")
+
+
+def test_deprecated_things_warn_where_that_was_asked_for():
+    """A function at each call, a class at each new object; otherwise only the docstring says it."""
+    @Deprecated(message="use new()", warning=True)
+    def old():
+        return 1
+
+    @Deprecated(warning=True)
+    class Old:
+        def __init__(self, x):
+            self.x = x
+
+    @Deprecated
+    def silent():
+        return 2
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert (old(), Old(3).x, silent()) == (1, 3, 2)
+    assert [warning.category for warning in caught] == [RayDeprecationWarning, RayDeprecationWarning]
+    assert "use new()" in str(caught[0].message) and caught[0].filename == __file__
+    assert "DEPRECATED" in silent.__doc__
