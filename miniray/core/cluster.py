@@ -38,6 +38,7 @@ class Cluster:
         self.workers: dict[int, WorkerRecord] = {}
         self.placement_groups: dict[int, PlacementGroupRecord] = {}
         self.record_limit = record_limit
+        self.resumes_at_wake = True                 # a waiter that is woken can go on: not so where all share one thread
         self.events = EventLog()
         self.history = History(self, record_limit)
         self.references = ReferenceCounter(self)
@@ -466,7 +467,8 @@ class Cluster:
             if done == LOST:
                 self.task_manager.rebuild(now, obj)
         if worker is not None and not waiter.fired and worker.status is WorkerStatus.LEASED:
-            waiter.worker = worker
+            if self.resumes_at_wake:
+                waiter.worker = worker
             self.scheduler.worker_blocked(now, worker, objects)
         return self._done(now)
 

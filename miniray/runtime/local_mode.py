@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
+from collections import deque
 from contextvars import Context
+from typing import Any
 
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -25,44 +28,76 @@ class LocalRuntime(Runtime):
 
     local = True
 
+    def __init__(self, options: dict[str, Any], dropped: deque):
+        super().__init__(options, dropped)
+        self.runnable: deque[tuple[WorkerRecord, TaskRecord]] = deque()     # leased, and not begun
+        self.cluster.resumes_at_wake = False    # a task that waits goes on when those above it on the stack have returned
+        self._here = threading.local()          # .reporting: this thread is inside the report of a task that it ran
+
     def carry_out(self, actions: list) -> None:
-        """While a task runs inside the call that made it possible, the one that made that call lends its CPU."""
+        """Run what became possible, before the call that made it possible returns. Whoever made that call, if it is a task,
+        lends its CPU meanwhile; one that waits has done so already."""
         execution = current.get()
         lender = execution.worker if execution is not None and execution.thread == get_ident() else None
-        if lender is None or lender.actor is not None or lender.status is BLOCKED:     # one that waits has lent it already
-            super().carry_out(actions)
+        super().carry_out(actions)
+        if getattr(self._here, "reporting", False) or not self.runnable and not self.cluster.scheduler.waiting:
+            return                              # the loop that ran the task goes on with what there is
+        if lender is None or lender.actor is not None or lender.status is BLOCKED:
+            self._run_all()
             return
         with self.lock:
             more = self.cluster.blocked(self.now(), lender)
-        super().carry_out(actions)
         super().carry_out(more)
+        self._run_all()
         with self.lock:
             self.cluster.unblocked(self.now(), lender)
 
+    def park(self, lock: Any, timeout: float | None) -> bool:
+        """Instead of waiting, run what can be run: what is waited for may stand behind it."""
+        while not lock.acquire(False):
+            if not self.runnable:
+                return super().park(lock, timeout)
+            self._run_one()
+        return True
+
+    def _run_all(self) -> None:
+        while self.runnable:
+            self._run_one()
+
+    def _run_one(self) -> None:
+        try:
+            worker, task = self.runnable.popleft()
+        except IndexError:                      # another thread of the driver's was quicker
+            return
+        if worker.status is DEAD:
+            return
+        worker.handle.ident = get_ident()
+        if worker.actor is not None and worker.actor.is_async:
+            outcome = self._run_async(worker, task)
+        else:
+            outcome = run_attempt(self, worker, task)
+        outer, self._here.reporting = getattr(self._here, "reporting", False), True
+        try:
+            following = report(self, worker, task, outcome)
+        finally:
+            self._here.reporting = outer
+        if following is not None and not (worker.actor is not None and worker.actor.is_async):
+            self.runnable.appendleft((worker, following))
+
     def start_worker(self, worker: WorkerRecord) -> None:
-        """Make the worker, and run what it was leased for."""
+        """Make the worker; what it was leased for can be run."""
         actor = worker.actor
         shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        space = shared.space if shared is not None else Space()
-        worker.handle = WorkerHandle(worker, space)
+        worker.handle = WorkerHandle(worker, shared.space if shared is not None else Space())
         with self.lock:
             actions = self.cluster.worker_started(self.now(), worker)
-        task = worker.task
-        if task is not None:
-            self.run_task(worker, task)
+        if worker.task is not None:
+            self.runnable.append((worker, worker.task))
         super().carry_out(actions)
 
-    def run_task(self, worker: WorkerRecord, task: TaskRecord | None) -> None:
-        """Run the task, and then what its end made possible for this worker."""
-        handle = worker.handle
-        while task is not None and worker.status is not DEAD:
-            handle.ident = get_ident()
-            if worker.actor is not None and worker.actor.is_async:
-                outcome = self._run_async(worker, task)
-            else:
-                outcome = run_attempt(self, worker, task)
-            following = report(self, worker, task, outcome)
-            task = None if worker.actor is not None and worker.actor.is_async else following
+    def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """The task can be run."""
+        self.runnable.append((worker, task))
 
     def _run_async(self, worker: WorkerRecord, task: TaskRecord) -> Outcome:
         execution = Execution(self, worker, task, worker.handle.space, get_ident())
