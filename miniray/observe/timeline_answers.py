@@ -233,10 +233,11 @@ class _Path:
     def __init__(self, recording: Recording):
         self.recording = recording
         self.steps: list[Step] = []
-        self.rows = [row for row in recording.rows if row.leased]
-        if not self.rows:
-            return
         now = recording.now
+        last = max([max(rows, key=lambda row: row.finished or now) for rows in recording.by_worker.values() if rows],
+                   key=lambda row: (row.finished or now, row.leased), default=None)
+        if last is None:
+            return
         self.latest = recording.latest
         self.earlier = {(row.number, row.attempt): row for row in recording.rows if row.outcome == RETRIED}
         self.of_worker: dict[WorkerRecord | None, tuple[list[float], list[Row]]] = {}
@@ -245,13 +246,12 @@ class _Path:
             self.waits.setdefault(task, []).append((end, begin))
         for waits in self.waits.values():
             waits.sort()
-        last = max(self.rows, key=lambda row: (row.finished or now, row.leased))
         self._follow(last, last.until(now))
 
     def _follow(self, row: Row | None, until: float) -> None:
         """Add the steps that end with `row` at `until`; each round goes back in time. (Where a coarse clock gives
         many things the same time that need not be so: hence the bound.)"""
-        most = 4 * len(self.rows) + 4
+        most = 4 * len(self.recording.rows) + 4
         steps, before = self.steps, self._before
         while row is not None and len(steps) < most:
             begin = row.leased if row.leased < until else until
@@ -349,7 +349,7 @@ class _Path:
     @cached_property
     def over(self) -> tuple[list[float], list[Row]]:
         """When attempts ended, sorted, and which."""
-        rows = sorted((row for row in self.rows if row.finished), key=attrgetter("finished"))
+        rows = sorted((row for row in self.recording.rows if row.leased and row.finished), key=attrgetter("finished"))
         return [row.finished for row in rows], rows
 
     def _ended_on(self, worker: WorkerRecord | None) -> tuple[list[float], list[Row]]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
 from html import escape
-from importlib.resources import files
+from pkgutil import get_data
 
 from . import timeline_answers as answers
 from .timeline_columns import Columns
@@ -28,21 +28,12 @@ MOST_ROWS = 110_000  # the newest ones are shown
 
 def page(recording: Recording) -> Iterator[str]:
     """The page in pieces, all ASCII."""
-    own = files(__package__)
-    template = (own / "timeline_page.html").read_text("utf-8")
-    style = (own / "timeline_page.css").read_text("utf-8")
-    script = (own / "timeline_page.js").read_text("utf-8")
+    template, style, script = map(_own_file, ("timeline_page.html", "timeline_page.css", "timeline_page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = Recording(
-        recording.epoch,
-        recording.now,
-        recording.rows[-MOST_ROWS:],
-        recording.nodes,
-        recording.spans,
-        recording.waits,
-        recording.dropped,
-        recording.record_limit,
-    )
+    shown = recording
+    if len(recording.rows) > MOST_ROWS:
+        shown = Recording(recording.epoch, recording.now, recording.rows[-MOST_ROWS:], recording.nodes, recording.spans,
+                          recording.waits, recording.dropped, recording.record_limit)
     notes = recording.dropped_sentences()
     if len(recording.rows) > MOST_ROWS:
         notes.append(
@@ -74,9 +65,16 @@ def page(recording: Recording) -> Iterator[str]:
             yield piece
 
 
+def _own_file(name: str) -> str:
+    """The text of a file that lies beside this module, also when that lies in an archive."""
+    data = get_data(__package__, name)
+    assert data is not None, f"{name} was not installed"
+    return data.decode()
+
+
 def _facts(recording: Recording, notes: list[str]) -> str:
     """The line under the title, and what is missing."""
-    outcomes = Counter(row.outcome for row in recording.rows)
+    outcomes = Counter([row.outcome for row in recording.rows])
     tasks = len(recording.latest)
     said = [f"{tasks:,} task{'s' * (tasks != 1)}"]
     if len(recording.rows) != tasks:

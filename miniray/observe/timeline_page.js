@@ -22,7 +22,7 @@ function column(packed) {
 function summed(numbers) { let sum = 0; for (let i = 0; i < numbers.length; i++) numbers[i] = sum += numbers[i]; return numbers; }
 
 const name = column(D.name), lane = column(D.lane), outcome = column(D.outcome), attempt = column(D.attempt);
-const actor = column(D.actor), number = summed(column(D.number)), parent = column(D.parent), cpus = column(D.cpus);
+const actor = column(D.actor), number = summed(column(D.number)), parent = column(D.parent);
 const created = summed(column(D.when[0]));
 const [ready, leased, started, ended, finished] = (() => {
   let known = created;
@@ -193,14 +193,14 @@ function averages(begin, end, bins) {     // of everything that is summed over t
   const busy = series(), placed = series(), linedUp = series(), waiting = series(), driver = series(), capacity = series();
   for (let i = 0; i < N; i++) {
     const over = until(i);
-    if (leased[i] === leased[i] && !(lane[i] >= 0 && D.lanes[lane[i]].shared)) add(busy, leased[i], over, cpus[i]);
+    if (leased[i] === leased[i] && D.kind[name[i]] === 0) add(busy, leased[i], over, D.cpus[name[i]]);
     const readyUntil = ready[i] === ready[i] ? ready[i] : over;
     if (readyUntil > created[i]) add(waiting, created[i], readyUntil, 1);
     const leasedUntil = leased[i] === leased[i] ? leased[i] : over;
     if (ready[i] === ready[i] && leasedUntil > ready[i]) add(D.kind[name[i]] === 1 ? linedUp : placed, ready[i], leasedUntil, 1);
   }
   for (const one of lanes) {
-    if (!one.info || !one.info.shared) continue;
+    if (!one.info || !one.info.actor) continue;      // its calls together keep one thread busy, coroutines too
     if (!one.union) {
       one.union = [];
       for (const row of [].concat(...one.levels).sort((a, b) => leased[a] - leased[b])) {
@@ -208,7 +208,7 @@ function averages(begin, end, bins) {     // of everything that is summed over t
         if (last && leased[row] <= last[1]) last[1] = Math.max(last[1], until(row)); else one.union.push([leased[row], until(row)]);
       }
     }
-    for (const [from, to] of one.union) add(busy, from, to, 1);
+    for (const [from, to] of one.union) add(busy, from, to, one.info.cpus);
   }
   for (const [where, from, to] of D.waits) {
     if (where === -1) add(driver, from, to, 1);

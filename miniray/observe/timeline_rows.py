@@ -10,7 +10,16 @@ from collections import deque
 from functools import cached_property
 from typing import Any
 
-from ..core.records import ACTOR_CREATION_TASK, UNIT, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
+from ..core.records import (
+    ACTOR_CREATION_TASK,
+    UNIT,
+    Attempt,
+    Failure,
+    NodeRecord,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+)
 from ..core.transitions import TaskStatus
 from ..ids import creation_task_hex, task_hex
 
@@ -25,59 +34,22 @@ class Row:
     failed while its task went on. worker, node: None while no worker was found. owner: the worker that submitted it,
     None for the driver. parent: hex id of the task that did. producers: numbers of the tasks whose results it takes.
     Times are seconds on the runtime's clock and never decrease from left to right; 0.0 when it has not come to that.
+    place: where it stands among the rows of its recording.
     """
 
-    __slots__ = (
-        "number",
-        "actor",
-        "attempt",
-        "spec",
-        "outcome",
-        "worker",
-        "node",
-        "owner",
-        "parent",
-        "producers",
-        "failure",
-        "created",
-        "ready",
-        "leased",
-        "started",
-        "ended",
-        "finished",
-    )
+    __slots__ = ("number", "actor", "attempt", "spec", "outcome", "worker", "node", "owner", "parent", "producers",
+                 "failure", "created", "ready", "leased", "started", "ended", "finished", "place")
 
-    def __init__(
-        self,
-        number: int,
-        actor: int,
-        attempt: int,
-        spec: TaskSpec,
-        outcome: int,
-        worker: WorkerRecord | None,
-        node: NodeRecord | None,
-        owner: WorkerRecord | None,
-        parent: str,
-        producers: tuple[int, ...],
-        failure: Failure | None,
-        created: float,
-        ready: float,
-        leased: float,
-        started: float,
-        ended: float,
-        finished: float,
-    ):
-        self.number, self.actor, self.attempt, self.spec, self.outcome = number, actor, attempt, spec, outcome
-        self.worker, self.node, self.owner, self.parent, self.producers = worker, node, owner, parent, producers
-        self.failure, self.created, self.ready, self.leased, self.started, self.ended, self.finished = (
-            failure,
-            created,
-            ready,
-            leased,
-            started,
-            ended,
-            finished,
-        )
+    def __init__(self, task: TaskRecord, attempt: int, outcome: int, worker: WorkerRecord | None,
+                 node: NodeRecord | None, failure: Failure | None, created: float, ready: float, leased: float,
+                 started: float, ended: float, finished: float):
+        self.number, self.spec, self.owner, self.parent = task.number, task.spec, task.owner, task.parent
+        self.producers = task.producers
+        self.actor = task.actor.number if task.actor is not None else 0
+        self.attempt, self.outcome, self.worker, self.node, self.failure = attempt, outcome, worker, node, failure
+        self.created, self.ready, self.leased, self.started = created, ready, leased, started
+        self.ended, self.finished = ended, finished
+        self.place = 0
 
     @property
     def hex(self) -> str:
@@ -107,30 +79,19 @@ class Recording:
     for the driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers,
     spans were let go."""
 
-    def __init__(
-        self,
-        epoch: float,
-        now: float,
-        rows: list[Row],
-        nodes: list[NodeRecord],
-        spans: list,
-        waits: list,
-        dropped: dict[str, int],
-        record_limit: int,
-    ):
+    def __init__(self, epoch: float, now: float, rows: list[Row], nodes: list[NodeRecord], spans: list, waits: list,
+                 dropped: dict[str, int], record_limit: int):
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
         workers = dict.fromkeys([*[row.worker for row in rows], *[span.worker for span in spans]])
         known = [worker for worker in workers if worker is not None]
         self.lanes = sorted(known, key=lambda worker: (worker.node.number, worker.number))
-        begun = [rows[0].created] if rows else []
-        begun += [span.t_start for span in spans]
-        self.start = min(begun, default=now)
-        ends = [span.t_end for span in spans]
-        self.end = max(
-            [max((row.finished or now for row in rows), default=now if not ends else 0.0), *ends, self.start]
-        )
+        self.start = min([row.created for row in rows[:1]] + [span.t_start for span in spans], default=now)
+        ends = [row.finished or now for row in rows]
+        self.end = max([*ends, *[span.t_end for span in spans]], default=now)
+        for place, row in enumerate(rows):
+            row.place = place
 
     @cached_property
     def by_worker(self) -> dict[WorkerRecord, list[Row]]:
@@ -219,13 +180,14 @@ def read(runtime: Any) -> Recording:
     dropped["spans"] = spans[0].number if spans else 0
     dropped["waits"] = len(waits) == runtime.waits.maxlen
     rows: list[Row] = []
-    add = rows.append
+    add, tried_again = rows.append, False
     for task in tasks:
         if task.history is not None:
+            tried_again = True
             for attempt in list(task.history):
                 add(_earlier_row(task, attempt))
         add(_row(task))
-    if any(row.attempt for row in rows):  # a later attempt was created after tasks that follow it in the table
+    if tried_again:                     # a later attempt was created after tasks that follow its own in the table
         rows.sort(key=lambda row: row.created)
     return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
 
@@ -243,73 +205,32 @@ def _row(task: TaskRecord) -> Row:
     """The row of a task's current attempt. A task that is not over may change while it is read: its row is of one
     attempt."""
     while True:
-        attempt, status, failure = task.attempt, task.status, task.failure
-        worker, node = task.worker, task.node
+        attempt, status, failure, worker, node = task.attempt, task.status, task.failure, task.worker, task.node
         created, ready, leased = task.t_created, task.t_ready, task.t_leased
         started, ended, finished = task.t_started, task.t_ended, task.t_finished
         if task.attempt == attempt and task.t_created == created:
             break
     if status is TaskStatus.FINISHED:
         outcome = FINISHED
+        if created <= ready <= leased <= started <= ended <= finished:
+            return Row(task, attempt, outcome, worker, node, failure, created, ready, leased, started, ended, finished)
     elif status is TaskStatus.FAILED:
         outcome = CANCELLED if failure is not None and failure.error_type == "TASK_CANCELLED" else FAILED
     else:
         outcome, finished = (RUNNING if leased else WAITING), 0.0
-    if outcome != FINISHED or not created <= ready <= leased <= started <= ended <= finished:
-        ready, leased, started, ended = _in_order(created, ready, leased, started, ended, finished)
-    actor = task.actor
-    return Row(
-        task.number,
-        actor.number if actor is not None else 0,
-        attempt,
-        task.spec,
-        outcome,
-        worker,
-        node,
-        task.owner,
-        task.parent,
-        task.producers,
-        failure,
-        created,
-        ready,
-        leased,
-        started,
-        ended,
-        finished,
-    )
+    return Row(task, attempt, outcome, worker, node, failure, *_in_order(
+        created, ready, leased, started, ended, finished))
 
 
-def _earlier_row(task: TaskRecord, attempt: Any) -> Row:
+def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
     """The row of an attempt after which there was another one."""
     outcome = RETRIED if attempt.failure is not None else FINISHED  # a finished task runs again to rebuild a lost value
-    ready, leased, started, ended = _in_order(
-        attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished
-    )
-    actor = task.actor
-    return Row(
-        task.number,
-        actor.number if actor is not None else 0,
-        attempt.number,
-        task.spec,
-        outcome,
-        attempt.worker,
-        attempt.node,
-        task.owner,
-        task.parent,
-        task.producers,
-        attempt.failure,
-        attempt.t_created,
-        ready,
-        leased,
-        started,
-        ended,
-        attempt.t_finished,
-    )
+    return Row(task, attempt.number, outcome, attempt.worker, attempt.node, attempt.failure, *_in_order(
+        attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished))
 
 
-def _in_order(
-    created: float, ready: float, leased: float, started: float, ended: float, finished: float
-) -> tuple[float, float, float, float]:
+def _in_order(created: float, ready: float, leased: float, started: float, ended: float,
+              finished: float) -> tuple[float, float, float, float, float, float]:
     """Times of an attempt that ended half-way, or was read half-way, made to follow each other.
 
     A worker that was declared dead may stamp its task long after that: what lies after the end is cut off there.
@@ -321,7 +242,7 @@ def _in_order(
     ended = min(max(ended, started), last) if ended and started else 0.0
     if finished and started and not ended:
         ended = finished
-    return ready, leased, started, ended
+    return created, ready, leased, started, ended, finished
 
 
 def lane_title(worker: WorkerRecord, level: int = 0) -> str:

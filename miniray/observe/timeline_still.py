@@ -127,7 +127,7 @@ class Still:
 
     def _colour(self, row: Row) -> int:
         columns = self.columns
-        return columns.colour[columns.function_of_name[columns.name_of[row.spec]]]
+        return columns.colour[columns.function_of(row)]
 
     def _attempts(self, y_of: dict[Any, int]) -> Iterator[str]:
         """A bar for each attempt; where several share a unit of width the first is drawn, and every one that did not
