@@ -134,8 +134,8 @@ class Cluster:
         for worker in list(node.workers.values()):
             if worker.status is not DEAD:
                 self._worker_died(now, worker, failure)
-        self.groups.retry(now)
         self.scheduler.sort_again(now)
+        self.resources_freed(now)                   # those that preferred the node go elsewhere now
         for obj in lost:
             if (obj.waiters or obj.dependents) and obj.done == LOST:
                 self.task_manager.rebuild(now, obj)

@@ -109,7 +109,7 @@ class Stores:
 
     def spilled(self, now: float, obj: ObjectRecord) -> None:
         """The primary stands in a file; the runtime has put what finds it in `value`."""
-        node = self._spilling_node(obj)
+        node = self.spilling_node(obj)
         if node is None:
             return
         store = node.store
@@ -124,7 +124,9 @@ class Stores:
         self.cluster.events.add(now, "spilled", f"object {obj.hex}, {obj.size} bytes, was spilled to a file", obj)
 
     @staticmethod
-    def _spilling_node(obj: ObjectRecord) -> NodeRecord | None:
+    def spilling_node(obj: ObjectRecord) -> NodeRecord | None:
+        """The node that was told to spill the value. None when it has died meanwhile, or the value was let go of: a file that is
+        written then is for nobody."""
         for node in (obj.locations or {}).values():
             if node.store.spilling.get(obj.number) is obj:
                 return node
@@ -132,7 +134,7 @@ class Stores:
 
     def spill_failed(self, now: float, obj: ObjectRecord, why: str) -> None:
         """The file could not be written: the value stays in memory, and is tried again when room is next needed."""
-        node = self._spilling_node(obj)
+        node = self.spilling_node(obj)
         if node is not None:
             del node.store.spilling[obj.number]
             node.store.counters["spill_failures"] += 1

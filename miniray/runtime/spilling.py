@@ -139,7 +139,7 @@ def spill(runtime: Runtime, obj: ObjectRecord) -> None:
         raise
     with runtime.lock:
         now = runtime.now()
-        still = obj.value is value and cluster.objects.get(obj.number) is obj and obj.locations
+        still = obj.value is value and cluster.store.spilling_node(obj) is not None
         if still:                               # else it was let go of, or lost, while it was being written
             obj.value = spilled
         actions = cluster.object_spilled(now, obj) if still else []
