@@ -285,7 +285,8 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
         queued = [task.number for task in group.queue if task.status not in OVER]
         require(len(queued) == len(set(queued)), actor, "a call stands twice in its queue: {}", queued)
         waiting = [task.number for task in actor.calls.values() if task.worker is None]
-        require(not actor.in_order or sorted(queued) == waiting, actor, "its queue has {}, its calls that wait are {}", queued, waiting)
+        require(not actor.in_order or sorted(queued) == sorted(waiting), actor, "its queue has {}, its calls that wait are {}",
+                queued, waiting)
 
 
 # ---------------------------------------------------------------- object stores

@@ -314,7 +314,7 @@ class FakeRuntime:
         self.spills.remove((obj, value))
         if not well:
             self.tell(self.cluster.spill_failed, obj, "no space left on the device")
-        elif obj.value is value and self.cluster.objects.get(obj.number) is obj and obj.locations:
+        elif obj.value is value and self.cluster.store.spilling_node(obj) is not None:
             obj.value = File(value)
             self.tell(self.cluster.object_spilled, obj)
 

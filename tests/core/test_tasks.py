@@ -1,0 +1,379 @@
+"""A task from its submission to its last outcome: arguments, attempts, retries, cancellation."""
+from __future__ import annotations
+
+import pytest
+
+from miniray.core.actions import CallLater, InterruptTask, KillWorker, StartWorker, Wake
+from miniray.core.records import FAILED, PENDING, READY, Failure, Waiter
+from miniray.core.task_manager import INTERRUPT_GRACE_S
+from miniray.core.transitions import TaskStatus, WorkerStatus
+from tests.core.builders import (NOW, SMALL, a_call, a_task, a_value, crash, drop, finish, living_actor, one_node, put, raise_in,
+                                 run_call, running_task, started, submitted)
+
+WAITS_FOR_ARGUMENTS, WAITS, LEASED = (TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT,
+                                      TaskStatus.SUBMITTED_TO_WORKER)
+FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
+
+
+# ---------------------------------------------------------------- outcomes
+
+
+def test_a_task_that_returns_has_finished_and_its_value_is_there():
+    """Its worker is idle then, and whoever waits is woken."""
+    c = one_node()
+    task, worker = running_task(c)
+    waiter = Waiter(1, "driver")
+    c.wait_for(NOW, waiter, task.returns)
+    assert finish(c, task) == [Wake(waiter)]
+    assert task.status is FINISHED and task.returns[0].done == READY and worker.status is WorkerStatus.IDLE
+
+
+def test_a_task_without_returns_leaves_no_object():
+    """num_returns=0: it runs, and that is all."""
+    c = one_node()
+    task, _ = running_task(c, returns=0)
+    finish(c, task)
+    assert task.status is FINISHED and not c.objects
+
+
+def test_one_of_several_returns_may_fail_alone():
+    """A value that could not be stored is an error; its siblings are good."""
+    c = one_node()
+    task, worker = running_task(c, returns=3)
+    for obj, value in zip(task.returns, ("a", Failure("TASK_EXECUTION_EXCEPTION", "cannot be pickled"), "c")):
+        obj.value = value
+    c.task_finished(NOW, worker, task, (SMALL, 0, SMALL))
+    assert [obj.done for obj in task.returns] == [READY, FAILED, READY]
+
+
+def test_every_return_of_a_failed_task_holds_the_error():
+    """Whichever is asked for."""
+    c = one_node()
+    task, _ = running_task(c, returns=2)
+    raise_in(c, task)
+    assert task.status is TASK_FAILED
+    assert all(obj.done == FAILED and obj.value is task.failure for obj in task.returns)
+
+
+def test_times_are_written_in_order():
+    """Each step of a task's life has its own."""
+    c = one_node(cpus=1)
+    first, _ = running_task(c)
+    task = submitted(c, now=2.0)
+    finish(c, first, now=3.0)
+    task.t_started = 4.0
+    finish(c, task, now=6.0)
+    assert (task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_finished) == (2.0, 2.0, 3.0, 4.0, 6.0)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def test_a_task_waits_for_its_arguments():
+    """It gets no worker before the last is there; then it runs on the worker that brought it."""
+    c = one_node(cpus=2)
+    (left, _), (right, last) = running_task(c), running_task(c)
+    task = submitted(c, deps=(left.returns[0], right.returns[0]))
+    assert task.status is WAITS_FOR_ARGUMENTS and task.pending == 2
+    finish(c, left)
+    assert task.status is WAITS_FOR_ARGUMENTS
+    assert finish(c, right) == [] and last.task is task
+
+
+def test_an_argument_given_twice_counts_twice():
+    """f(x, x) waits for one object and holds it twice."""
+    c = one_node(cpus=1)
+    producer, _ = running_task(c)
+    x = producer.returns[0]
+    task = submitted(c, deps=(x, x))
+    assert task.pending == 2 and x.uses == 2
+    finish(c, producer)
+    finish(c, task)
+    assert x.uses == 0
+
+
+def test_a_failed_argument_fails_the_task_without_running_it():
+    """The error is the argument's, and says where it came from; so it goes on through a chain."""
+    c = one_node(cpus=1)
+    producer, _ = running_task(c)
+    middle = submitted(c, deps=producer.returns)
+    last = submitted(c, deps=middle.returns)
+    raise_in(c, producer, error_type="TASK_EXECUTION_EXCEPTION")
+    assert middle.status is last.status is TASK_FAILED and middle.t_leased == last.t_leased == 0
+    assert last.failure.error_type == "TASK_EXECUTION_EXCEPTION" and last.failure.cause is middle.failure
+    assert middle.failure.cause is producer.failure
+
+
+def test_a_task_that_is_submitted_with_a_failed_argument_fails_at_once():
+    """The argument need not be waited for."""
+    c = one_node()
+    producer, _ = running_task(c)
+    raise_in(c, producer)
+    assert submitted(c, deps=producer.returns).status is TASK_FAILED
+
+
+def test_a_chain_of_failures_of_any_length_needs_no_stack():
+    """100,000 tasks, each the argument of the next, and the first fails."""
+    c = one_node(cpus=1)
+    c.submit_task = type(c).__mro__[1].submit_task.__get__(c)      # unchecked: the checks alone would take minutes
+    first, _ = running_task(c)
+    task = first
+    for _ in range(100_000):
+        task = submitted(c, deps=task.returns)
+    raise_in(c, first)
+    assert task.status is TASK_FAILED
+
+
+# ---------------------------------------------------------------- retries
+
+
+def test_a_crash_is_tried_again_as_often_as_allowed():
+    """max_retries=2: three attempts in all, and then the crash is the error."""
+    c = one_node(cpus=1)
+    task = submitted(c, retries=2)
+    for attempt in range(3):
+        assert task.attempt == attempt and task.status is LEASED
+        crash(c, started(c, task))
+    assert task.status is TASK_FAILED and task.failure.error_type == "WORKER_DIED" and len(task.history) == 2
+
+
+def test_a_crash_of_a_task_without_retries_is_its_error():
+    """Nothing is started for it again."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c)
+    assert crash(c, worker) == [KillWorker(worker)] and task.status is TASK_FAILED
+
+
+def test_an_error_is_tried_again_only_when_its_task_says_so():
+    """retry_exceptions is the runtime's question; whether attempts are left is the core's."""
+    c = one_node(cpus=1)
+    stubborn, _ = running_task(c, retries=1)
+    raise_in(c, stubborn, retry=True)
+    assert stubborn.status is LEASED and stubborn.attempt == 1
+    raise_in(c, stubborn, retry=True)
+    assert stubborn.status is TASK_FAILED
+    once, _ = running_task(c, retries=1)
+    raise_in(c, once, retry=False)
+    assert once.status is TASK_FAILED and once.attempt == 0
+
+
+def test_retries_without_a_limit_do_not_run_out():
+    """max_retries=-1."""
+    c = one_node(cpus=1)
+    task = submitted(c, retries=-1)
+    for _ in range(20):
+        crash(c, started(c, task))
+    assert task.attempt == 20 and task.status is LEASED
+
+
+def test_each_attempt_keeps_its_own_worker_and_times():
+    """The last one stands in the task, those before it in its history."""
+    c = one_node(cpus=1)
+    task, first = running_task(c, retries=1)
+    crash(c, first, now=2.0)
+    started(c, task, now=3.0)
+    finish(c, task, now=4.0)
+    attempt, = task.history
+    assert (attempt.number, attempt.worker, attempt.t_finished, attempt.failure.error_type) == (0, first, 2.0, "WORKER_DIED")
+    assert task.attempt == 1 and task.worker is not first and task.t_created == 2.0
+
+
+def test_a_late_report_of_a_dead_worker_is_ignored():
+    """A worker declared dead finishes after all: the retry goes on, and its result is the one that stands."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c, retries=1)
+    actions = crash(c, worker)
+    assert actions == [KillWorker(worker), StartWorker(task.worker)] and task.attempt == 1
+    assert c.task_finished(2.0, worker, task, (SMALL,)) == []
+    assert c.task_failed(2.0, worker, task, Failure("TASK_EXECUTION_EXCEPTION"), False) == []
+    assert task.status is LEASED and task.returns[0].done == PENDING
+
+
+def test_a_worker_that_starts_after_it_was_declared_dead_is_ignored():
+    """Its thread came too late."""
+    c = one_node(cpus=1)
+    task = submitted(c)
+    worker = task.worker
+    crash(c, worker)
+    assert c.worker_started(NOW, worker) == [] and worker.status is WorkerStatus.DEAD
+
+
+# ---------------------------------------------------------------- cancellation
+
+
+def test_a_task_that_waits_for_arguments_is_cancelled_at_once():
+    """And never runs when they come."""
+    c = one_node(cpus=1)
+    producer, _ = running_task(c)
+    task = submitted(c, deps=producer.returns)
+    c.cancel(NOW, task, False, False)
+    assert task.status is TASK_FAILED and task.failure.error_type == "TASK_CANCELLED"
+    finish(c, producer)
+    assert task.status is TASK_FAILED and task.worker is None
+
+
+def test_a_task_in_a_queue_is_cancelled_at_once():
+    """Its turn is passed over."""
+    c = one_node(cpus=1)
+    running_task(c)
+    task = submitted(c)
+    assert c.cancel(NOW, task, False, False) == []
+    assert task.status is TASK_FAILED
+
+
+def test_a_running_task_is_interrupted():
+    """Its code may still catch that; what it then returns, stands."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c)
+    assert c.cancel(NOW, task, False, False) == [InterruptTask(worker, task), CallLater(NOW + INTERRUPT_GRACE_S)]
+    assert task.status is LEASED
+    finish(c, task)
+    assert task.status is FINISHED
+
+
+def test_the_interrupt_is_the_tasks_error_and_no_retry():
+    """A cancelled task is not tried again."""
+    c = one_node(cpus=1)
+    task, _ = running_task(c, retries=3)
+    c.cancel(NOW, task, False, False)
+    raise_in(c, task, retry=True)
+    assert task.status is TASK_FAILED and task.failure.error_type == "TASK_CANCELLED"
+
+
+def test_a_cancelled_task_in_code_that_cannot_be_interrupted_is_given_up():
+    """When the grace is over its worker is left behind; another runs the next task."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c)
+    following = submitted(c)
+    c.cancel(NOW, task, False, False)
+    assert c.timer(NOW + INTERRUPT_GRACE_S / 2) == [] and task.status is LEASED
+    actions = c.timer(NOW + INTERRUPT_GRACE_S)
+    assert actions == [KillWorker(worker), StartWorker(following.worker)]
+    assert task.failure.error_type == "TASK_CANCELLED" and following.status is LEASED
+
+
+def test_a_forced_cancellation_ends_the_worker():
+    """At once; its report comes too late."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c, retries=3)
+    assert c.cancel(NOW, task, True, False) == [KillWorker(worker)]
+    assert task.status is TASK_FAILED and worker.status is WorkerStatus.DEAD
+
+
+def test_a_task_that_is_over_cannot_be_cancelled():
+    """Its value stays."""
+    c = one_node()
+    task, _ = running_task(c)
+    finish(c, task)
+    assert c.cancel(NOW, task, True, True) == [] and task.status is FINISHED and task.returns[0].done == READY
+
+
+def test_a_recursive_cancellation_reaches_grandchildren():
+    """Those that run and those that wait; a stranger goes on."""
+    c = one_node(cpus=3)
+    parent, parents_worker = running_task(c)
+    child, childs_worker = running_task(c, parent=parent.hex, owner=parents_worker)
+    stranger, _ = running_task(c)
+    grandchild = submitted(c, parent=child.hex, owner=childs_worker)
+    actions = c.cancel(NOW, parent, False, True)
+    interrupted = [action.task for action in actions if type(action) is InterruptTask]
+    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not stranger.cancelled
+
+
+def test_cancelling_the_parent_alone_leaves_its_children():
+    """recursive=False."""
+    c = one_node(cpus=2)
+    parent, worker = running_task(c)
+    child, _ = running_task(c, parent=parent.hex, owner=worker)
+    c.cancel(NOW, parent, False, False)
+    assert not child.cancelled and child.status is LEASED
+
+
+# ---------------------------------------------------------------- owners
+
+
+def test_what_a_dead_worker_owned_fails():
+    """Its children have nobody to report to; the worker of one that runs ends with it."""
+    c = one_node(cpus=3)
+    parent, owner = running_task(c)
+    running, runner = running_task(c, owner=owner, parent=parent.hex)
+    waiting = submitted(c, owner=owner, parent=parent.hex, deps=running.returns)
+    value = put(c, owner=owner)
+    crash(c, owner)
+    assert running.failure.error_type == waiting.failure.error_type == "OWNER_DIED"
+    assert runner.status is WorkerStatus.DEAD
+    assert value.done == FAILED and value.value.error_type == "OWNER_DIED"
+
+
+def test_a_call_whose_owner_dies_while_it_runs_frees_its_actor():
+    """The call has failed when the actor's worker reports it: it used to be an illegal move."""
+    c = one_node(cpus=2)
+    actor = living_actor(c)
+    parent, owner = running_task(c)
+    call = a_call(c, actor, owner=owner)
+    worker = started(c, call)
+    crash(c, owner)
+    assert call.failure.error_type == "OWNER_DIED"
+    c.task_finished(NOW, worker, call, (SMALL,))
+    run_call(c, a_call(c, actor))
+
+
+def test_a_task_outlives_the_worker_that_ran_an_earlier_task_of_its_owner():
+    """A worker that retires because it is idle takes nothing with it."""
+    c = one_node(cpus=1)
+    running = [running_task(c, cpus=0) for _ in range(20)]
+    owner = running[0][1]
+    value = put(c, owner=owner)
+    for task, _ in running:
+        finish(c, task)
+    assert owner.status is WorkerStatus.DEAD and value.done == READY
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("end", [finish, raise_in])
+def test_a_report_of_a_task_that_another_worker_runs_changes_nothing(end):
+    """Only the worker of the current attempt is listened to."""
+    c = one_node(cpus=2)
+    (mine, _), (other, stranger) = running_task(c), running_task(c)
+    before = repr(mine), repr(stranger), dict(c.nodes[1].available)
+    assert c.task_finished(NOW, stranger, mine, (SMALL,)) == []
+    assert c.task_failed(NOW, stranger, mine, Failure("TASK_EXECUTION_EXCEPTION"), False) == []
+    assert (repr(mine), repr(stranger), dict(c.nodes[1].available)) == before
+    end(c, mine)
+    end(c, other)
+
+
+def test_a_second_report_of_the_same_attempt_changes_nothing():
+    """The worker has gone on to its next task."""
+    c = one_node(cpus=1)
+    first, worker = running_task(c)
+    second = submitted(c)
+    finish(c, first)
+    assert c.is_current(worker, second) and worker.task is second
+    with pytest.raises(AssertionError):
+        c.task_finished(NOW, worker, first, (SMALL,))
+
+
+def test_the_program_may_drop_a_result_before_it_is_there():
+    """The object goes when its task has ended, and nothing is left."""
+    c = one_node()
+    task, _ = running_task(c)
+    drop(c, *task.returns)
+    assert len(c.objects) == 1
+    finish(c, task)
+    assert not c.objects
+
+
+def test_arguments_are_let_go_of_when_their_task_ends():
+    """Those that stand by themselves and those inside others."""
+    c = one_node()
+    argument, inside = a_value(c), a_value(c)
+    task = a_task(c, deps=(argument,), contained=(inside,))
+    c.submit_task(NOW, task)
+    drop(c, argument, inside)
+    assert argument.number in c.objects and inside.number in c.objects
+    started(c, task)
+    finish(c, task)
+    assert set(c.objects) == {task.returns[0].number} and task.args is None
