@@ -100,14 +100,17 @@ class ActorManager:
             if group.running < group.limit:
                 self.pump(now, actor, group)
 
-    def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord) -> None:
+    def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
         group = actor.groups.get(task.spec.group)
         if group is None:
             self.cluster.task_manager.fail(now, task, Failure(
                 "TASK_EXECUTION_EXCEPTION", f"{actor.class_name} has no concurrency group {task.spec.group!r}", about=task))
             return
         if actor.in_order:                          # the queue holds also what waits for arguments, so that order is kept
-            group.queue.append(task)
+            queue, place = group.queue, len(group.queue)
+            while before_later_calls and place and queue[place - 1].number > task.number:
+                place -= 1
+            queue.insert(place, task)
         if not task.pending:
             if task.deps:
                 self.cluster.task_manager.arguments_ready(now, task)
@@ -115,9 +118,11 @@ class ActorManager:
                 self.call_ready(now, task)
 
     def call_again(self, now: float, task: TaskRecord) -> None:
-        """A call that had ended is made once more, for the sake of a value of its that was lost."""
-        task.actor.calls[task.number] = task
-        self._line_up(now, task.actor, task)
+        """A call that had ended is made once more, for the sake of a value of its that was lost. It comes before those that were
+        made after it: one of them may be waiting for that value, and all behind it with it."""
+        actor = task.actor
+        actor.calls[task.number] = task
+        self._line_up(now, actor, task, before_later_calls=True)
 
     def call_ready(self, now: float, task: TaskRecord) -> None:
         """The call's arguments are there."""
@@ -278,7 +283,7 @@ class ActorManager:
 
     def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
         """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""
-        for task in list(actor.calls.values()):
+        for task in sorted(actor.calls.values(), key=lambda call: call.number):
             if task.pending or task.status is PENDING_NODE:     # it was never sent: it keeps its place, and its retries
                 if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
