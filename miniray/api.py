@@ -11,12 +11,14 @@ from typing import Any, Iterable
 from . import object_ref, waits
 from .actor import ActorClass, ActorHandle, find
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
-from .exceptions import GetTimeoutError
+from .exceptions import ActorHandleNotFoundError, GetTimeoutError, RaySystemError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
+from .options import check_init
 from .remote_function import RemoteFunction
 from .runtime import context
-from .runtime.base import Runtime, SessionEnded
-from .runtime.context import current, running
+from .runtime.base import Runtime
+from .runtime.context import current
+from .runtime.waiting import SessionEnded
 from .runtime_context import gpu_ids
 
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
@@ -75,6 +77,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
              "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
     with _starting:
         if context.session is not None:
+            check_init(dict.fromkeys(kwargs))           # unknown names are refused before anything else, as in Ray
             if ignore_reinit_error:
                 return RayContext(context.session)
             raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
@@ -167,10 +170,13 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     timeout: seconds; GetTimeoutError when it passes first, with the reason why it waited. Raises the error of a task that
     failed, which is an instance of both RayTaskError and the class that was raised. ValueError for what is neither a
     reference nor a list, TypeError for a list with anything else in it. Values are fresh copies; buffers are read-only views.
+    A generator of references is returned as it is.
     """
     runtime = session_or_start()
     if type(object_refs) is ObjectRef:
         record = object_refs._record
+        if timeout is not None:
+            timeout = _seconds(timeout)
         if timeout is None:
             found = runtime.get_one(record)
             if found is not None:
@@ -179,6 +185,8 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
         if values is None:
             raise _timed_out(runtime, [record])
         return values[0]
+    if isinstance(object_refs, ObjectRefGenerator):
+        return object_refs
     if not isinstance(object_refs, list):
         raise ValueError(f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
                          "or a list of ObjectRefs.")
@@ -186,10 +194,25 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
         if type(ref) is not ObjectRef:
             raise TypeError(f"Attempting to call `get` on the value {ref!r}, which is not an ray.ObjectRef.")
     records = [ref._record for ref in object_refs]
+    if timeout is not None and records:
+        timeout = _seconds(timeout)
     values = runtime.get(records, timeout)
     if values is None:
         raise _timed_out(runtime, records)
     return values
+
+
+def _seconds(timeout: Any) -> float | None:
+    """The timeout of a `get`. A negative one is none, as in Ray. ValueError and TypeError for what is no number."""
+    if isinstance(timeout, str):
+        raise ValueError(f"'timeout' must be a number of seconds or None, not {timeout!r}")
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        raise TypeError(f"'timeout' must be a number of seconds or None, not {timeout!r}") from None
+    if seconds != seconds:
+        raise ValueError("'timeout' must be a number of seconds or None, not NaN")
+    return seconds if seconds >= 0 else None
 
 
 def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
@@ -203,13 +226,16 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
 
 
 def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef:
-    """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent."""
+    """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent;
+    ValueError for an `_owner`, which Ray has given up."""
     runtime = session_or_start()
     if isinstance(value, ObjectRef):
         raise TypeError("Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
                         "ray.ObjectRef in a list and call 'put' on it.")
     if isinstance(value, ObjectRefGenerator):
         raise TypeError("Calling 'put' on an ray.ObjectRefGenerator is not allowed.")
+    if _owner is not None:
+        raise ValueError("'_owner' is not there any more: whoever calls `put` owns the object")
     return ObjectRef._adopt(runtime, runtime.put(value))
 
 
@@ -227,13 +253,13 @@ def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = N
         raise TypeError("wait() expected a list of ray.ObjectRef or ObjectRefGenerator, got a single one")
     if not isinstance(ray_waitables, list):
         raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got {type(ray_waitables)}")
-    if timeout is not None and timeout < 0:
+    if timeout is not None and _number("timeout", timeout) < 0:
         raise ValueError(f"The 'timeout' argument must be nonnegative. Received {timeout}")
     if not ray_waitables:
         return [], []
     waits.check(ray_waitables)
-    if num_returns <= 0:
-        raise ValueError(f"Invalid number of objects to return {num_returns}.")
+    if _number("num_returns", num_returns) <= 0:
+        raise ValueError(f"Invalid number of objects to return: num_returns={num_returns}.")
     if num_returns > len(ray_waitables):
         raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
     num_returns = int(num_returns)
@@ -254,16 +280,27 @@ def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = N
     return waits.split(ray_waitables, ready)
 
 
+def _number(name: str, value: Any) -> Any:
+    try:
+        0 < value
+    except TypeError:
+        raise TypeError(f"wait() expected a number for '{name}', got {value!r}") from None
+    return value
+
+
 # ---------------------------------------------------------------- actors and tasks
 
 
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
-    """A handle to the named actor. ValueError when there is none of that name in the namespace, or the name is empty."""
+    """A handle to the named actor. ValueError when there is none of that name in the namespace, or the name is empty;
+    TypeError for a name or namespace that is no string."""
+    runtime = session_or_start()
     if not name:
-        raise ValueError("Please supply a non-empty value to get_actor")
+        raise ValueError("Please supply a non-empty value to get_actor: the name of an actor")
+    if not isinstance(name, (str, bytes)):
+        raise TypeError(f"the name of an actor must be a string, got {name!r}")
     if namespace is not None:
         _check_namespace(namespace)
-    runtime = session_or_start()
     handle = find(runtime, name, namespace or runtime.options["namespace"])
     if handle is None:
         raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
@@ -281,24 +318,27 @@ def _check_namespace(namespace: Any) -> None:
 
 def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
     """End an actor: its running, queued and later calls raise ActorDiedError. no_restart=False: it is made anew if it has
-    restarts left. ValueError for what is not a handle."""
+    restarts left. ValueError for what is not a handle; ActorHandleNotFoundError for one of a session that has ended."""
     runtime = session_or_start()
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
+    if actor._record.done == ENDED:
+        raise ActorHandleNotFoundError(f"{actor!r} belongs to a session that has been shut down")
     runtime.tell(runtime.cluster.kill_actor, actor._record.actor, no_restart)
 
 
 def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
     """Stop the task that makes this object, if it has not ended: a queued one never runs, a running one gets a
     KeyboardInterrupt (an async actor's call a CancelledError). force: its worker is ended. recursive: what it started, too.
-    Raises TypeError for what is no reference, ValueError for force on an actor's call."""
+    Raises TypeError for what is no reference, or one of a session that has ended; ValueError for force on an actor's call."""
     runtime = session_or_start()
     if isinstance(ray_waitable, ObjectRefGenerator):
-        task = ray_waitable._stream.task
-    elif isinstance(ray_waitable, ObjectRef):
-        task = ray_waitable._record.task
-    else:
+        ray_waitable = ray_waitable.completed()
+    if not isinstance(ray_waitable, ObjectRef):
         raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}.")
+    task = ray_waitable._record.task
+    if ray_waitable._record.done == ENDED:
+        raise TypeError(f"{ray_waitable!r} is not of this session: there is nothing to cancel")
     if task is None:
         return
     if force and task.spec.kind == ACTOR_TASK:
@@ -308,15 +348,24 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
 
 def get_gpu_ids() -> list[int]:
     """The GPUs given to this task or actor."""
+    session_or_start()
     return gpu_ids()
 
 
 # ---------------------------------------------------------------- the cluster
 
 
+def _started() -> Runtime:
+    """The running session; these functions do not start one, in Ray neither."""
+    if context.session is None and current.get() is None:
+        raise RaySystemError("there is no session yet whose state could be told: call init() first")
+    return session_or_start()
+
+
 def nodes() -> list[dict[str, Any]]:
-    """One dict a node, dead ones included, with Ray's keys (NodeID, Alive, Resources, ...)."""
-    runtime = session_or_start()
+    """One dict a node, dead ones included, with Ray's keys (NodeID, Alive, Resources, ...).
+    RaySystemError before init."""
+    runtime = _started()
     with runtime.locked() as cluster:
         found = list(cluster.nodes.values())
     return [{"NodeID": node.hex, "Alive": node.alive, "NodeManagerAddress": node.name, "NodeManagerHostname": "localhost",
@@ -327,16 +376,16 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def cluster_resources() -> dict[str, float]:
-    """What all living nodes have, by resource name."""
-    runtime = session_or_start()
+    """What all living nodes have, by resource name. RaySystemError before init."""
+    runtime = _started()
     with runtime.locked() as cluster:
         totals = [node.total for node in cluster.scheduler.alive]
         return _sum(totals)
 
 
 def available_resources() -> dict[str, float]:
-    """What is free on all living nodes; a resource of which nothing is free has no key."""
-    runtime = session_or_start()
+    """What is free on all living nodes; a resource of which nothing is free has no key. RaySystemError before init."""
+    runtime = _started()
     with runtime.locked() as cluster:
         found = _sum([node.available for node in cluster.scheduler.alive])
     return {name: amount for name, amount in found.items() if amount}

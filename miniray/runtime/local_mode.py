@@ -14,10 +14,11 @@ from typing import Any
 
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from .base import Runtime, get_ident
+from .base import Runtime
 from .context import Execution, current
 from .serialization import Space
 from .threaded import end_session
+from .waiting import get_ident
 from .worker import (Outcome, WorkerHandle, call_of, note_repr, outcome_of_error, report, report_item, run_attempt, store)
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD

@@ -15,9 +15,10 @@ from typing import Any
 
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from .base import Runtime, SessionEnded
+from .base import Runtime
 from .inbox import new_inbox
 from .serialization import Space
+from .waiting import SessionEnded
 from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
 
 DEAD = WorkerStatus.DEAD

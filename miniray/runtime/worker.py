@@ -16,9 +16,10 @@ from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
 from . import failures
 from .arguments import unpack
-from .base import DEAD, NOTHING, Runtime, SessionEnded, WorkerExit
+from .base import DEAD, NOTHING, Runtime
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
+from .waiting import SessionEnded, WorkerExit
 from .spilling import make_room
 
 SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
@@ -98,7 +99,10 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
         try:
             function, args, kwargs = call_of(runtime, execution)
             handle.user_task = task
-            task.t_started = runtime.now()
+            now = runtime.now()
+            if execution.worker.status is DEAD:         # declared so meanwhile: the task is somebody else's by now
+                raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+            task.t_started = now
             result = function(*args, **kwargs)
             del args, kwargs
             if runtime.unfinished_lines:
@@ -108,7 +112,9 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             elif spec.kind == ACTOR_CREATION_TASK:
                 outcome = Outcome()
             else:
-                task.t_ended = runtime.now()
+                now = runtime.now()
+                if execution.worker.status is not DEAD:
+                    task.t_ended = now
                 outcome = store(runtime, task, result)
             return outcome
         finally:
@@ -116,8 +122,9 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             if handle.sent:
                 settle_interrupt(handle)
     except BaseException as error:
-        if not task.t_ended:
-            task.t_ended = runtime.now()
+        now = runtime.now()
+        if not task.t_ended and execution.worker.status is not DEAD:
+            task.t_ended = now
         return outcome_of_error(runtime, execution, error)
 
 
@@ -189,7 +196,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     wanted = task.spec.num_returns
     if wanted == 1:
         if inspect.isgenerator(result):
-            result = _items(task, result, 1)[0]
+            result = _items(result, 1)[0]
         value = serialize(result)
         if type(value) is Serialized and value.contained:
             return Outcome((value,), (value.size,), (value.contained,))
@@ -198,7 +205,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
         return Outcome()
     if wanted == "dynamic":
         return _dynamic(runtime, task, result)
-    results = _items(task, result, wanted) if inspect.isgenerator(result) else result
+    results = _items(result, wanted) if inspect.isgenerator(result) else result
     try:
         count = len(results)
     except TypeError:
@@ -218,12 +225,11 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     return Outcome(tuple(values), tuple(sizes), tuple(contained))
 
 
-def _items(task: TaskRecord, generator: Any, wanted: int) -> list:
-    """What a generator yields, for a fixed number of returns. Fewer are an error; more are one for a generator function, and
-    are left alone when a plain function returned the generator."""
-    items = list(islice(generator, wanted + bool(task.spec.options and task.spec.options.get("generator"))))
+def _items(generator: Any, wanted: int) -> list:
+    """What a generator yields, for a fixed number of returns. Fewer are an error; it is not asked for more."""
+    items = list(islice(generator, wanted))
     if len(items) != wanted:
-        raise ValueError(f"Task yielded {'more' if len(items) > wanted else 'fewer'} than num_returns={wanted} objects.")
+        raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
     return items
 
 
@@ -257,7 +263,9 @@ def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
         wait_for_consumer(runtime, execution)
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
-    task.t_ended = runtime.now()
+    now = runtime.now()
+    if worker.status is not DEAD:
+        task.t_ended = now
     return Outcome((None,), (0,))
 
 

@@ -14,7 +14,7 @@ from multiprocessing import TimeoutError
 from typing import Any
 
 import miniray
-from miniray.runtime.base import SessionEnded
+from miniray.runtime.waiting import SessionEnded
 
 logger = logging.getLogger(__name__)
 
