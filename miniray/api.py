@@ -21,6 +21,7 @@ from .runtime.context import current
 from .runtime.waiting import SessionEnded
 from .runtime_context import gpu_ids
 
+running = context.running               # the running session, or RuntimeError
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
 
 
@@ -35,8 +36,8 @@ class RayContext:
         self.ray_version, self.ray_commit = __ray_version__, f"miniray-{__version__}"
         self.address_info = {
             "node_ip_address": "127.0.0.1", "node_id": runtime.head.hex, "address": "127.0.0.1:0", "gcs_address": "127.0.0.1:0",
-            "object_store_address": "", "raylet_socket_name": "", "session_dir": "", "webui_url": "", "raylet_ip_address": "127.0.0.1",
-            "redis_address": None, "metrics_export_port": 0}
+            "object_store_address": "", "raylet_socket_name": "", "session_dir": "", "webui_url": "",
+            "raylet_ip_address": "127.0.0.1", "redis_address": None, "metrics_export_port": 0}
 
     def __getitem__(self, key: str) -> Any:
         return self.address_info[key]
