@@ -121,6 +121,12 @@ class ClassInfo:
         return captured
 
 
+def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:
+    return ActorAlreadyExistsError(
+        f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing "
+        f"actor using ray.get_actor('{name}', namespace='{namespace}')")
+
+
 class ActorVariant:
     """An actor class with one set of options: what `.options(...)` gives. Its specification is made once per session."""
 
@@ -137,11 +143,13 @@ class ActorVariant:
         info, given = self._info, self._given
         runtime = session_or_start()
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
-        if given.get("get_if_exists"):
+        if name:
             checks.check_actor_call(given)
             handle = find(runtime, name, namespace)
-            if handle is not None:
+            if handle is not None and given.get("get_if_exists"):
                 return handle
+            if handle is not None:
+                raise _name_taken(name, namespace)
         spec, template = self._specify(runtime, args, kwargs)
         actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
                             given.get("max_restarts", 0), given.get("max_task_retries", 0), template.groups, info.is_async,
@@ -151,9 +159,7 @@ class ActorVariant:
         except NameTaken:
             if given.get("get_if_exists"):
                 return self.remote(*args, **kwargs)         # another thread was first
-            raise ActorAlreadyExistsError(
-                f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing "
-                f"actor using ray.get_actor('{name}', namespace='{namespace}')") from None
+            raise _name_taken(name, namespace) from None
         return ActorHandle(actor.handle)
 
     def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> tuple[TaskSpec, "Template"]:
@@ -170,6 +176,9 @@ class ActorVariant:
         groups = {"": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
                   **(given.get("concurrency_groups") or {})}
         info.check_groups(groups)
+        if given.get("allow_out_of_order_execution") is False and (info.is_async or groups[""] > 1):
+            raise ValueError("'allow_out_of_order_execution' cannot be False for an actor whose calls overlap: an async one, or "
+                             "one with a max_concurrency above 1")
         shown = f"{info.name}.__init__"
         name = f"{given['name']}:{shown}" if given.get("name") else shown
         spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, captured, wanted, hold, 0,

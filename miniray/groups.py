@@ -63,7 +63,9 @@ def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
 
 
 def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
-    """Whether the group's bundles are all reserved within `timeout` seconds."""
+    """Whether the group's bundles are all reserved within `timeout` seconds. TypeError when that is no number."""
+    if not isinstance(timeout, (int, float)):
+        raise TypeError(f"'timeout_seconds' must be a number, not {timeout!r}")
     runtime = session_or_start()
     group = _group(runtime, number_hex)
     if group is None:
@@ -74,7 +76,9 @@ def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
 
 
 def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
-    """The id and bundles of the group of this name. ValueError when there is none."""
+    """The id and bundles of the group of this name. ValueError when there is none, TypeError for what is no name."""
+    if not isinstance(name, (str, bytes)):
+        raise TypeError(f"the name of a placement group must be a string, not {name!r}")
     runtime = session_or_start()
     with runtime.locked() as cluster:
         for group in cluster.placement_groups.values():

@@ -10,7 +10,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
-from .core.records import FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
+from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .ids import ObjectIDBytes, TaskID, object_number, task_hex
 from .runtime import context
 from .runtime.base import Runtime
@@ -55,6 +55,11 @@ class ObjectRef(Generic[T]):
         ref = object.__new__(ObjectRef)
         ref._record = record
         return ref
+
+    @classmethod
+    def from_binary(cls, id: bytes) -> "ObjectRef":
+        """As `ObjectRef(id)`."""
+        return cls(id)
 
     @classmethod
     def nil(cls) -> "ObjectRef":
@@ -105,7 +110,10 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
-        runtime.subscribe(self._record, done)
+        if self._record.done == ENDED:
+            done()
+        else:
+            runtime.subscribe(self._record, done)
         return future
 
     def as_future(self, _internal: bool = False) -> asyncio.Future:
@@ -130,7 +138,7 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
-        if record.done == READY or record.done == FAILED:
+        if record.done == READY or record.done == FAILED or record.done == ENDED:
             deliver()
             return future
         copied = contextvars.copy_context()
@@ -170,6 +178,7 @@ class ObjectRef(Generic[T]):
 
 
 _NIL = ObjectRecord(-1, refs=1 << 62)
+_NIL.done = ENDED
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:
@@ -256,6 +265,8 @@ class ObjectRefGenerator:
     def _take(self, runtime: Runtime) -> ObjectRef | None:
         """The next item's reference, or None when it is not there yet. StopIteration at the end."""
         stream = self._stream
+        if self._done._record.done == ENDED:
+            raise ValueError(f"{self!r} belongs to a session that has been shut down")
         with runtime.lock:
             if stream.taken >= len(stream.items):
                 if stream.ended:
@@ -293,6 +304,12 @@ class ObjectRefGenerator:
                     future.set_result(None)
             runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
             await future
+
+    def send(self, *value: Any) -> Any:
+        """A task cannot be sent anything: NotImplementedError, as of the other ways into a generator."""
+        raise NotImplementedError("the generator runs in a task, and nothing can be sent into it")
+
+    throw = close = asend = athrow = aclose = send
 
     def completed(self) -> ObjectRef:
         """A reference that is ready when the task has ended."""

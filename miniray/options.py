@@ -93,7 +93,11 @@ def _check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
 
 
 def _check_num_returns(value: Any) -> str | None:
-    if value is None or value in ("streaming", "dynamic") or value >= 0:
+    if value is None or value in ("streaming", "dynamic"):
+        return None
+    if isinstance(value, str):
+        raise TypeError(f"'num_returns' takes a number, or 'streaming' for a generator; not {value!r}")
+    if value >= 0:
         return None
     return f"'num_returns' takes None, 0 or a positive integer, or 'streaming' for a generator; not {value}"
 

@@ -34,16 +34,23 @@ class RuntimeContext:
         """Where the cluster would be reached: there is nothing to reach."""
         return "127.0.0.1:0"
 
+    def _live(self, what: str) -> None:
+        if self._runtime.closed:
+            raise RuntimeError(f"the {what} is not available: the session has been shut down")
+
     def get_job_id(self) -> str:
-        """8 hex digits."""
+        """8 hex digits. This, and the ids of the node and the worker, raise RuntimeError when the session has ended."""
+        self._live("job's id")
         return JOB_HEX
 
     def get_node_id(self) -> str:
         """56 hex digits of the node this runs on."""
+        self._live("node's id")
         return (self._execution.worker.node if self._execution is not None else self._runtime.head).hex
 
     def get_worker_id(self) -> str:
         """56 hex digits."""
+        self._live("worker's id")
         return worker_hex(0) if self._execution is None else self._execution.worker.hex
 
     def get_task_id(self) -> str | None:

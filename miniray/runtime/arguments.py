@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.records import READY, ObjectRecord
+from ..core.records import ENDED, READY, ObjectRecord
 from .failures import not_rebuilt
 from .serialization import Serialized, deserialize, serialize
 
@@ -25,7 +25,8 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -
     """Take a snapshot of a call's arguments. ref_type: the class of references. taker: the function, for an error's text.
 
     Returns what to store, the records of the references that stand as arguments themselves, and the records inside others.
-    Raises TypeError, naming the path, for what cannot be sent. When every argument is immutable, what is stored is the tuple.
+    Raises TypeError, naming the path, for what cannot be sent; ValueError for a reference of a session that has ended. When
+    every argument is immutable, what is stored is the tuple.
     """
     deps: list[ObjectRecord] = []
     contained: list[ObjectRecord] = []
@@ -33,8 +34,10 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -
     for place, value in enumerate(stored):
         kind = type(value)
         if kind is ref_type:
-            stored[place] = value._record
-            deps.append(value._record)
+            record = stored[place] = value._record
+            if record.done == ENDED:
+                raise ValueError(f"{value!r} belongs to a session that has been shut down")
+            deps.append(record)
         elif kind not in PLAIN:
             one = stored[place] = serialize(value, "the argument", taker)
             if type(one) is Serialized and one.contained:
