@@ -138,6 +138,9 @@ class TaskManager:
             if obj.done != PENDING and obj.done != LOST:
                 large = large or obj.locations is not None
                 continue                            # an item of a stream, or the task ran again for a sibling's sake
+            if index >= len(sizes) and obj.done == LOST:    # an item that went after it was yielded: another run can bring it
+                large = True
+                continue
             if index >= len(sizes):                 # more items of a stream than it yielded this time
                 obj.value = Failure(
                     "OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj)
@@ -157,6 +160,10 @@ class TaskManager:
         if task.stream is not None:
             self.end_stream(now, task)
         self._end(now, task, keep_lineage=large and task.retries_left != 0)
+        if task.stream is not None:                 # an item that went meanwhile, and is waited for, had to wait for this end
+            for obj in task.returns:
+                if obj.done == LOST and (obj.waiters or obj.dependents):
+                    self.rebuild(now, obj)
 
     def _contain(self, now: float, obj: ObjectRecord, contained: tuple) -> None:
         """These records are inside the value now. One that was lost and is made again has let go of those before them."""
