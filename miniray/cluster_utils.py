@@ -111,7 +111,8 @@ class Cluster:
 
     def list_all_nodes(self) -> list[ClusterNode]:
         """Every node that lives, the head first."""
-        return ([self.head_node] if self.head_node is not None else []) + self.worker_nodes
+        living = [node for node in self.worker_nodes if node.record is None or node.record.alive]
+        return ([self.head_node] if self.head_node is not None else []) + living
 
     def remaining_processes_alive(self) -> bool:
         """Whether the nodes live: there is no process that could have died alone."""
