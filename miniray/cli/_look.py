@@ -1,7 +1,7 @@
 """Commands that look at tables: those of the session of this process, or of a program that is run for it.
 
 In Ray the tables are a server's, and a command asks it. Here they are the program's own and end with it, so a command takes
-the program: `miniray list tasks -- script.py args` runs it, and looks when it has ended or ends its session.
+the program: `miniray list tasks -- script.py args` runs it, and looks when it has ended, was interrupted, or ends its session.
 """
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ def _of_program(args: argparse.Namespace, answer: Answer) -> int:
     session.before_end.append(look)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            code = run_program(args.program)
+            try:
+                code = run_program(args.program)
+            except KeyboardInterrupt:           # a program that hangs is one that somebody wants to look into
+                code = 130
             api.shutdown()
     finally:
         session.before_end.remove(look)

@@ -1,0 +1,358 @@
+"""The runbook as a program: questions put to the tables of a session, each with what its answer means.
+
+    for finding in findings(runtime):
+        print(finding.symptom, finding.sentence)
+
+A question reads the same rows that a user would (`miniray.state`), and a finding brings along the rows that it rests on. The
+thresholds are named below: they say what is worth a look, not what is wrong.
+"""
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from ..core.object_store import INLINE_BYTES
+from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
+from . import state, state_book
+from .explain import explain
+from .state_query import ListApiOptions
+from .state_rows import StateResource
+
+Row = dict[str, Any]
+
+FEW = 5                         # rows that a finding brings along; its sentence has the whole count
+STRAGGLER_AMONG = 4             # tasks of one name, below which a median says nothing
+STRAGGLER_TIMES = 5             # how many times the median of its name a task must have run
+STRAGGLER_FROM_MS = 10.0        # a median below this counts as this: what is short may be late by chance
+STORM_RETRIES = 3               # retries of one name in all, of at least every second attempt
+LEAK_OBJECTS = 10               # large values that one thing made and that are held still
+LEAK_SHARE, LEAK_BYTES = 0.05, 32 * 2**20       # of the stores' capacity, or in all; or else that some had to be spilled
+TINY_TASKS, TINY_MS = 500, 1.0
+QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0       # an actor's calls; how much longer they wait than run
+MEANT = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")         # deaths that the program asked for
+EVERYTHING = 1 << 62
+
+
+@dataclass
+class Finding:
+    """What one question found. symptom: its line in the runbook. sentence: how many of what, and the cause where it is known.
+    rows: a few of the rows it rests on. advice: what to do. look: the call that shows the rest."""
+
+    symptom: str
+    sentence: str
+    rows: list[Row]
+    advice: str
+    look: str
+
+    def asdict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return asdict(self)
+
+
+class Tables:
+    """The rows of a session, read once."""
+
+    def __init__(self, runtime: Any):
+        self.runtime = runtime
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")             # what was dropped is a finding of its own
+            self.tasks = state_book.book_rows(runtime, StateResource.TASKS)
+            self.actors = state_book.book_rows(runtime, StateResource.ACTORS)
+            self.groups = state_book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
+            self.objects = state_book.book_rows(runtime, StateResource.OBJECTS)
+            self.nodes = state_book.book_rows(runtime, StateResource.NODES)
+            self.attempts = state.list_rows(runtime, StateResource.TASKS, ListApiOptions(limit=EVERYTHING, detail=True), False)
+            self.deaths = {row.actor_id: row.death_cause for row in state.list_rows(
+                runtime, StateResource.ACTORS, ListApiOptions(limit=EVERYTHING, detail=True), False)}
+        with runtime.locked() as cluster:
+            self.dropped = {what: count for what, count in cluster.dropped.items() if count}
+        self.by_name: dict[str, list[Row]] = defaultdict(list)
+        for row in self.tasks:
+            self.by_name[row["name"]].append(row)
+
+    def why(self, row: Row) -> str:
+        """The explanation of a task's, actor's or group's row."""
+        id = row.get("task_id") or row.get("actor_id") or row["placement_group_id"]
+        try:
+            return str(explain(self.runtime, id))
+        except ValueError:
+            return "its record has been dropped meanwhile"
+
+
+def findings(runtime: Any) -> list[Finding]:
+    """Ask every question of the runbook, in its order. runtime: a session that has not ended."""
+    tables = Tables(runtime)
+    return [finding for question in RUNBOOK.values() for finding in question(tables)]
+
+
+def _few(rows: Iterable[Row], *columns: str) -> list[Row]:
+    return [{column: row[column] for column in columns} for row in list(rows)[:FEW]]
+
+
+def _last_line(text: str | None) -> str:
+    lines = (text or "").strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _kind(error_type: str, message: str) -> str:
+    """What errors are put together by: the exception's class, else Ray's name. Messages differ in a path, a number, an id."""
+    name = message.partition(":")[0]
+    return name if error_type == "TASK_EXECUTION_EXCEPTION" and name.replace(".", "_").isidentifier() else error_type
+
+
+def _spoken(kind: str, messages: Counter[str]) -> str:
+    """The most frequent message of a kind of error, and how many others there are."""
+    first, _ = messages.most_common(1)[0]
+    more = f" ({len(messages) - 1} more messages of this kind)" if len(messages) > 1 else ""
+    return (first if first.startswith(kind) else f"{kind}: {first}") + more
+
+
+def _mib(num_bytes: float) -> str:
+    return f"{num_bytes / 2**20:.1f} MiB"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+# ------------------------------------------------------------ what does not go on
+
+
+def pending(tables: Tables) -> Iterator[Finding]:
+    """Is anything waiting to be placed, or for an argument, and why?"""
+    waiting: dict[tuple, list[Row]] = defaultdict(list)
+    for row in tables.tasks:
+        if row["state"].startswith("PENDING") and row["type"] != ACTOR_CREATION_TASK:
+            waiting[row["name"], row["state"], str(row["required_resources"])].append(row)
+    for (name, status, _), rows in waiting.items():
+        yield Finding("PENDING", f"{_count(len(rows), f'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: "
+                      f"{tables.why(rows[0])}", _few(rows, "name", "state", "required_resources", "task_id"),
+                      "Ask for what a node has, free what holds it, or add a node; a task that waits for an argument waits for "
+                      "the task that makes it.",
+                      'state.explain(task_id); state.list_tasks(filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")])')
+    actors = [row for row in tables.actors if row["state"] in ("PENDING_CREATION", "DEPENDENCIES_UNREADY")]
+    for row in actors[:FEW]:
+        yield Finding("PENDING", f"actor {row['class_name']} is {row['state']}: {tables.why(row)}",
+                      _few([row], "class_name", "state", "required_resources", "actor_id"),
+                      "As for tasks. Actors hold what they ask for until they end: see which ones you no longer need.",
+                      "state.explain(actor_id); state.list_actors()")
+    for row in [row for row in tables.groups if row["state"] in ("PENDING", "RESCHEDULING")][:FEW]:
+        yield Finding("PENDING", f"{tables.why(row)}", _few([row], "state", "strategy", "bundles", "placement_group_id"),
+                      "Ask for smaller bundles, or another strategy; remove groups that are done with.",
+                      "state.explain(group); state.list_placement_groups()")
+
+
+def idle(tables: Tables) -> Iterator[Finding]:
+    """Are CPUs free while calls wait for one actor?"""
+    cpus = sum(row["resources_total"].get("CPU", 0.0) for row in tables.nodes if row["state"] == "ALIVE")
+    free = sum(row["resources_available"].get("CPU", 0.0) for row in tables.nodes)
+    classes = {row["actor_id"]: row["class_name"] for row in tables.actors}
+    calls: dict[str, list[Row]] = defaultdict(list)
+    for row in tables.tasks:
+        if row["type"] == ACTOR_TASK and row["ready_time_ms"] and row["actor_id"] in classes:
+            calls[row["actor_id"]].append(row)
+    for actor_id, rows in calls.items():
+        done = [row for row in rows if row["end_time_ms"] and row["start_time_ms"]]
+        waiting = sum(row["state"] == "SUBMITTED_TO_WORKER" for row in rows)
+        if waiting >= QUEUE_CALLS and free >= 1:
+            share = f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait"
+        elif len(done) >= QUEUE_CALLS and _long_queue(done):
+            first, last = min(row["start_time_ms"] for row in done), max(row["end_time_ms"] for row in done)
+            busy = sum(max(0.0, min(row["end_time_ms"], last) - max(row["start_time_ms"], first)) for row in tables.tasks
+                       if row["end_time_ms"] and row["start_time_ms"])
+            if cpus < 2 or busy > (last - first) * cpus / 2:
+                continue
+            share = f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU had nothing to do"
+        else:
+            continue
+        yield Finding("IDLE", f"{share}: actor {classes[actor_id]} runs one at a time what is asked of it",
+                      _few(sorted(rows, key=lambda row: -row["creation_time_ms"]), "name", "state", "duration_ms", "actor_id",
+                           "task_id"),
+                      "Spread the calls over several actors (ray.util.ActorPool), raise max_concurrency if they mostly wait, or "
+                      "make what needs no state a task.", "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)")
+
+
+def _long_queue(calls: list[Row]) -> bool:
+    waited = median(row["start_time_ms"] - row["ready_time_ms"] for row in calls)
+    ran = median(row["duration_ms"] for row in calls)
+    return waited >= QUEUE_FROM_MS and waited >= QUEUE_TIMES * ran
+
+
+# ------------------------------------------------------------ what failed
+
+
+def dead_actors(tables: Tables) -> Iterator[Finding]:
+    """Did an actor die that should not have, or was one called after its death?"""
+    refused = Counter(row["actor_id"] for row in tables.tasks if row["error_type"] == "ACTOR_DIED")
+    called_later = {row["actor_id"] for row in tables.tasks
+                    if row["error_type"] == "ACTOR_DIED" and not row["start_time_ms"]}
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in tables.actors:
+        if row["state"] == "DEAD" and not (_was_meant(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later):
+            groups[row["class_name"], _last_line(row["death_cause"])].append(row)
+    for (class_name, cause), rows in groups.items():
+        ids = {row["actor_id"] for row in rows}
+        calls = sum(refused[id] for id in ids)
+        failed = f"; {_count(calls, 'call')} failed because of it" if calls else ""
+        call = next((f", in {task['name']}" for task in tables.tasks if task["actor_id"] in ids
+                     and task["error_type"] == "ACTOR_DIED" and task["start_time_ms"]), "")
+        done = sum(row["tasks_executed"] for row in rows)
+        yield Finding("DEAD_ACTOR", f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
+                      f"{cause}{failed}",
+                      _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
+                      "Mend the cause; max_restarts brings it back without its state, max_task_retries calls again what was "
+                      "lost.", "state.get_actor(actor_id); state.get_log(actor_id=...)")
+
+
+def _was_meant(cause: dict[str, Any] | None) -> bool:
+    context = (cause or {}).get("actor_died_error_context", {})
+    return context.get("reason") in MEANT or "INTENDED_USER_EXIT" in context.get("error_message", "")
+
+
+def failures(tables: Tables) -> Iterator[Finding]:
+    """Which errors did tasks end with, and how many each?"""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in tables.tasks:
+        if row["state"] == "FAILED" and row["type"] != ACTOR_CREATION_TASK \
+                and row["error_type"] not in ("ACTOR_DIED", "TASK_CANCELLED"):
+            groups[_kind(row["error_type"], _last_line(row["error_message"]))].append(row)
+    for kind, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
+        names = Counter(row["name"] for row in rows)
+        said = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
+        yield Finding("FAILED", f"{_count(len(rows), 'task')} failed ({said}) with "
+                      f"{_spoken(kind, Counter(_last_line(row['error_message']) for row in rows))}",
+                      _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
+                      "The traceback is in error_message, what the task printed in its log. A task that follows from a failed "
+                      "one has the same error: look at the one that was made first.",
+                      "state.get_task(task_id)['error_message']; state.get_log(task_id=...)")
+
+
+def retries(tables: Tables) -> Iterator[Finding]:
+    """Are there many more attempts than tasks, or restarts of actors?"""
+    for name, rows in tables.by_name.items():
+        again = sum(row["num_attempts"] for row in rows) - len(rows)
+        if again < STORM_RETRIES or again < len(rows):
+            continue
+        errors: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in tables.attempts:
+            if row.name == name and row.error_type:
+                message = _last_line(row.error_message)
+                errors[_kind(row.error_type, message)][message] += 1
+        kind = max(errors, key=lambda kind: errors[kind].total(), default="")
+        cause = f"; {errors[kind].total()} of them ended with {_spoken(kind, errors[kind])}" if kind else ""
+        yield Finding("RETRIES", f"{_count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
+                      _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
+                      "Mend the error, or retry only what can go better the next time (retry_exceptions=[...]), fewer times, "
+                      "after a pause.", 'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt')
+    for row in tables.actors:
+        if row["num_restarts"] >= STORM_RETRIES:
+            yield Finding("RETRIES", f"actor {row['class_name']} was made anew {row['num_restarts']} times",
+                          _few([row], "class_name", "state", "num_restarts", "actor_id"),
+                          "What kills it is in the cluster's events and in its log.",
+                          "state.list_cluster_events(); state.get_log(actor_id=...)")
+
+
+# ------------------------------------------------------------ what takes long
+
+
+def stragglers(tables: Tables) -> Iterator[Finding]:
+    """Did one task run far longer than others of its name?"""
+    parents = {row["parent_task_id"] for row in tables.tasks}
+    for name, rows in tables.by_name.items():
+        # A task that calls others waits for them: its time is theirs.
+        own = sorted((row for row in rows if row["start_time_ms"] and row["task_id"] not in parents),
+                     key=lambda row: -row["duration_ms"])
+        if len(own) < STRAGGLER_AMONG:
+            continue
+        usual = median(row["duration_ms"] for row in own)
+        late = [row for row in own if row["duration_ms"] >= STRAGGLER_TIMES * max(usual, STRAGGLER_FROM_MS)]
+        if late:
+            yield Finding("STRAGGLER", f"{len(late)} of {_count(len(own), f'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
+                          f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms",
+                          _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
+                          "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
+                          "evenly, or in more parts than there are CPUs.",
+                          "state.get_log(task_id=...); ray.timeline(html=...)")
+
+
+def tiny(tables: Tables) -> Iterator[Finding]:
+    """Are there many tasks that are over in less than a millisecond?"""
+    for name, rows in tables.by_name.items():
+        done = [row["duration_ms"] for row in rows if row["end_time_ms"] and row["start_time_ms"]]
+        if len(done) >= TINY_TASKS and median(done) < TINY_MS:
+            yield Finding("TINY", f"{_count(len(done), 'task')} {name} with a median of {median(done):.3f} ms: "
+                          "to send one costs Ray about a millisecond", _few(rows, "name", "duration_ms", "task_id"),
+                          "Give each task a batch of what it does now one by one.", "state.summarize_tasks()")
+
+
+# ------------------------------------------------------------ memory
+
+
+def leaks(tables: Tables) -> Iterator[Finding]:
+    """Do references hold ever more large values?"""
+    capacity = sum(row["object_store"]["capacity_bytes"] for row in tables.nodes if row["state"] == "ALIVE")
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in tables.objects:
+        if row["refs"] > 0 and row["object_size"] > INLINE_BYTES and row["state"] in ("READY", "SPILLED"):
+            groups[row["call_site"]].append(row)
+    makers = {row["task_id"]: row["name"] for row in tables.tasks}
+    for made_by, rows in groups.items():
+        total = sum(row["object_size"] for row in rows)
+        spilled = sum(row["state"] == "SPILLED" for row in rows)
+        if len(rows) < LEAK_OBJECTS or total < min(LEAK_SHARE * capacity, LEAK_BYTES) and not spilled:
+            continue
+        rows.sort(key=lambda row: row["creation_time_ms"])
+        # One batch of calls is not growth: its members were called before the first of them was there.
+        later = sum(row["creation_time_ms"] >= rows[0]["ready_time_ms"] for row in rows)
+        made = sum(row["state"] == "FINISHED" for row in tables.by_name.get(makers.get(rows[0]["produced_by"], ""), ()))
+        if later < len(rows) / 2 or len(rows) < made / 2:
+            continue
+        of = f" of {made:,}" if made else ""
+        yield Finding("LEAK", f"{len(rows):,}{of} objects made by {made_by} are held still, {_mib(total)} in all, "
+                      f"{total / capacity:.0%} of the object stores"
+                      f"{f', {spilled} of them in files' if spilled else ''}; they came one after another and none was let go",
+                      _few(sorted(rows, key=lambda row: -row["object_size"]), "call_site", "object_size", "refs",
+                           "reference_type", "object_id"),
+                      "Drop a reference when its value has been used: del, a list that is emptied, an element that is "
+                      "overwritten. Keep results, not references to them.",
+                      'sorted(state.list_objects(), key=lambda o: o.get("object_size", 0)); python -m miniray memory')
+
+
+def spilling(tables: Tables) -> Iterator[Finding]:
+    """Did values have to be written to files and read back?"""
+    stores = [{"node_id": row["node_id"], **row["object_store"]} for row in tables.nodes]
+    total: Counter[str] = Counter()
+    for store in stores:
+        total.update({name: value for name, value in store.items() if isinstance(value, int)})
+    if not total["spilled"] and not total["spill_failures"]:
+        return
+    thrash = ": more than once each, so what is in use does not fit" if total["restored"] > total["spilled"] else ""
+    failed = f"; {total['spill_failures']} could not be written" if total["spill_failures"] else ""
+    large = f"; {total['fallback']} were larger than a whole store" if total["fallback"] else ""
+    yield Finding("SPILLING", f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
+                  f"{total['restored']:,} read back{thrash}{failed}{large}",
+                  _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
+                  "Let go of values earlier, have fewer in the air at a time, or give the store more (object_store_memory=).",
+                  "state.summarize_objects()")
+
+
+# ------------------------------------------------------------ what cannot be seen any more
+
+
+def dropped(tables: Tables) -> Iterator[Finding]:
+    """Were records let go, so that the other answers are about a part only?"""
+    if tables.dropped:
+        said = ", ".join(f"{count:,} {what}" for what, count in tables.dropped.items())
+        yield Finding("DROPPED", f"the tables were full and let go of {said}: the other answers are about what is left",
+                      [{"table": what, "dropped": count} for what, count in tables.dropped.items()],
+                      "Look earlier, or at a smaller run.", "state.summarize_tasks()['num_dropped']")
+
+
+RUNBOOK: dict[str, Callable[[Tables], Iterator[Finding]]] = {
+    "PENDING": pending, "DEAD_ACTOR": dead_actors, "FAILED": failures, "RETRIES": retries, "STRAGGLER": stragglers,
+    "IDLE": idle, "LEAK": leaks, "SPILLING": spilling, "TINY": tiny, "DROPPED": dropped}
+"""The questions, by symptom, in the order in which they are worth asking: what never comes before what comes late."""
