@@ -19,7 +19,7 @@ from operator import attrgetter, ne, sub
 from typing import Any
 
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, UNIT, TaskSpec, WorkerRecord
-from .timeline_answers import CAUSES, Step
+from .timeline_answers import CAUSES, Gap, Step
 from .timeline_rows import CANCELLED, FAILED, OUTCOMES, RETRIED, Recording, Row, lane_title
 from .timeline_text import lines, readable
 
@@ -55,8 +55,8 @@ class _Totals:
 class Columns:
     """The recording as columns of numbers, and tables of the texts that they point to."""
 
-    def __init__(self, recording: Recording, steps: list[Step]):
-        self.recording = recording
+    def __init__(self, recording: Recording, steps: list[Step], gaps: list[Gap]):
+        self.recording, self.gaps = recording, gaps
         self.notes: list[str] = []
         self.lane_of: dict[WorkerRecord | None, int] = {None: -1}
         self.lane_of.update((worker, number) for number, worker in enumerate(recording.lanes))
@@ -133,6 +133,7 @@ class Columns:
                 "died": count(worker.t_died) if worker.t_died else None,
             } for worker, done in recording.by_worker.items()],
             "spans": self.spans, "waits": self._waits(), "errors": self.errors,
+            "gaps": [[self.lane_of[gap.worker], count(gap.start), count(gap.end)] for gap in self.gaps],
         }
         name_of, lane_of, parent_of = self.name_of, self.lane_of, self._parents()
         columns: dict[str, list[Any]] = {

@@ -43,7 +43,7 @@ def page(recording: Recording) -> Iterator[str]:
     used = answers.utilisation(shown)
     steps = answers.critical_path(shown)
     longest = answers.gaps(shown)
-    columns = Columns(shown, steps)
+    columns = Columns(shown, steps, longest)
     notes += columns.notes
     parts: dict[str, Callable[[], Iterable[str]]] = {
         "STYLE": lambda: [style],
@@ -76,7 +76,7 @@ def _facts(recording: Recording, notes: list[str]) -> str:
     """The line under the title, and what is missing."""
     outcomes = Counter([row.outcome for row in recording.rows])
     tasks = len(recording.latest)
-    said = [f"{tasks:,} task{'s' * (tasks != 1)}"]
+    said = [f"{tasks:,} task{'s' * (tasks != 1)}"] if tasks else []
     if len(recording.rows) != tasks:
         said.append(f"{len(recording.rows):,} attempts")
     said += [
@@ -84,7 +84,8 @@ def _facts(recording: Recording, notes: list[str]) -> str:
         for outcome in (FAILED, RETRIED, CANCELLED, RUNNING, WAITING)
         if outcomes[outcome]
     ]
-    said.append(f"{duration(recording.end - recording.start)}")
+    if not recording.empty:
+        said.append(duration(recording.end - recording.start))
     said.append(f"{len(recording.nodes)} node{'s' * (len(recording.nodes) != 1)}")
     said.append(f"{len(recording.lanes)} worker{'s' * (len(recording.lanes) != 1)}")
     begun = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(recording.epoch + recording.start))

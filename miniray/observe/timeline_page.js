@@ -378,6 +378,7 @@ function drawLanes() {
   }
   shapes.into(svg);
   marks.into(svg);
+  drawGaps();
   if (chainShown) drawChain(top, bottom);
   drawSelection();
   svg.append(make("rect", { class: "cover", x: 0, y: 0, width: LEFT - 1, height: lanes.total }));
@@ -474,6 +475,16 @@ function drawChain(top, bottom) {
   }
   outlines.into(svg);
   if (line.length) svg.append(make("path", { class: "chain", d: line.join("") }));
+}
+
+function drawGaps() {        // the longest times in which a worker ran nothing, as in the table below
+  for (const [where, from, to] of D.gaps) {
+    const one = laneAt.get(where), x = Math.max(LEFT, xOf(from)), end = Math.min(width - RIGHT, xOf(to));
+    if (!one || end - x < 6) continue;
+    svg.append(make("rect", { class: "gap", x: x + 1, y: one.y + 2.5, width: end - x - 2, height: ROW - 5, rx: 2 }));
+    const text = end - x > 50 ? cut("idle " + duration(to - from), end - x - 10) : "";
+    if (text) svg.append(make("text", { class: "lane", x: x + 6, y: one.y + 14 }, text));
+  }
 }
 
 function drawSelection() {
@@ -776,6 +787,16 @@ box.addEventListener("scroll", draw, { passive: true });
     legend.append(item);
   }
 })();
+
+document.querySelectorAll(".gaps tbody tr").forEach((row, place) => {       // the table of gaps leads to each
+  const [where, from, to] = D.gaps[place], go = html("button", "show");
+  go.addEventListener("click", () => {
+    look(from - (to - from) * 0.3, to + (to - from) * 0.3);
+    box.scrollTop = laneAt.get(where).y - box.clientHeight / 2;
+    byId("stage").scrollIntoView({ block: "nearest" });
+  });
+  row.firstElementChild.append(" ", go);
+});
 
 document.documentElement.classList.add("js");
 addEventListener("resize", draw);

@@ -82,6 +82,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def __enter__(self) -> Browser:
@@ -164,6 +165,11 @@ class Browser:
         """Write what is seen, or the full page, as PNG."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)
         path.write_bytes(base64.b64decode(answer["data"]))
+
+    def busy_s(self) -> float:
+        """How long the page's main thread has been at work since it was opened, whatever else the machine did."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, and exceptions."""

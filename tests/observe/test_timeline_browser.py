@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,14 +83,12 @@ def test_a_page_opens_without_a_complaint_or_a_request(browser, tmp_path, tasks,
 
 
 @pytest.mark.slow
-def test_a_page_of_100000_tasks_is_usable_soon(browser, tmp_path):
-    """It weighs less than 6 MB. Slow because of the many records. An idle machine takes one to two seconds; here ten
-    pass."""
+def test_a_page_of_100000_tasks_is_usable_within_two_seconds(browser, tmp_path):
+    """It weighs less than 6 MB, and draws few shapes. Slow because of the many records."""
     path = written(pipeline(100_000), tmp_path)
     assert path.stat().st_size < 6_000_000
-    begun = time.monotonic()
     opened(browser, path)
-    assert time.monotonic() - begun < 10
+    assert browser.busy_s() < 2
     assert browser.complaints() == []
     assert browser.run("document.querySelectorAll('*').length") < 5_000
     browser.key("+")
@@ -228,6 +225,20 @@ def test_the_critical_path_is_drawn_and_can_be_hidden(browser, small):
     assert browser.run("[...document.querySelectorAll('#head text')].some(one => one.textContent === 'critical path')")
     browser.key("c")
     assert browser.run("document.querySelectorAll('#lanes .chain, #lanes .onchain').length") == 0
+
+
+def test_the_longest_gaps_are_drawn_and_can_be_gone_to(browser, small):
+    """From the table: the view is then around the gap."""
+    opened(browser, small)
+    assert browser.run("document.querySelectorAll('#lanes .gap').length") > 5
+    browser.run("document.querySelector('.gaps tbody button').click()")
+    browser.frame()
+    left, right = browser.run(
+        "(() => { const g = [...document.querySelectorAll('#lanes .gap')].map(one => one.getBoundingClientRect())"
+        ".sort((a, b) => b.width - a.width)[0]; return [g.left, g.right]; })()"
+    )
+    assert right - left > 500
+    assert browser.complaints() == []
 
 
 def test_the_cpus_of_the_script_are_those_of_the_page(browser, tmp_path):

@@ -164,6 +164,20 @@ def test_a_driver_that_waits_is_seen_to_wait(session):
     assert [span["tid"][:7] for span in spans(timeline(), "ray.get")][:1] == ["driver:"]
 
 
+def test_tasks_that_run_on_the_callers_thread_have_lanes_too():
+    """local_mode: a call runs inside the one that made it."""
+    ray.init(local_mode=True)
+
+    @ray.remote
+    def outer():
+        return ray.get(work.remote(1))
+
+    assert ray.get(outer.remote()) == 1
+    [inside], [around] = spans(timeline(), "task::work"), spans(timeline(), "task::outer")
+    assert around["ts"] <= inside["ts"] and inside["ts"] + inside["dur"] <= around["ts"] + around["dur"]
+    ray.shutdown()
+
+
 def test_both_files_of_a_real_session(session, tmp_path):
     """Written, and readable."""
     ray.get([work.remote(number) for number in range(5)])
