@@ -27,6 +27,9 @@ USERS = tuple(OURS + folder + os.sep for folder in ("util", "experimental", "tes
 CALLERS = {OURS + os.path.join("runtime", name) for name in ("worker.py", "async_worker.py")}
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
+# There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
+# was left behind, would stop every debugger and coverage that is started later.
+CPYTHON_3_11 = sys.version_info[:2] == (3, 11)
 
 
 class ThreadedRuntime(Runtime):
@@ -196,8 +199,8 @@ class ThreadedRuntime(Runtime):
             if not handle.done.acquire(True, patience) and handle.loop is not None:
                 self._raise_in(handle, WorkerExit)          # a coroutine blocks its loop
                 handle.done.acquire(True, min(0.1, max(0.0, deadline - self.now())))
-            if handle.sent and threading.gettrace() is not None and handle.done.locked():
-                clear_async_exception(handle)       # CPython 3.11 does not go on in a traced thread while another's is pending
+            if handle.sent and handle.done.locked() and (threading.gettrace() is not None or CPYTHON_3_11):
+                clear_async_exception(handle)
 
 
 def end_session(runtime: Runtime) -> None:
