@@ -171,9 +171,10 @@ def queues_hold_what_waits(cluster: Any) -> None:
 
 
 def _could_run(cluster: Any, task: TaskRecord, wanted: SchedulingClass) -> bool:
-    scheduler = cluster.scheduler
+    scheduler, gpus = cluster.scheduler, wanted.need.get("GPU")
     if wanted.group is not None:
-        return any(bundle.node is not None and fits(bundle.available, wanted.need) for bundle in scheduler._bundles(wanted))
+        return any(bundle.node is not None and fits(bundle.available, wanted.need)
+                   and (gpus is None or scheduler._pick_gpus(bundle.node, gpus)) for bundle in scheduler._bundles(wanted))
     turn = wanted.spread_at
     node = scheduler._choose(task, wanted, None) if scheduler.alive else None
     wanted.spread_at = turn                     # to ask is not to place

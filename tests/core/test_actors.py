@@ -1,0 +1,435 @@
+"""Actors from their creation to their death: order, restarts, groups, names."""
+from __future__ import annotations
+
+import pytest
+
+from miniray.core.actions import InterruptTask, KillWorker, RunTask, StartWorker
+from miniray.core.actor_manager import NameTaken
+from miniray.core.records import ACTOR_TASK, Failure, TaskRecord, TaskSpec
+from miniray.core.transitions import ActorStatus, TaskStatus
+from tests.core.builders import (LARGE, NOW, a_call, an_actor, a_value, construct, crash, drop, finish, free, living_actor, node, one_node,
+                                 put, raise_in, run_call, running_task, several_nodes, started, submitted)
+
+ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
+FAILED, FINISHED, QUEUED = TaskStatus.FAILED, TaskStatus.FINISHED, TaskStatus.SUBMITTED_TO_WORKER
+
+
+# ---------------------------------------------------------------- birth
+
+
+def test_an_actor_has_a_worker_of_its_own():
+    """Idle workers are for tasks; the constructor is the first thing that runs in its."""
+    c = one_node()
+    finish(c, running_task(c)[0])
+    actor = an_actor(c)
+    assert actor.worker not in node(c).idle and actor.worker.task is actor.creation
+    construct(c, actor)
+    assert actor.status is ALIVE and actor.worker.task is None
+
+
+def test_an_actor_needs_a_cpu_to_be_placed_and_holds_none():
+    """Ray's default: ten actors live on one CPU."""
+    c = one_node(cpus=1)
+    actors = [living_actor(c) for _ in range(10)]
+    assert free(c) == 1 and all(actor.status is ALIVE for actor in actors)
+
+
+def test_an_actor_holds_what_it_asks_for_until_it_dies():
+    """Tasks find what is left."""
+    c = one_node(cpus=2)
+    actor = living_actor(c, holds_cpus=2)
+    waiting = submitted(c)
+    assert waiting.worker is None
+    c.kill_actor(NOW, actor)
+    assert waiting.worker is not None
+
+
+def test_an_actor_waits_for_its_constructors_arguments():
+    """Calls wait with it."""
+    c = one_node()
+    producer, _ = running_task(c)
+    actor = an_actor(c, deps=producer.returns)
+    call = a_call(c, actor)
+    assert actor.status is ActorStatus.DEPENDENCIES_UNREADY
+    finish(c, producer)
+    assert actor.status is ActorStatus.PENDING_CREATION
+    construct(c, actor)
+    assert call.worker is actor.worker
+
+
+def test_a_constructor_that_raises_ends_the_actor():
+    """Its calls fail with the reason; it is not tried again, as in Ray."""
+    c = one_node()
+    actor = an_actor(c, max_restarts=3)
+    call = a_call(c, actor)
+    started(c, actor.creation)
+    raise_in(c, actor.creation)
+    assert actor.status is DEAD and call.status is FAILED and call.failure.error_type == "ACTOR_DIED"
+    assert call.failure.cause.error_type == "TASK_EXECUTION_EXCEPTION"
+
+
+def test_an_argument_that_failed_ends_the_actor():
+    """Its constructor never runs."""
+    c = one_node()
+    producer, _ = running_task(c)
+    actor = an_actor(c, deps=producer.returns)
+    raise_in(c, producer)
+    assert actor.status is DEAD and actor.creation.t_leased == 0
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_calls_run_one_at_a_time_in_the_order_of_submission():
+    """The worker finds the next in its record when it reports."""
+    c = one_node()
+    actor = living_actor(c)
+    calls = [a_call(c, actor) for _ in range(4)]
+    for call, following in zip(calls, calls[1:]):
+        assert call.worker is actor.worker and following.worker is None
+        started(c, call)
+        assert finish(c, call) == [] and actor.worker.task is following
+
+
+def test_nobody_overtakes_a_call_that_waits_for_an_argument():
+    """The order of submission is kept, even if the actor has nothing to do meanwhile."""
+    c = one_node()
+    actor = living_actor(c)
+    producer, _ = running_task(c)
+    waiting, ready = a_call(c, actor, deps=producer.returns), a_call(c, actor)
+    assert ready.worker is None
+    finish(c, producer)
+    assert waiting.worker is actor.worker and ready.worker is None
+
+
+def test_a_cancelled_call_holds_nobody_up():
+    """Neither at the head of the queue nor behind it."""
+    c = one_node()
+    actor = living_actor(c)
+    producer, _ = running_task(c)
+    first, second, third = a_call(c, actor, deps=producer.returns), a_call(c, actor), a_call(c, actor)
+    c.cancel(NOW, second, False, False)
+    c.cancel(NOW, first, False, False)
+    assert first.status is second.status is FAILED and third.worker is actor.worker
+
+
+def test_a_plain_call_that_runs_is_not_interrupted():
+    """As in Ray; it is only told that it was cancelled."""
+    c = one_node()
+    actor = living_actor(c)
+    call = a_call(c, actor)
+    started(c, call)
+    assert c.cancel(NOW, call, False, False) == [] and call.cancelled == 1
+    finish(c, call)
+    assert call.status is FINISHED
+
+
+def test_a_call_that_raises_is_tried_again_before_those_behind_it():
+    """max_task_retries, with retry_exceptions."""
+    c = one_node()
+    actor = living_actor(c, max_task_retries=1)
+    first, second = a_call(c, actor), a_call(c, actor)
+    started(c, first)
+    raise_in(c, first, retry=True)
+    assert actor.worker.task is first and first.attempt == 1 and second.worker is None
+
+
+def test_a_call_that_is_tried_again_waits_for_an_argument_that_was_lost():
+    """It used to be given to the worker without it."""
+    c = one_node()
+    actor = living_actor(c, max_task_retries=1)
+    value = a_value(c, LARGE, retries=1)
+    first = a_call(c, actor, deps=(value,))
+    second = a_call(c, actor)
+    started(c, first)
+    c.lose_object(NOW, value)
+    raise_in(c, first, retry=True)
+    assert first.status is TaskStatus.PENDING_ARGS_AVAIL and actor.worker.task is None and second.worker is None
+    started(c, value.task)
+    finish(c, value.task, LARGE)
+    assert actor.worker.task is first
+
+
+# ---------------------------------------------------------------- several at once
+
+
+def test_max_concurrency_adds_workers_up_to_the_limit():
+    """Each is started with the call it is for."""
+    c = one_node()
+    actor = living_actor(c, groups={"": 2})
+    calls = [a_call(c, actor) for _ in range(3)]
+    assert calls[0].worker is actor.worker and calls[1].worker is not actor.worker and calls[2].worker is None
+    worker = started(c, calls[1])
+    finish(c, calls[1])
+    assert worker.task is calls[2] and len(actor.groups[""].workers) == 2
+
+
+def test_concurrency_groups_have_limits_of_their_own():
+    """A full group holds nobody up in another."""
+    c = one_node()
+    actor = living_actor(c, groups={"": 1, "io": 1})
+    a_call(c, actor)
+    behind, io = a_call(c, actor), a_call(c, actor, group="io")
+    assert behind.worker is None and io.worker is not None and io.worker is not actor.worker
+
+
+def test_calls_of_a_concurrent_actor_do_not_wait_for_each_others_arguments():
+    """There is no order to keep."""
+    c = one_node()
+    actor = living_actor(c, groups={"": 2})
+    producer, _ = running_task(c)
+    waiting, ready = a_call(c, actor, deps=producer.returns), a_call(c, actor)
+    assert waiting.worker is None and ready.worker is not None
+
+
+def test_an_unknown_concurrency_group_is_the_calls_error():
+    """The actor goes on."""
+    c = one_node()
+    actor = living_actor(c)
+    assert a_call(c, actor, group="nope").status is FAILED
+    run_call(c, a_call(c, actor))
+
+
+def test_an_async_actor_runs_its_calls_in_one_worker():
+    """As many as its limit, each handed to it: it does not look for the next by itself."""
+    c = one_node()
+    actor = living_actor(c, is_async=True, groups={"": 2})
+    first, second, third = (TaskRecord(TaskSpec(ACTOR_TASK, "A.m", "A.m"), ("args",), actor=actor) for _ in range(3))
+    assert c.submit_actor_task(NOW, first) == [RunTask(actor.worker, first)]
+    assert c.submit_actor_task(NOW, second) == [RunTask(actor.worker, second)]
+    assert c.submit_actor_task(NOW, third) == []
+    assert finish(c, first) == [RunTask(actor.worker, third)]
+    assert set(actor.worker.running) == {second.number, third.number}
+
+
+def test_a_call_of_an_async_actor_can_be_cancelled_while_it_runs():
+    """Its coroutine is; the others go on."""
+    c = one_node()
+    actor = living_actor(c, is_async=True, groups={"": 2})
+    call, _ = a_call(c, actor), a_call(c, actor)
+    assert c.cancel(NOW, call, False, False) == [InterruptTask(actor.worker, call)]
+    raise_in(c, call, error_type="TASK_CANCELLED")
+    assert call.status is FAILED and len(actor.worker.running) == 1
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def test_an_actor_is_made_anew_as_often_as_it_may():
+    """max_restarts=1: one crash is survived, the second is not."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1)
+    old = actor.worker
+    assert crash(c, old) == [KillWorker(old), StartWorker(actor.worker)] and actor.status is RESTARTING
+    construct(c, actor)
+    assert actor.status is ALIVE and actor.restarts == 1
+    crash(c, actor.worker)
+    assert actor.status is DEAD and free(c) == 2
+
+
+def test_calls_of_an_actor_that_dies_are_tried_again_in_their_order():
+    """max_task_retries=1: the one that ran, and those behind it."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1, max_task_retries=1)
+    calls = [a_call(c, actor) for _ in range(3)]
+    started(c, calls[0])
+    crash(c, actor.worker)
+    assert [call.status for call in calls] == [TaskStatus.PENDING_NODE_ASSIGNMENT] * 3
+    construct(c, actor)
+    for call in calls:
+        assert actor.worker.task is call
+        run_call(c, call)
+
+
+def test_calls_that_may_not_be_tried_again_fail_and_later_ones_wait():
+    """max_task_retries=0: the actor is unavailable for those it had, and takes those that come while it restarts."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1)
+    lost = a_call(c, actor)
+    started(c, lost)
+    crash(c, actor.worker)
+    later = a_call(c, actor)
+    assert lost.failure.error_type == "ACTOR_UNAVAILABLE"
+    construct(c, actor)
+    assert later.worker is actor.worker
+
+
+@pytest.mark.parametrize("groups", [{"": 1}, {"": 3}])
+def test_calls_that_were_never_sent_survive_a_crash_in_the_constructor(groups):
+    """They keep their place and their retries. Those of a concurrent actor used to be lost, those of others to fail."""
+    c = one_node()
+    actor = an_actor(c, max_restarts=1, groups=groups)
+    call = a_call(c, actor)
+    started(c, actor.creation)
+    crash(c, actor.worker)
+    assert actor.status is RESTARTING and call.status is TaskStatus.PENDING_NODE_ASSIGNMENT
+    construct(c, actor)
+    assert call.worker is actor.worker
+
+
+def test_kill_without_restart_ends_the_actor_and_its_calls():
+    """Those that run, those that wait, and those that come later."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=-1)
+    running, queued = a_call(c, actor), a_call(c, actor)
+    started(c, running)
+    worker = actor.worker
+    assert c.kill_actor(NOW, actor) == [KillWorker(worker)]
+    assert {running.failure.error_type, queued.failure.error_type, a_call(c, actor).failure.error_type} == {"ACTOR_DIED"}
+
+
+def test_kill_with_restart_makes_it_anew():
+    """no_restart=False, if it has restarts left."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1)
+    c.kill_actor(NOW, actor, no_restart=False)
+    assert actor.status is RESTARTING
+    construct(c, actor)
+    c.kill_actor(NOW, actor, no_restart=False)
+    assert actor.status is DEAD
+
+
+def test_an_actor_that_waits_for_a_node_survives_a_kill_with_restart():
+    """It keeps its place in the queue: it used to be moved to a state it could not be in."""
+    c = one_node(cpus=1)
+    blocker, _ = running_task(c)
+    actor = an_actor(c, max_restarts=1)
+    c.kill_actor(NOW, actor, no_restart=False)
+    assert actor.status is RESTARTING and actor.restarts == 1
+    finish(c, blocker)
+    construct(c, actor)
+    assert actor.status is ALIVE
+
+
+def test_a_kill_with_restart_of_an_actor_without_arguments_does_nothing():
+    """Nothing runs yet that could be made anew, as in Ray."""
+    c = one_node()
+    producer, _ = running_task(c)
+    actor = an_actor(c, deps=producer.returns)
+    assert c.kill_actor(NOW, actor, no_restart=False) == [] and actor.status is ActorStatus.DEPENDENCIES_UNREADY
+
+
+def test_an_actor_that_exits_is_not_made_anew():
+    """exit_actor: it wanted to end."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=-1)
+    call = a_call(c, actor)
+    worker = started(c, call)
+    c.actor_exited(NOW, worker, "exit_actor() is called.")
+    assert actor.status is DEAD and call.status is FAILED and actor.failure.message == "exit_actor() is called."
+
+
+def test_an_actor_that_nobody_holds_is_not_made_anew():
+    """It crashed while it finished its last call."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=-1)
+    call = a_call(c, actor)
+    started(c, call)
+    drop(c, actor.handle)
+    crash(c, actor.worker)
+    assert actor.status is DEAD and call.status is FAILED and not node(c).workers
+
+
+def test_the_end_of_a_call_may_end_its_actor():
+    """The last call of an actor that nobody holds raises: its worker used to be counted free twice."""
+    c = one_node()
+    actor = living_actor(c)
+    call = a_call(c, actor)
+    worker = started(c, call)
+    drop(c, actor.handle)
+    raise_in(c, call)
+    assert actor.status is DEAD and worker.status.name == "DEAD"
+
+
+def test_an_actor_moves_to_another_node_when_its_own_dies():
+    """With restarts left; its resources are taken there."""
+    c = several_nodes(1, 1)
+    actor = living_actor(c, holds_cpus=1, max_restarts=1)
+    first = actor.node
+    c.remove_node(NOW, first)
+    construct(c, actor)
+    assert actor.status is ALIVE and actor.node is not first and actor.node.available["CPU"] == 0
+
+
+def test_arguments_of_a_constructor_stay_while_it_may_run_again():
+    """And go with the actor."""
+    c = one_node()
+    argument, inside = put(c), put(c)
+    actor = living_actor(c, deps=(argument,), contained=(inside,), max_restarts=1)
+    drop(c, argument, inside)
+    assert argument.number in c.objects and inside.number in c.objects
+    c.kill_actor(NOW, actor)
+    assert set(c.objects) == {actor.handle.number}
+    once = living_actor(c, deps=(put(c),))
+    assert once.creation.args is None
+
+
+# ---------------------------------------------------------------- names and owners
+
+
+def test_a_name_is_taken_once():
+    """A second actor of the name is refused, and nothing has changed; another namespace is another name."""
+    c = one_node()
+    actor = living_actor(c, name="n")
+    before = c.number, dict(c.tasks), dict(c.objects), dict(c.actors)
+    with pytest.raises(NameTaken):
+        an_actor(c, name="n")
+    assert (c.number, c.tasks, c.objects, c.actors) == before
+    assert c.actor_manager.find("n", "") is actor and an_actor(c, name="n", namespace="other").number
+
+
+def test_a_name_is_free_when_its_actor_is_dead():
+    """Not while it is being made anew."""
+    c = one_node()
+    actor = living_actor(c, name="n", max_restarts=1)
+    crash(c, actor.worker)
+    assert c.actor_manager.find("n", "") is actor
+    c.kill_actor(NOW, actor)
+    assert c.actor_manager.find("n", "") is None
+    assert living_actor(c, name="n").status is ALIVE
+
+
+def test_a_detached_actor_outlives_its_handles_and_its_owner():
+    """Until it is killed."""
+    c = one_node()
+    _, owner = running_task(c)
+    actor = living_actor(c, name="n", detached=True, owner=owner)
+    drop(c, actor.handle)
+    crash(c, owner)
+    assert actor.status is ALIVE
+    c.kill_actor(NOW, actor)
+    assert actor.status is DEAD and actor.handle.number not in c.objects
+
+
+def test_an_actor_dies_with_the_worker_that_made_it():
+    """And so do the actors that it made."""
+    c = one_node(cpus=4)
+    _, owner = running_task(c)
+    child = living_actor(c, owner=owner, max_restarts=-1)
+    grandchild = living_actor(c, owner=child.worker)
+    crash(c, owner)
+    assert child.status is grandchild.status is DEAD and "owner" in child.failure.message
+
+
+def test_a_new_handle_by_name_saves_an_actor_that_was_to_end():
+    """Somebody asked for it while its last call ran."""
+    c = one_node()
+    actor = living_actor(c, name="n")
+    call = a_call(c, actor)
+    started(c, call)
+    drop(c, actor.handle)
+    c.actor_manager.find("n", "").handle.refs += 1
+    finish(c, call)
+    assert actor.status is ALIVE
+
+
+def test_a_dead_worker_of_an_actor_is_not_listened_to():
+    """Its late report changes nothing, and the new one goes on."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor)
+    old = started(c, call)
+    crash(c, old)
+    construct(c, actor)
+    assert c.task_finished(NOW, old, call, (8,)) == [] and c.actor_exited(NOW, old, "late") == []
+    assert c.worker_died(NOW, old, Failure("WORKER_DIED")) == [] and actor.status is ALIVE and call.status is QUEUED

@@ -1,0 +1,171 @@
+"""What a node's store does when it is full: copies go, primaries are spilled, and what is taken is read back."""
+from __future__ import annotations
+
+from miniray.core.actions import DropValues, SpillObject
+from miniray.core.object_store import INLINE_BYTES
+from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
+from tests.core.builders import (LARGE, NOW, SMALL, a_value, drop, finish, node, one_node, put, raise_in, running_task, several_nodes, started,
+                                 submitted)
+
+
+def store(c, number: int = 1):
+    """The store of a node."""
+    return c.nodes[number].store
+
+
+def spill(c, obj: ObjectRecord) -> None:
+    """The runtime has written the value's file."""
+    obj.value = "file"
+    c.object_spilled(NOW, obj)
+
+
+def make(c, **options) -> tuple[ObjectRecord, list]:
+    """A large value, and the actions that its coming brings."""
+    task, _ = running_task(c, **options)
+    actions = finish(c, task, LARGE)
+    return task.returns[0], actions
+
+
+def test_a_small_value_is_in_no_store():
+    """It stays with its owner, as in Ray up to 100 KiB."""
+    c = one_node(store_bytes=10)
+    at_the_limit, above = a_value(c, INLINE_BYTES), a_value(c, INLINE_BYTES + 1)
+    assert at_the_limit.locations is None and list(store(c).objects.values()) == [above]
+
+
+def test_the_store_counts_what_is_in_it():
+    """Bytes come and go with the objects; the peak stays."""
+    c = one_node()
+    first, second = put(c, LARGE), put(c, LARGE)
+    drop(c, first)
+    stats = store(c).stats()
+    assert (stats["num_objects"], stats["used_bytes"], stats["peak_bytes"], stats["created"]) == (1, LARGE, 2 * LARGE, 2)
+    drop(c, second)
+    assert store(c).used == 0 and store(c).peak == 2 * LARGE
+
+
+def test_the_least_recently_used_value_is_spilled_first():
+    """To be used by a task makes a value the last in the row."""
+    c = one_node(store_bytes=2 * LARGE)
+    old, new = put(c, LARGE), put(c, LARGE)
+    raise_in(c, running_task(c, deps=(old,))[0])
+    _, actions = make(c)
+    assert actions == [SpillObject(new)]
+
+
+def test_copies_go_before_any_primary_is_spilled():
+    """Another node has the value still: nothing has to be written."""
+    c = several_nodes(2, 2, store_bytes=2 * LARGE)
+    here, there = (("NODE_AFFINITY", node(c, number).hex, False) for number in (1, 2))
+    primary = put(c, LARGE, on=1)
+    foreign = a_value(c, LARGE, strategy=there)
+    raise_in(c, running_task(c, deps=(foreign,), strategy=here)[0])
+    assert list(store(c).objects.values()) == [primary, foreign]
+    _, actions = make(c, strategy=here)
+    assert actions == [] and list(foreign.locations) == [2] and store(c).counters["evicted"] == 1
+
+
+def test_no_more_is_spilled_than_is_needed():
+    """What is on its way to a file counts as gone already."""
+    c = one_node(store_bytes=2 * LARGE)
+    first, second = put(c, LARGE), put(c, LARGE)
+    assert make(c)[1] == [SpillObject(first)]
+    assert make(c)[1] == [SpillObject(second)]
+
+
+def test_a_spilled_value_counts_as_being_there():
+    """A task that needs it starts, and reads it back itself."""
+    c = one_node(store_bytes=LARGE)
+    value = put(c, LARGE)
+    make(c)
+    spill(c, value)
+    assert value.done == SPILLED and store(c).used == LARGE and store(c).spilled == LARGE
+    waiter = Waiter(1, "driver")
+    c.wait_for(NOW, waiter, (value,))
+    assert waiter.fired and submitted(c, deps=(value,)).worker is not None
+
+
+def test_a_value_that_is_read_back_makes_others_go():
+    """The bytes come back into the store, where it was."""
+    c = one_node(store_bytes=LARGE)
+    value = put(c, LARGE)
+    other, _ = make(c)
+    spill(c, value)
+    value.value = "a value that was put"
+    assert c.object_restored(NOW, value) == [SpillObject(other)]
+    assert value.done == READY and store(c).spilled == 0 and store(c).counters["restored_bytes"] == LARGE
+
+
+def test_a_value_larger_than_the_store_stands_in_a_file():
+    """Ray's fallback allocation: it is spilled by itself, and nothing else has to go for it."""
+    c = one_node(store_bytes=LARGE)
+    small_enough = put(c, LARGE)
+    giant = ObjectRecord(0)
+    giant.value = "giant"
+    assert c.put(NOW, giant, 3 * LARGE, node(c)) == [SpillObject(giant)]
+    assert store(c).counters["fallback"] == 1
+    spill(c, giant)
+    assert c.object_restored(NOW, giant) == [] and giant.done == SPILLED and small_enough.done == READY
+
+
+def test_a_spill_that_fails_leaves_the_value_in_memory():
+    """It is counted, said in the event log, and tried again when room is next needed."""
+    c = one_node(store_bytes=LARGE)
+    value = put(c, LARGE)
+    make(c)
+    c.spill_failed(NOW, value, "no space left")
+    assert value.done == READY and store(c).counters["spill_failures"] == 1
+    assert any(event.kind == "spill_failed" and "no space left" in event.text for event in c.events)
+    assert SpillObject(value) in make(c)[1]
+
+
+def test_a_spilled_value_goes_with_its_last_reference():
+    """The runtime is handed the file, and removes it."""
+    c = one_node(store_bytes=LARGE)
+    value = put(c, LARGE)
+    make(c)
+    spill(c, value)
+    drop(c, value)
+    assert store(c).spilled == 0 and "file" in c.take_freed()
+
+
+def test_a_file_that_comes_too_late_is_for_nobody():
+    """The value was let go of while it was being written."""
+    c = one_node(store_bytes=LARGE)
+    value = put(c, LARGE)
+    make(c)
+    drop(c, value)
+    assert c.store.spilling_node(value) is None
+    c.object_spilled(NOW, value)
+    assert store(c).spilled == 0 and store(c).counters["spilled"] == 0
+
+
+def test_a_file_that_a_dead_node_was_to_write_is_for_nobody():
+    """A copy elsewhere is in memory and stays there: it used to count as being there, with a file for a value."""
+    c = several_nodes(2, 2, store_bytes=LARGE)
+    value = put(c, LARGE, on=1)
+    running_task(c, deps=(value,), strategy=("NODE_AFFINITY", node(c, 2).hex, False))
+    task, _ = running_task(c, strategy=("NODE_AFFINITY", node(c, 1).hex, False))
+    assert finish(c, task, LARGE) == [SpillObject(value)]
+    c.remove_node(NOW, node(c, 1))
+    assert value.done == READY and list(value.locations) == [2] and c.store.spilling_node(value) is None
+
+
+def test_every_copy_of_a_value_may_be_lost_at_once():
+    """An injected fault; a small value has no copy to lose."""
+    c = one_node()
+    small, large = put(c, SMALL), put(c, LARGE)
+    assert c.lose_object(NOW, small) == [] and c.lose_object(NOW, large) == [DropValues(["a value that was put"])]
+    assert small.done == READY and large.done == LOST and store(c).used == 0
+
+
+def test_a_task_fetches_its_arguments_to_its_node():
+    """The copy is counted as transferred; a second task there finds it."""
+    c = several_nodes(2, 2)
+    there = ("NODE_AFFINITY", node(c, 2).hex, False)
+    value = put(c, LARGE, on=1)
+    for _ in range(2):
+        task = submitted(c, deps=(value,), strategy=there)
+        started(c, task)
+        finish(c, task)
+    assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred_bytes"] == LARGE
