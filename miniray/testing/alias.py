@@ -13,6 +13,7 @@ from typing import Any
 
 from ..observe import metrics
 from .finder import Alias
+from .installed import Installed
 
 PORTABILITY = "chapters/portability.md"
 # What people import from Ray that is not Ray Core: named here, so that `from ray import data` can be answered too.
@@ -35,7 +36,9 @@ class _Libraries(MetaPathFinder):
             raise missing(f"ray.{rest}")
 
 
+_package = sys.modules["miniray"]
 _alias, _libraries = Alias("ray", "miniray", missing), _Libraries()
+_installed, _version = Installed("ray", _package.__ray_version__), _package.__version__
 _times = 0                                  # how often it was asked for, and not yet taken back
 _real: dict[str, ModuleType] = {}           # Ray's own modules that were there before
 
@@ -44,16 +47,18 @@ def alias_ray() -> "_Undo":
     """From now on `import ray` gives miniray, in this process, until `unalias_ray` was called as often as this.
 
     The return value undoes it at the end of a `with`. Modules of a real Ray that were imported before are set aside
-    until then; who holds one already keeps it. Metrics are as lenient as Ray's meanwhile: an undeclared tag, or a name
-    that is registered twice, passes.
+    until then; who holds one already keeps it. Meanwhile `ray.__version__`, and what importlib.metadata says, is the version
+    of the Ray whose answers are given; metrics are as lenient as Ray's: an undeclared tag, or a name that is registered twice,
+    passes.
     """
     global _times
     _times += 1
     if _times == 1:
         _real.update(_alias.take_modules())
         _alias.install()
-        sys.meta_path.insert(0, _libraries)
-        vars(sys.modules["miniray"]).setdefault("__getattr__", _library)
+        sys.meta_path[:0] = [_libraries, _installed]
+        vars(_package).setdefault("__getattr__", _library)
+        vars(_package)["__version__"] = _package.__ray_version__
         metrics.set_lenient(True)
     return _Undo()
 
@@ -66,12 +71,13 @@ def unalias_ray() -> None:
     _times -= 1
     if not _times:
         sys.meta_path.remove(_libraries)
+        sys.meta_path.remove(_installed)
+        vars(_package)["__version__"] = _version
         _alias.remove()
         sys.modules.update(_real)
         _real.clear()
-        package = sys.modules["miniray"]
-        if vars(package).get("__getattr__") is _library:
-            del package.__getattr__
+        if vars(_package).get("__getattr__") is _library:
+            del _package.__getattr__
         metrics.set_lenient(False)
 
 

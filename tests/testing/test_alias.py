@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 import types
@@ -127,3 +128,14 @@ def test_metrics_are_as_lenient_as_ray_s_meanwhile():
             counter.inc(tags={"known": "y", "unknown": "x"})
     finally:
         metrics.reset()
+
+
+def test_the_version_is_that_of_the_ray_whose_answers_are_given():
+    """Libraries ask `ray.__version__`, or the metadata of what is installed, whether Ray is new enough."""
+    own = miniray.__version__
+    with alias_ray():
+        import ray
+        assert ray.__version__ == importlib.metadata.version("ray") == miniray.__ray_version__ != own
+        assert importlib.metadata.metadata("ray")["Name"] == "ray" and importlib.metadata.version("pytest")
+        assert "ray" in {found.metadata["Name"] for found in importlib.metadata.distributions()}
+    assert miniray.__version__ == own
