@@ -135,11 +135,23 @@ def settle_interrupt(handle: WorkerHandle) -> None:
         clear_async_exception(handle)
 
 
+class _Absorbed(BaseException):
+    """Raised and caught in one place: see `clear_async_exception`."""
+
+
 def clear_async_exception(handle: WorkerHandle) -> None:
     """Take back an asynchronous exception that has not been raised yet."""
     import ctypes
     handle.sent = False
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), None)
+    send = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    send(ctypes.c_ulong(handle.ident), None)
+    # Before 3.13 the interpreter then goes on looking for it, at every call and every turn of every loop in every thread, until
+    # one is raised anywhere. So one is raised here: it replaces what was on its way, and comes out of the call that sent it.
+    try:
+        send(ctypes.c_ulong(_thread.get_ident()), ctypes.py_object(_Absorbed))
+        send(ctypes.c_ulong(_thread.get_ident()), None)
+    except _Absorbed:
+        return
 
 
 def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
