@@ -15,7 +15,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/api tests/runtimes)
 
-.PHONY: demo test fast check lint types bench bench-ray chapters ray-check clients seeds conformance-stress clean
+.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds conformance-stress clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -36,6 +36,10 @@ types: $(VENV)/.tools
 
 chapters: $(VENV)/.pytest
 	$(PYTEST) tests/chapters tests/tidy/test_readme.py
+
+# The excerpts and pictures of the chapters, taken from the code anew.
+refresh: $(VENV)/.pytest
+	$(IN_VENV) -m tests.chapters.book --refresh
 
 # The examples on real Ray, compared line by line. RAY_PYTHON is a Python that has it installed.
 ray-check:
