@@ -155,7 +155,7 @@ def _for_an_argument(failure: Failure) -> bool:
 
 
 def _unavailable(failure, obj):
-    return exceptions.ActorUnavailableError(failure.message, failure.about.hex.encode())
+    return exceptions.ActorUnavailableError(failure.message, failure.about.hex)
 
 
 _MAKERS = {
