@@ -41,9 +41,9 @@ class RandomEvents:
 
     def __init__(self, chance: random.Random):
         self.chance = chance
-        self.runtime = FakeRuntime(record_limit=20)
+        self.runtime = FakeRuntime(record_limit=8)
         self.cluster = self.runtime.cluster
-        self.cluster.dead_workers_kept = self.cluster.actor_manager.dead_kept = 10
+        self.cluster.dead_workers_kept = self.cluster.actor_manager.dead_kept = 5
         self.groups: list[PlacementGroupRecord] = []
         self.last_node = 0
         self.submitted = 0
