@@ -24,6 +24,8 @@ def draw(name: str) -> str:
         return _object_done()
     if name == "reference_counts":
         return _reference_counts()
+    if name == "readings":
+        return _readings()
     raise LookupError(f"there is no picture {name!r}")
 
 
@@ -112,3 +114,26 @@ def _reference_counts() -> str:
                 edges.add((node.target.attr, name, "+1" if isinstance(node.op, ast.Add) else "-1"))
     return "graph LR\n" + "".join(f"    {name} -->|\"{sign}\"| {count}\n" for count, name, sign in
                                   sorted(edges, key=lambda e: (counts.index(e[0]), e[2], e[1])))
+
+
+def _readings() -> str:
+    """Which reading (state, timeline, explain ...) looks at which module of the core."""
+    kinds = ("state", "timeline", "explain", "doctor", "metrics", "logs")
+    parts = {"why": "explain", "lookup": "explain", "log": "logs", "series": "metrics", "prometheus": "metrics"}
+    edges = set()
+    for path in (ROOT / "miniray/observe").glob("*.py"):
+        first = path.stem.partition("_")[0]
+        kind = parts.get(first, first)
+        edges |= {(kind, f"core.{name.split('.')[2]}") for name in _imports(path) if name.startswith("miniray.core.")
+                  and (ROOT / f"miniray/core/{name.split('.')[2]}.py").exists() and kind in kinds}
+        edges |= {(kind, there) for name in _imports(path) if name.startswith("miniray.observe.")
+                  for there in [parts.get(name.split(".")[2].partition("_")[0], name.split(".")[2].partition("_")[0])]
+                  if kind in kinds and there in kinds and there != kind}
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
+
+
+def _calls(names: tuple[str, ...]) -> str:
+    """Which function of the core calls which of these, by their own names."""
+    edges = {(name.split(".")[-1], called) for name, function in _functions() for node in ast.walk(function)
+             if isinstance(node, ast.Call) and (called := getattr(node.func, "attr", "")) in names and called != name.split(".")[-1]}
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges, key=lambda e: (names.index(e[1]), e[0])))
