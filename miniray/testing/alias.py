@@ -15,7 +15,7 @@ from ..observe import metrics
 from .finder import Alias
 from .installed import Installed
 
-PORTABILITY = "chapters/portability.md"
+PORTABILITY = "chapters/13_to_ray/README.md"
 # What people import from Ray that is not Ray Core: named here, so that `from ray import data` can be answered too.
 LIBRARIES = frozenset({"air", "data", "job_submission", "llm", "rllib", "serve", "train", "tune", "workflow"})
 
@@ -38,7 +38,7 @@ class _Libraries(MetaPathFinder):
 
 _package = sys.modules["miniray"]
 _alias, _libraries = Alias("ray", "miniray", missing), _Libraries()
-_installed, _version = Installed("ray", _package.__ray_version__), _package.__version__
+_installed, OWN_VERSION = Installed("ray", _package.__ray_version__), _package.__version__
 _times = 0                                  # how often it was asked for, and not yet taken back
 _real: dict[str, ModuleType] = {}           # Ray's own modules that were there before
 
@@ -72,7 +72,7 @@ def unalias_ray() -> None:
     if not _times:
         sys.meta_path.remove(_libraries)
         sys.meta_path.remove(_installed)
-        vars(_package)["__version__"] = _version
+        vars(_package)["__version__"] = OWN_VERSION
         _alias.remove()
         sys.modules.update(_real)
         _real.clear()

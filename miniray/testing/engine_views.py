@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Failure, NodeRecord,
-                            SchedulingClass, TaskSpec, WorkerRecord, units)
+                            SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, units)
 from ..observe.explain import Explanation
 from ..observe.timeline import write_whole
 from ..observe.timeline_html import page
@@ -202,6 +202,7 @@ def _row(row: dict[str, Any], number: int, actor: ActorRecord | None, spec: Task
     finished = max(finished, *times) if finished else 0.0
     failure = Failure(row["error_type"], row["error_message"] or "") if row["error_type"] else None
     created, ready, leased, started = times
-    return Row(number, actor.number if actor is not None else 0, row["attempt_number"], spec, outcome, worker, node,
-               None, row["parent_task_id"] or "", (), failure, created, ready, leased if worker is not None else 0.0,
-               started, finished if started else 0.0, finished)
+    task = TaskRecord(spec, parent=row["parent_task_id"] or "", actor=actor)
+    task.number = number
+    return Row(task, row["attempt_number"], outcome, worker, node, failure, created, ready,
+               leased if worker is not None else 0.0, started, finished if started else 0.0, finished)

@@ -69,8 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say so when `ray` is not Ray."""
     if config.getoption("miniray"):
-        from .. import __version__
-        return f"miniray: `import ray` is miniray {__version__}"
+        from .alias import OWN_VERSION
+        return f"miniray: `import ray` is miniray {OWN_VERSION}"
     return None
 
 
