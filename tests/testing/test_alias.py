@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import pathlib
 import sys
 import types
 
@@ -12,6 +13,7 @@ import pytest
 import miniray
 from miniray.observe import metrics
 from miniray.testing import alias_ray, unalias_ray
+from miniray.testing.alias import PORTABILITY
 
 RAY_IS_INSTALLED = importlib.util.find_spec("ray") is not None
 
@@ -61,6 +63,12 @@ def test_what_miniray_does_not_have_is_named_with_the_page(aliased, statement):
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'ray\.\w+.*portability") as refused:
         exec(statement, {})
     assert refused.value.name.startswith("ray.")
+
+
+def test_the_page_that_is_named_is_there():
+    """It says what to do about what is missing."""
+    page = pathlib.Path(__file__).resolve().parents[2] / PORTABILITY
+    assert "ray.data" in page.read_text(encoding="utf-8")
 
 
 def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
