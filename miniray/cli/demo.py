@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import sysconfig
+import tempfile
 import time
 from collections import Counter
 from typing import Any
@@ -139,6 +140,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         "demo", help="count names in the standard library's source with tasks and an actor, and account for it")
     parser.add_argument("--path", metavar="DIR", default=sysconfig.get_paths()["stdlib"],
                         help="whose Python files to read (the standard library's)")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write timeline.json and timeline.html (a new folder)")
     parser.add_argument("--num-cpus", type=int, metavar="N", help="CPUs of the session (those of this machine)")
     return parser
 
@@ -160,6 +162,12 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(table(("name", "defined"), ranking)))
         print(f"  … {names:,} names, defined {definitions:,} times\n")
         print("\n".join(account(wall_s, cpu_s)))
+        print("\nTimeline")
+        for name in ("timeline.json", "timeline.html"):
+            path = os.path.join(args.output or tempfile.mkdtemp(prefix="miniray-demo-"), name)
+            args.output = os.path.dirname(path)
+            ray.timeline(path)
+            print(f"  {printable(path)}  ({size(os.path.getsize(path))})")
         del kept
     finally:
         ray.shutdown()

@@ -78,6 +78,17 @@ def timeline(
     return None
 
 
+def write(recording: Recording, filename: str | os.PathLike[str]) -> None:
+    """Write what a session has recorded: a page when the name ends in .html, else Chrome trace events. Raises
+    OSError."""
+    if os.fsdecode(filename).lower().endswith((".html", ".htm")):
+        from .timeline_html import page
+
+        write_whole(filename, page(recording))
+    else:
+        write_whole(filename, json_text(recording))
+
+
 def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None:
     """Write a file of ASCII text so that it never stands half-written under its name. Raises OSError, naming
     `filename`."""

@@ -1,0 +1,47 @@
+"""`miniray timeline`: runs a program and keeps its timeline."""
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = """import miniray as ray
+@ray.remote
+def work(n):
+    return n
+ray.init(num_cpus=2)
+print(ray.get([work.remote(n) for n in range(3)]))
+"""
+
+
+def miniray(*words, folder):
+    """Run a command of miniray's in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "miniray", *words], cwd=folder, capture_output=True, text=True, timeout=50,
+                          env={"PYTHONPATH": str(ROOT), "PATH": ""})
+
+
+def test_a_trace_and_a_page_are_written_where_they_were_asked_for(tmp_path):
+    """The name's ending tells which; the program's own output goes to stderr."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = miniray("timeline", "-o", "t.json", "-o", "t.html", "--", "script.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Trace file written to") == 2 and "[0, 1, 2]" in done.stderr
+    events = json.loads((tmp_path / "t.json").read_text())
+    assert sum(event["cat"].startswith("task::work") for event in events if event["ph"] == "X") == 3
+    assert (tmp_path / "t.html").read_text().lower().startswith("<!doctype html>")
+
+
+def test_without_a_program_the_line_to_type_is_shown(tmp_path):
+    """There is no server to ask."""
+    done = miniray("timeline", folder=tmp_path)
+    assert done.returncode == 1 and "python -m miniray timeline -- script.py" in done.stderr
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
+    """And exit code 2."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = miniray("timeline", "-o", "nowhere/t.json", "--", "script.py", folder=tmp_path)
+    assert done.returncode == 2 and "nowhere/t.json cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "script.py"]
