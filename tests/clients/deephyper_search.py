@@ -1,0 +1,51 @@
+"""DeepHyper evaluates configurations as remote tasks that it awaits, and keeps their bookkeeping in a named actor.
+
+Needs: deephyper==0.13.2
+
+Prints:
+
+    20 configurations on 2 workers, the best is ('a', 4) with 14
+    a run that answers with F is a failed job: {'F'}
+    the jobs are in an actor: MemoryStorage ALIVE
+    each configuration was a task: True
+"""
+import logging
+import tempfile
+
+import ray
+from deephyper.evaluator import Evaluator
+from deephyper.hpo import HpProblem, RandomSearch
+from ray.util.state import list_actors, list_tasks
+
+
+def run(job):
+    return 10 * (job.parameters["letter"] == "a") + job.parameters["number"]
+
+
+def fails(job):
+    return "F"
+
+
+def searched(function, evaluations):
+    problem = HpProblem()
+    problem.add_hyperparameter(["a", "b"], "letter")
+    problem.add_hyperparameter((1, 4), "number")
+    evaluator = Evaluator.create(function, method="ray", method_kwargs={"num_cpus": 2})
+    with tempfile.TemporaryDirectory() as folder:
+        search = RandomSearch(problem, random_state=1, log_dir=folder)
+        return search.search(evaluator, max_evals=evaluations), evaluator.num_workers
+
+
+logging.disable(logging.WARNING)
+ray.init(num_cpus=2, log_to_driver=False, namespace="deephyper")
+results, workers = searched(run, 20)
+best = results.loc[results["objective"].idxmax()]
+print(f"{len(results)} configurations on {workers} workers, the best is {best['p:letter'], int(best['p:number'])} "
+      f"with {best['objective']:.0f}")
+results, _ = searched(fails, 1)
+print("a run that answers with F is a failed job:", set(results["objective"]))
+actor = list_actors()[0]
+print("the jobs are in an actor:", actor.class_name, actor.state)
+runs = [row for row in list_tasks(limit=1000) if row.func_or_class_name == "run"]
+print("each configuration was a task:", len(runs) >= 20)
+ray.shutdown()
