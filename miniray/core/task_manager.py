@@ -389,7 +389,7 @@ class TaskManager:
         """Cancelled tasks that sit in code that no interrupt reaches: their workers are left behind, the tasks are over."""
         for number, (at, task, attempt) in list(self.interrupted.items()):
             if task.t_finished or task.attempt != attempt or task.cancelled == 2:
-                del self.interrupted[number]
+                self.interrupted.pop(number, None)  # its owner may have been given up just now, and it with that
             elif at <= now:
                 del self.interrupted[number]
                 worker = task.worker
