@@ -21,7 +21,8 @@ from ..core.task_events import Event
 from ..core.transitions import TaskStatus
 from ..object_ref import ObjectRef
 from ..runtime import async_worker, context, local_mode, worker
-from ..runtime.base import Runtime, WorkerExit
+from ..runtime.base import Runtime
+from ..runtime.waiting import WorkerExit
 from ..runtime.context import Execution
 
 Condition = Callable[[Cluster], bool]
