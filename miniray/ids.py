@@ -9,10 +9,14 @@ Nothing here is random: the same program gives the same ids again. Ray: src/ray/
 """
 from __future__ import annotations
 
+from typing import TypeVar
+
 JOB_HEX = "01000000"        # one driver, so one job
 _NO_ACTOR = "f" * 24
 ObjectIDBytes = 28
 INDEX_BITS = 32             # an object's number is its task's number with the return index behind it
+
+ID = TypeVar("ID", bound="BaseID")
 
 
 class BaseID:
@@ -30,12 +34,12 @@ class BaseID:
         self._bytes = data
 
     @classmethod
-    def from_hex(cls, text: str) -> "BaseID":
+    def from_hex(cls: type[ID], text: str) -> ID:
         """The id that hex() spelled. ValueError when text is not hexadecimal or has another length."""
         return cls(bytes.fromhex(text))
 
     @classmethod
-    def nil(cls) -> "BaseID":
+    def nil(cls: type[ID]) -> ID:
         """The id that names nothing: all bits set."""
         return cls(b"\xff" * cls.SIZE)
 

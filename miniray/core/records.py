@@ -7,6 +7,7 @@ has not come to that. What the core never looks into (functions, arguments, valu
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from ..ids import INDEX_BITS, actor_hex, creation_task_hex, node_hex, object_hex, placement_group_hex, task_hex, worker_hex
 from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
@@ -132,6 +133,14 @@ class TaskRecord:
                  "retries_left", "worker", "node", "bundle", "returns", "actor", "stream", "failure", "history", "cancelled",
                  "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
 
+    worker: Any
+    node: Any
+    bundle: Any
+    stream: Any
+    failure: Any
+    history: Any
+    actor: Any
+
     def __init__(self, spec: TaskSpec, args=None, deps: tuple = (), contained: tuple = (), parent: str = "",
                  owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None):
         self.number = 0
@@ -169,6 +178,13 @@ class ObjectRecord:
 
     __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
                  "dependents", "locations", "owner", "actor", "t_created", "t_ready")
+
+    task: Any
+    value: Any
+    actor: Any
+    waiters: Any
+    dependents: Any
+    locations: Any
 
     def __init__(self, number: int, task: TaskRecord | None = None, owner: "WorkerRecord | None" = None,
                  actor: "ActorRecord | None" = None, refs: int = 1):
@@ -212,6 +228,14 @@ class WorkerRecord:
 
     __slots__ = ("number", "node", "status", "handle", "lease", "lent", "bundle", "task", "running", "actor", "group",
                  "gpu_ids", "owns", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
+
+    actor: Any
+    handle: Any
+    lease: Any
+    bundle: Any
+    task: Any
+    group: Any
+    exit_type: Any
 
     def __init__(self, number: int, node: "NodeRecord", actor: "ActorRecord | None" = None):
         self.number, self.node, self.actor = number, node, actor
@@ -282,7 +306,15 @@ class ActorRecord:
     __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "max_task_retries",
                  "restarts", "creation", "handle", "worker", "node", "bundle", "groups", "is_async", "in_order", "owner",
                  "failure", "calls", "out_of_scope", "repr_name", "gpu_ids", "t_created", "t_alive", "t_died",
-                 "meta", "tasks_done", "options", "lease")
+                 "meta", "tasks_done", "options", "lease", "lineage")
+
+    creation: Any
+    handle: Any
+    worker: Any
+    node: Any
+    bundle: Any
+    failure: Any
+    lease: Any
 
     def __init__(self, class_name: str, name: str = "", namespace: str = "", detached: bool = False, max_restarts: int = 0,
                  max_task_retries: int = 0, groups: dict[str, int] | None = None, is_async: bool = False,
@@ -297,9 +329,10 @@ class ActorRecord:
         self.owner, self.meta, self.options = owner, meta, options
         self.creation = self.handle = self.worker = self.node = self.bundle = self.failure = None
         self.calls: dict[int, TaskRecord] = {}          # every call that is not over, in order of submission
-        self.lease: SchedulingClass | None = None       # what it holds for life
+        self.lease = None                               # what it holds for life
         self.gpu_ids: tuple[int, ...] = ()
         self.out_of_scope = False
+        self.lineage = 0                                # calls that ended and may be made again for values of theirs
         self.repr_name = ""
         self.tasks_done = 0
         self.t_created = self.t_alive = self.t_died = 0.0
@@ -330,12 +363,14 @@ class PlacementGroupRecord:
     __slots__ = ("number", "name", "strategy", "bundles", "status", "detached", "owner", "ready", "t_created", "t_placed",
                  "attempts", "refs")
 
+    ready: Any
+
     def __init__(self, bundles: list[dict[str, int]], strategy: str, name: str = "", detached: bool = False,
                  owner: WorkerRecord | None = None, selectors: list[tuple] | None = None):
         self.number, self.strategy, self.name, self.detached, self.owner = 0, strategy, name, detached, owner
         self.bundles = [Bundle(i, b, selectors[i] if selectors else ()) for i, b in enumerate(bundles)]
         self.status = PlacementGroupStatus.PENDING
-        self.ready: ObjectRecord | None = None
+        self.ready = None
         self.t_created = self.t_placed = 0.0
         self.attempts = 0
 
