@@ -26,6 +26,12 @@ def draw(name: str) -> str:
         return _reference_counts()
     if name == "readings":
         return _readings()
+    if name == "failures":
+        return _calls(("again", "fail", "attempt_failed", "_unbuildable", "rebuild", "died", "owner_died", "_worker_died"))
+    if name == "store_counters":
+        return _store_counters()
+    if name == "reasons":
+        return _reasons()
     raise LookupError(f"there is no picture {name!r}")
 
 
@@ -137,3 +143,26 @@ def _calls(names: tuple[str, ...]) -> str:
     edges = {(name.split(".")[-1], called) for name, function in _functions() for node in ast.walk(function)
              if isinstance(node, ast.Call) and (called := getattr(node.func, "attr", "")) in names and called != name.split(".")[-1]}
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges, key=lambda e: (names.index(e[1]), e[0])))
+
+
+def _store_counters() -> str:
+    """Which function of the object store counts what."""
+    edges = set()
+    for name, function in _functions():
+        for node in ast.walk(function):
+            if name.startswith("object_store.") and isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) \
+                    and getattr(node.target.value, "attr", "") == "counters":
+                edges.add((name.split(".")[1], ast.literal_eval(node.target.slice)))
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges) if not b.endswith("_bytes"))
+
+
+def _reasons() -> str:
+    """Which reasons `state.explain` has for which kind of thing."""
+    tree = ast.parse((ROOT / "miniray/observe/why.py").read_text(encoding="utf-8"))
+    edges = set()
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_link":
+                edges |= {(function.name.removeprefix("_of_"), part.value) for part in ast.walk(node.args[1])
+                          if isinstance(part, ast.Constant) and isinstance(part.value, str) and function.name.startswith("_of_")}
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
