@@ -368,19 +368,26 @@ def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
 
 def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:
     """Every task that could still hold something: those in the table, those of objects, and what those could be rebuilt with."""
-    seen: dict[int, TaskRecord] = {number: task for number, task in cluster.tasks.items() if task.deps or task.contained}
+    seen: dict[int, TaskRecord] = dict(cluster.tasks)
     unseen = list(seen.values())
-    for task in (*(obj.task for obj in cluster.objects.values()), *(actor.creation for actor in cluster.actors.values())):
-        if task is not None and (task.deps or task.contained) and task.number not in seen:
+
+    def also(task: TaskRecord | None) -> None:
+        if task is not None and task.number not in seen:
             seen[task.number] = task
             unseen.append(task)
+
+    for obj in cluster.objects.values():
+        also(obj.task)
+    for actor in cluster.actors.values():
+        also(actor.creation)
     while unseen:
         task = unseen.pop()
-        yield task
-        for dep in task.deps:
-            if dep.task is not None and dep.task.number not in seen:
-                seen[dep.task.number] = dep.task
-                unseen.append(dep.task)
+        if task.actor is not None:
+            also(task.actor.creation)
+        if task.deps or task.contained:
+            yield task
+            for dep in task.deps:
+                also(dep.task)
 
 
 # ---------------------------------------------------------------- records

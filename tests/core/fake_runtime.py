@@ -166,6 +166,11 @@ class FakeRuntime:
             program.entered = True
             return
         missing = [dep for dep in task.deps if dep.done not in THERE]
+        if missing and task.spec.kind != ACTOR_CREATION_TASK:
+            del self.programs[worker.number, task.number]
+            self.tell(self.cluster.arguments_lost, worker, task)
+            self._next(program)
+            return
         if missing:
             self.wait(program, missing, len(missing), hasty=True, then=self.enter)
             return
@@ -279,12 +284,13 @@ class FakeRuntime:
         program.waits.append(wait)
         self.waiting[self._token] = program, wait
         self.tell(self.cluster.wait_for, wait.waiter, objects, lender if lend else None)
+        wait.woken = worker is not None and worker.status is DEAD      # what ended the worker ends its waits
         return wait
 
     def wait_for_consumer(self, program: Program) -> None:
         """A generator whose consumer is behind waits, as its back-pressure asks."""
         stream, limit = program.task.stream, program.task.spec.backpressure
-        if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit:
+        if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit or program.interrupted:
             return
         self._token += 1
         worker = program.worker

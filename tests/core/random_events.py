@@ -28,16 +28,16 @@ STORE = 3 * LARGE               # three large values fill a store, so that there
 MANY_TASKS, MANY_REFS, MANY_ACTORS, MANY_GROUPS = 16, 24, 6, 3
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 RESOURCES = ({"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 0.5}, {"CPU": 2}, {}, {"GPU": 1}, {"GPU": 0.5, "CPU": 1}, {"CPU": 1, "fast": 1},
-             {"CPU": 16})
+             {"CPU": 4})
 
 
 class RandomEvents:
     """Drives one cluster by chance. Each method of `LIKELY` is an event that may happen; it returns whether it did."""
 
-    LIKELY = {"carry_out": 60, "worker_starts": 25, "finish": 30, "resume": 20, "submit": 18, "call": 12, "drop": 16, "get": 10,
-              "put": 4, "fail": 5, "crash": 3, "cancel": 4, "create_actor": 5, "kill_actor": 2, "exit_actor": 1, "look_up": 1,
-              "yield_item": 12, "take_item": 12, "give_up": 3, "block": 3, "file_is_done": 12, "lose_object": 1, "add_node": 1,
-              "remove_node": 1, "create_group": 2, "remove_group": 2, "await_group": 1, "timer": 2}
+    LIKELY = {"carry_out": 60, "worker_starts": 40, "finish": 40, "resume": 30, "submit": 20, "call": 14, "drop": 14, "get": 16,
+              "put": 2, "fail": 4, "crash": 1, "cancel": 1.5, "lose_patience": 6, "create_actor": 1.5, "kill_actor": 0.5, "exit_actor": 0.5, "look_up": 1,
+              "yield_item": 14, "take_item": 14, "give_up": 3, "block": 5, "file_is_done": 12, "lose_object": 2, "add_node": 1,
+              "remove_node": 0.5, "create_group": 0.7, "remove_group": 0.5, "await_group": 0.5, "timer": 2}
 
     def __init__(self, chance: random.Random):
         self.chance = chance
@@ -91,6 +91,10 @@ class RandomEvents:
         """The references to values that it holds."""
         return [obj for obj in program.refs if obj.actor is None]
 
+    def arguments_of(self, program: Program, most: int) -> tuple:
+        """Some of its references to values, as arguments of a call. Mostly good ones: a failed one ends the call at once."""
+        return self.some([obj for obj in self.objects_of(program) if obj.done != FAILED or self.chance.random() < 0.1], most)
+
     def handles_of(self, program: Program) -> list[ObjectRecord]:
         """The handles of actors that it holds."""
         return [obj for obj in program.refs if obj.actor is not None]
@@ -101,7 +105,7 @@ class RandomEvents:
 
     def size(self) -> int:
         """Bytes of a value."""
-        return self.chance.choice((SMALL, SMALL, LARGE))
+        return self.chance.choice((SMALL, LARGE))
 
     def scheduling_class(self, hold: dict | None = None) -> SchedulingClass:
         """A demand, and where it may go."""
@@ -132,7 +136,7 @@ class RandomEvents:
         num_returns = chance.choice((1, 1, 1, 1, 0, 3, "streaming", "streaming", "dynamic"))
         spec = TaskSpec(NORMAL_TASK, "f", "f", scheduling_class=self.scheduling_class(), num_returns=num_returns,
                         max_retries=chance.choice((0, 1, 3, -1)), backpressure=chance.choice((-1, -1, 2)))
-        task = TaskRecord(spec, ("args",), self.some(self.objects_of(program), 3), self.some(program.refs, 2), program.hex,
+        task = TaskRecord(spec, ("args",), self.arguments_of(program, 3), self.some(program.refs, 2), program.hex,
                           program.worker)
         self.runtime.tell(self.cluster.submit_task, task)
         self.returned(program, task)
@@ -197,6 +201,18 @@ class RandomEvents:
         self.runtime.tell(self.cluster.cancel, task, force, self.chance.random() < 0.5)
         return True
 
+    def lose_patience(self) -> bool:
+        """What fits no node would fill the queues: the oldest such task is cancelled, or its actor killed."""
+        for wanted in self.cluster.scheduler.infeasible:
+            for task in wanted.queue:
+                if task.status not in OVER:
+                    if task.actor is None:
+                        self.runtime.tell(self.cluster.cancel, task, False, False)
+                    else:
+                        self.runtime.tell(self.cluster.kill_actor, task.actor)
+                    return True
+        return False
+
     def yield_item(self) -> bool:
         """A generator yields, and waits for its consumer when it is told to."""
         yielding = [p for p in self.runtime.programs.values() if self.runs(p) and p.task.spec.streams]
@@ -240,7 +256,7 @@ class RandomEvents:
     def drop(self) -> bool:
         """Some references go."""
         program = self.someone()
-        if not program.refs and not program.streams:
+        if len(program.refs) + len(program.streams) < self.chance.randint(1, 12):
             return False
         for _ in range(self.chance.choice((1, 1, 2, 5 if len(program.refs) < MANY_REFS else len(program.refs) // 2))):
             if program.refs or program.streams:
@@ -315,7 +331,7 @@ class RandomEvents:
                             groups=groups, is_async=is_async, owner=program.worker)
         wanted = self.scheduling_class({} if chance.random() < 0.6 else None)
         creation = TaskRecord(TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0),
-                              ("args",), self.some(self.objects_of(program), 1), self.some(program.refs, 1), program.hex, program.worker)
+                              ("args",), self.arguments_of(program, 1), self.some(program.refs, 1), program.hex, program.worker)
         creation.actor = actor
         try:
             self.runtime.tell(self.cluster.create_actor, actor, creation)
@@ -335,7 +351,7 @@ class RandomEvents:
         actor = chance.choice(handles).actor
         spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=chance.choice((1, 1, 1, 0, 2, "streaming")),
                         max_retries=actor.max_task_retries, group=chance.choice(list(actor.groups)), backpressure=chance.choice((-1, 2)))
-        task = TaskRecord(spec, ("args",), self.some(self.objects_of(program), 2), self.some(program.refs, 2), program.hex,
+        task = TaskRecord(spec, ("args",), self.arguments_of(program, 2), self.some(program.refs, 2), program.hex,
                           program.worker, actor)
         self.runtime.tell(self.cluster.submit_actor_task, task)
         self.returned(program, task)
