@@ -157,12 +157,17 @@ def _store_counters() -> str:
 
 
 def _reasons() -> str:
-    """Which reasons `state.explain` has for which kind of thing."""
+    """Which reasons `state.explain` has for a task that does not go on, by where it stands."""
+    stands = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
     tree = ast.parse((ROOT / "miniray/observe/why.py").read_text(encoding="utf-8"))
     edges = set()
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        for node in ast.walk(function):
+        where = function.name.removeprefix("_of_")
+        for node in ast.walk(function) if where in stands else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_link":
-                edges |= {(function.name.removeprefix("_of_"), part.value) for part in ast.walk(node.args[1])
-                          if isinstance(part, ast.Constant) and isinstance(part.value, str) and function.name.startswith("_of_")}
+                edges |= {(where, part.value) for part in ast.walk(node.args[1])
+                          if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        if function.name == "calls_ahead":              # the reasons for a call in its actor's queue
+            edges |= {("mailbox", part.value) for node in ast.walk(function) if isinstance(node, ast.Return)
+                      for part in ast.walk(node.value.elts[0]) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
