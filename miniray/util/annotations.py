@@ -59,7 +59,7 @@ def Deprecated(*args: Any, message: str = "", warning: bool = False) -> Any:
     def mark(thing: Any) -> Any:
         _note(thing, ".. warning::\n\n    **DEPRECATED**: " + said.replace("\n", "\n    "))
         if warning and inspect.isclass(thing):
-            thing.__init__ = _warning(thing.__init__, said)                 # type: ignore[misc]
+            thing.__init__ = _warning(thing.__init__, said)                 # type: ignore[method-assign]
         elif warning:
             thing = _warning(thing, said)
         return _marked(thing, AnnotationType.DEPRECATED)
