@@ -124,6 +124,12 @@ class ActorManager:
         actor.calls[task.number] = task
         self._line_up(now, actor, task, before_later_calls=True)
 
+    def call_not_begun(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
+        """A call was given to a worker that found an argument gone: it waits again, before the calls that were made after it."""
+        self._line_up(now, task.actor, task, before_later_calls=True)
+        task.actor.tasks_done -= 1
+        self.worker_free(now, worker, task)
+
     def call_ready(self, now: float, task: TaskRecord) -> None:
         """The call's arguments are there."""
         actor = task.actor
@@ -228,14 +234,16 @@ class ActorManager:
         if actor.status is not ALIVE and actor.worker is not None:
             return                                  # its constructor runs; it ends when that has returned
         self.died(now, actor, Failure("ACTOR_DIED", "all references to the actor were removed", about=actor), False,
-                  exit_type="INTENDED_SYSTEM_EXIT")
+                  exit_type="INTENDED_SYSTEM_EXIT", unwanted=True)
 
     def death_of(self, actor: ActorRecord) -> Failure:
         """What a call of a dead actor fails with."""
         return actor.failure
 
-    def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR") -> None:
-        """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left."""
+    def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR",
+             unwanted: bool = False) -> None:
+        """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left. unwanted: it ends
+        because nobody holds it; then it can come back for the sake of a result, as long as there is one that could be lost."""
         if actor.status is DEAD or may_restart and actor.status is ActorStatus.DEPENDENCIES_UNREADY:
             return                                  # nothing runs yet that could be ended and made anew, as in Ray
         cluster = self.cluster
@@ -246,7 +254,9 @@ class ActorManager:
         node_alive = actor.node is None or actor.node.alive
         for worker in workers:
             cluster.end_worker(now, worker, failure, exit_type)
-        restart = may_restart and (actor.max_restarts < 0 or actor.restarts < actor.max_restarts) and self._wanted(actor)
+        restarts_left = actor.max_restarts < 0 or actor.restarts < actor.max_restarts
+        restart = may_restart and restarts_left and self._wanted(actor)
+        may_come_back = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation
         actor.worker = actor.node = actor.lease = actor.bundle = None
         actor.gpu_ids = ()
@@ -266,7 +276,7 @@ class ActorManager:
             cluster.events.add(now, "actor_died", f"{actor.class_name}: {failure.message}", actor)
             if not creation.t_finished:
                 cluster.task_manager.fail(now, creation, failure)
-            elif creation.args is not None:
+            elif creation.args is not None and not may_come_back:
                 cluster.references.release_arguments(now, creation)
             for task in list(actor.calls.values()):
                 if task.status not in (TaskStatus.FINISHED, TaskStatus.FAILED):
@@ -280,6 +290,26 @@ class ActorManager:
             cluster.owner_died(now, worker)
         if node_alive:
             cluster.resources_freed(now)
+
+    def can_come_back(self, actor: ActorRecord) -> bool:
+        """Whether an actor that ended because nobody held it can be made anew: what its constructor takes was kept for that."""
+        return actor.status is not DEAD or actor.creation.args is not None
+
+    def come_back(self, now: float, actor: ActorRecord) -> None:
+        """An actor that nobody holds is made anew, since a value that it made was lost and is wanted. Ray does so, too."""
+        self.dead.pop(actor.number, None)
+        self.cluster.actors[actor.number] = actor
+        failure, actor.failure, actor.t_died = actor.failure, None, 0.0
+        move(actor, RESTARTING)
+        actor.restarts += 1
+        self.cluster.events.add(now, "actor_restarting", f"{actor.class_name}: a lost result of it is wanted", actor)
+        self.cluster.task_manager.again(now, actor.creation, failure)
+
+    def lineage_gone(self, now: float, actor: ActorRecord) -> None:
+        """One value less for which the actor could be asked once more."""
+        actor.lineage -= 1
+        if not actor.lineage and actor.status is DEAD and actor.creation.args is not None:
+            self.cluster.references.release_arguments(now, actor.creation)
 
     def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
         """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""

@@ -382,6 +382,23 @@ class Cluster:
                 exit_type="USER_ERROR")
         return self._reported(now, worker)
 
+    def arguments_lost(self, now: float, worker: WorkerRecord, task: TaskRecord) -> list[Action]:
+        """A worker reports that an argument of the task it was given is lost. It does not wait for it: what makes the argument
+        again may need this very worker, as an earlier call of the same actor does."""
+        if worker.status is DEAD or task.worker is not worker:
+            return NOTHING
+        if task.cancelled:
+            return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
+        self.scheduler.reporting = worker
+        self.task_manager.not_begun(now, task)
+        if task.spec.kind == ACTOR_TASK:
+            self.actor_manager.call_not_begun(now, worker, task)
+        else:
+            self.scheduler.worker_free(now, worker)
+            if not task.pending:
+                self.task_manager.arguments_ready(now, task)
+        return self._reported(now, worker)
+
     def stream_item(self, now: float, worker: WorkerRecord, task: TaskRecord, value, size: int,
                     contained: tuple = ()) -> list[Action]:
         """A generator yielded a value (opaque)."""

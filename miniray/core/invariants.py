@@ -91,7 +91,8 @@ def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]])
         for index in worker.gpu_ids:
             gpus[index] += min(UNIT, worker.lease.hold["GPU"])
     require(node.starting == starting, node, "counts {} starting workers, has {}", node.starting, starting)
-    require(idle == len(node.idle) == len({worker.number for worker in node.idle}), node, "{} idle workers, list: {}", idle, node.idle)
+    require(idle == len(node.idle) == len({worker.number for worker in node.idle}), node,
+            "{} idle workers, list: {}", idle, node.idle)
     for index, amount in gpus.items():
         require(amount == UNIT and node.gpu_free[index] >= 0, node, "GPU {}: {} free; with what workers hold {}",
                 index, node.gpu_free[index], amount)
@@ -117,12 +118,14 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
         return
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} of {}", worker.lent, lease)
     gpu = lease.hold.get("GPU", 0)
-    require(len(worker.gpu_ids) == (max(1, gpu // UNIT) if gpu else 0), worker, "holds {} GPU, was given {}", gpu, worker.gpu_ids)
+    require(len(worker.gpu_ids) == (max(1, gpu // UNIT) if gpu else 0), worker, "holds {} GPU, was given {}",
+            gpu, worker.gpu_ids)
 
 
 def _bundles_of(cluster: Any, group: PlacementGroupRecord, held: dict[Any, dict[str, int]]) -> None:
     """A group's bundles add up themselves, and are held of their nodes."""
-    require((group.number in cluster.groups.waiting) == (group.status in GROUP_WAITS), group, "is, or is not, among those that wait")
+    require((group.number in cluster.groups.waiting) == (group.status in GROUP_WAITS), group,
+            "is, or is not, among those that wait")
     for bundle in group.bundles:
         if bundle.node is None:
             require(group.status in GROUP_WAITS, group, "is placed, but not its bundle {}", bundle.index)
@@ -192,7 +195,8 @@ def tasks_are_where_they_say(cluster: Any) -> None:
         require(task.number == number, task, "is filed under {}", number)
         if status in OVER:
             require(task.t_finished, task, "is over, and has no time for it")
-            require(status is TaskStatus.FINISHED or not task.deps and task.args is None, task, "has failed, and keeps its arguments")
+            require(status is TaskStatus.FINISHED or not task.deps and task.args is None, task,
+                    "has failed, and keeps its arguments")
             for obj in task.returns:
                 require(obj.done != PENDING or objects.get(obj.number) is not obj, task, "is over, and {} is pending", obj)
         else:
@@ -213,7 +217,8 @@ def _unfinished(task: TaskRecord) -> None:
         missing = [dep for dep in task.deps if dep.done not in THERE]
         # What was there when the task came, and was lost since, is looked at again when the last of the others comes.
         awaited = [dep for dep in missing if dep.dependents is not None and task in dep.dependents]
-        require(task.pending == len(awaited) > 0, task, "waits for {} arguments; missing: {}, {} will tell", task.pending, missing, awaited)
+        require(task.pending == len(awaited) > 0, task, "waits for {} arguments; missing: {}, {} will tell",
+                task.pending, missing, awaited)
         require(group is None or not task.actor.in_order or task in group.queue, task, "has lost its place among the calls")
     elif status is WAITS_FOR_NODE and group is not None:
         require(task.actor.status not in (ActorStatus.ALIVE, DEAD_ACTOR), task, "waits for {}", task.actor)
@@ -252,7 +257,9 @@ def actors_agree_with_their_calls(cluster: Any) -> None:
                 require(not (group.running or group.queue or group.workers or group.idle), actor,
                         "dead, and its group {!r} has {} calls running, workers {}", group.name, group.running, group.workers)
             continue
-        require(not actor.name or names.get((actor.namespace, actor.name)) is actor, actor, "its name leads elsewhere")
+        # One that comes back for the sake of a lost result was let go of with its name, which may be another's by now.
+        named = actor.name and not (actor.out_of_scope and actor.restarts)
+        require(not named or names.get((actor.namespace, actor.name)) is actor, actor, "its name leads elsewhere")
         require(actor.status is not ActorStatus.ALIVE or actor.worker is not None, actor, "alive, and has no worker")
         _somebody_wants(actor)
         for task in actor.calls.values():
@@ -272,13 +279,15 @@ def _somebody_wants(actor: ActorRecord) -> None:
 
 def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
     if actor.is_async:
-        running = [] if actor.worker is None else [task for task in actor.worker.running.values() if task.spec.group == group.name]
+        taken = actor.worker.running.values() if actor.worker is not None else ()
+        running = [task for task in taken if task.spec.group == group.name]
         require(not group.idle, actor, "async, and has idle workers")
     else:
         running = [worker.task for worker in group.workers if worker.task is not None and worker.task.spec.kind == ACTOR_TASK]
         for worker in group.idle:
             require(worker in group.workers and worker.task is None, actor, "its idle {} runs {}", worker, worker.task)
-    require(group.running == len(running) <= group.limit, actor, "counts {} calls running, limit {}: {}", group.running, group.limit, running)
+    require(group.running == len(running) <= group.limit, actor, "counts {} calls running, limit {}: {}",
+            group.running, group.limit, running)
     if actor.status is ActorStatus.ALIVE and group.queue and group.running < group.limit:
         # The head alone may wait, and only for its arguments; one that was cancelled is passed over when a call ends.
         require(group.queue[0].status is WAITS_FOR_ARGUMENTS, actor, "lets {} wait, and has room for it", group.queue[0])
@@ -353,7 +362,8 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
             _kept_for_a_reason(cluster, obj)
         if obj.waiters or obj.dependents:
             require(obj.done not in THERE, obj, "is there, and was not told to {}", obj.waiters or obj.dependents)
-            require(obj.done != LOST or obj.task is not None and not obj.task.t_finished, obj, "is waited for, and nobody makes it")
+            require(obj.done != LOST or obj.task is not None and not obj.task.t_finished, obj,
+                    "is waited for, and nobody makes it")
     for counts in (uses, held):
         for obj in counts:
             require(objects.get(obj.number) is obj, obj, "is held, and was let go of")
@@ -363,7 +373,8 @@ def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
     if obj.actor is not None and obj.actor.handle is obj:
         require(obj.actor.status is not DEAD_ACTOR, obj, "the handle of a dead actor, which nobody holds")
     elif not obj.lineage or cluster.references.rebuildable(obj):
-        require(obj.done == PENDING and obj.task is not None and not obj.task.t_finished, obj, "nobody holds it, and it is still there")
+        require(obj.done == PENDING and obj.task is not None and not obj.task.t_finished, obj,
+                "nobody holds it, and it is still there")
 
 
 def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:

@@ -143,6 +143,8 @@ class ReferenceCounter:
                 continue
             deps, contained = task.deps, task.contained
             task.args, task.deps, task.contained = None, (), ()
+            if task.actor is not None:
+                self.cluster.actor_manager.lineage_gone(now, task.actor)
             for dep in deps:
                 dep.lineage -= 1
                 if dep.number in self.cluster.objects:
@@ -155,6 +157,8 @@ class ReferenceCounter:
 
     def use_again(self, task: TaskRecord) -> None:
         """The task is to run once more for a lost value: its arguments are in use again."""
+        if task.actor is not None:
+            task.actor.lineage -= 1
         for dep in task.deps:
             dep.lineage -= 1
             dep.uses += 1

@@ -159,7 +159,10 @@ class TaskManager:
             self.value_there(now, obj, READY, size)
         if task.stream is not None:
             self.end_stream(now, task)
-        self._end(now, task, keep_lineage=large and task.retries_left != 0)
+        keep = large and task.retries_left != 0
+        if keep and task.actor is not None:
+            task.actor.lineage += 1
+        self._end(now, task, keep)
         if task.stream is not None:                 # an item that went meanwhile, and is waited for, had to wait for this end
             for obj in task.returns:
                 if obj.done == LOST and (obj.waiters or obj.dependents):
@@ -249,6 +252,13 @@ class TaskManager:
         if not task.pending and task.spec.kind != ACTOR_TASK:
             self.arguments_ready(now, task)
 
+    def not_begun(self, now: float, task: TaskRecord) -> None:
+        """Its worker found an argument gone before the task's code was entered: it waits as before, and that was no attempt."""
+        task.worker = task.node = None
+        task.t_ready = task.t_leased = task.t_started = task.t_ended = 0.0
+        self.resolve(now, task)
+        move(task, PENDING_ARGS_AVAIL)
+
     # ------------------------------------------------------------ streams
 
     def stream_item(self, now: float, task: TaskRecord, value, size: int, contained: tuple) -> None:
@@ -331,7 +341,7 @@ class TaskManager:
             self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left")
         elif task.args is None:
             self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
-        elif task.actor is not None and task.actor.status is ActorStatus.DEAD:
+        elif task.actor is not None and not self.cluster.actor_manager.can_come_back(task.actor):
             obj.value = self.cluster.actor_manager.death_of(task.actor)
             self.value_there(now, obj, FAILED, obj.size)
         else:
@@ -339,6 +349,8 @@ class TaskManager:
                 task.retries_left -= 1
             self.num_reconstructions += 1
             self.cluster.events.add(now, "reconstruction", f"{task.spec.name} runs again to rebuild a lost value", task)
+            if task.actor is not None and task.actor.status is ActorStatus.DEAD:
+                self.cluster.actor_manager.come_back(now, task.actor)
             self.cluster.references.use_again(task)
             for sibling in task.returns:
                 if sibling.done == LOST:

@@ -78,7 +78,7 @@ ACTOR_MOVES = {
     ActorStatus.PENDING_CREATION: (ActorStatus.ALIVE, ActorStatus.RESTARTING, ActorStatus.DEAD),
     ActorStatus.ALIVE: (ActorStatus.RESTARTING, ActorStatus.DEAD),
     ActorStatus.RESTARTING: (ActorStatus.ALIVE, ActorStatus.RESTARTING, ActorStatus.DEAD),
-    ActorStatus.DEAD: (),
+    ActorStatus.DEAD: (ActorStatus.RESTARTING,),         # nobody held it, and then a lost result of it was wanted
 }
 PLACEMENT_GROUP_MOVES = {
     PlacementGroupStatus.PENDING: (PlacementGroupStatus.CREATED, PlacementGroupStatus.REMOVED),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
-STUCK_AFTER_S = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 _allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
 
 
@@ -48,8 +47,14 @@ def waits_for_a_cpu(objects: list) -> bool:
     return False
 
 
+class ArgumentLost(Exception):
+    """An argument of a task is not there any more, although the task was given to a worker."""
+
+
 class Waiting:
     """What of a runtime has to do with waiting. The attributes are those of `base.Runtime`."""
+
+    stuck_after_s = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 
     if TYPE_CHECKING:
         cluster: Cluster
@@ -107,7 +112,7 @@ class Waiting:
                     self.tell(self.cluster.blocked, worker)
                     timeout = None if timeout is None else timeout - LEND_AFTER_S
             if timeout is None and self.stuck is not None and not woken:
-                woken = self.park(lock, STUCK_AFTER_S)
+                woken = self.park(lock, self.stuck_after_s)
                 if not woken:
                     self.stuck(objects)
             woken = woken or self.park(lock, timeout)
@@ -131,9 +136,11 @@ class Waiting:
             raise SessionEnded
         return woken
 
-    def sleep(self, execution: Execution, seconds: float) -> bool:
+    def sleep(self, execution: Execution | None, seconds: float) -> bool:
         """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
         none that can be slept: then the real sleep is to be called."""
+        if execution is None:
+            return False
         handle = execution.worker.handle
         if execution.thread != get_ident() or handle is None or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
             return False
@@ -224,11 +231,20 @@ class Waiting:
                 except Exception as error:
                     raise failures.not_rebuilt(error) from error
             elif value is DROPPED or kind is Failure:
-                return None                     # it went meanwhile: wait for it again, or see that it has failed
+                self._it_went()
+                return None
             if obj.locations is not None:
                 self._used_here(obj)
             values.append(value)
         return values
+
+    @staticmethod
+    def _it_went() -> None:
+        """A value went meanwhile: it is to be waited for again, or has failed. For the thread of a dead worker it may have gone
+        for good, with the arguments of its task."""
+        execution = current.get()
+        if execution is not None:
+            refuse_the_dead(execution.worker)
 
     def _used_here(self, obj: ObjectRecord) -> None:
         """A large value was fetched: a copy of it is on this node now."""
@@ -242,6 +258,19 @@ class Waiting:
     def value_of(self, obj: ObjectRecord) -> Any:
         """One value, waited for as long as it takes."""
         return self.get([obj])[0]
+
+    def argument_of(self, obj: ObjectRecord) -> Any:
+        """The value of an argument, which was there when the task was given to its worker. ArgumentLost when it is not."""
+        while True:
+            if obj.done == READY or obj.done == SPILLED:
+                values = self._load([obj])
+                if values is not None:
+                    return values[0]
+            elif obj.done == FAILED:
+                raise failures.to_exception(obj.value, obj)
+            else:
+                self._it_went()
+                raise ArgumentLost
 
     def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter | None:
         """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""

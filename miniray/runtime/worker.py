@@ -19,7 +19,7 @@ from .arguments import unpack
 from .base import DEAD, NOTHING, Runtime
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
-from .waiting import SessionEnded, WorkerExit
+from .waiting import ArgumentLost, SessionEnded, WorkerExit
 from .spilling import make_room
 
 SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
@@ -159,7 +159,7 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     task = execution.task
     spec = task.spec
     if spec.kind == ACTOR_TASK:
-        args, kwargs = unpack(task.args, runtime.value_of)
+        args, kwargs = unpack(task.args, runtime.argument_of)
         instance = execution.worker.handle.instance
         if instance is None:                    # another thread of the actor's
             instance = actor_handle(execution.worker).instance
@@ -169,7 +169,7 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
         return getattr(instance, spec.options["method"]), args, kwargs
     # Before its arguments: a class that both hold is then as it came with the arguments, which are newer.
     function = spec.function.load(execution.space)
-    args, kwargs = unpack(task.args, runtime.value_of)
+    args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
     if spec.kind == ACTOR_CREATION_TASK:
         return _construct, (runtime, execution, function, args, kwargs), {}
     return function, args, kwargs
@@ -294,7 +294,7 @@ def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: 
 def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
     """With back-pressure: wait until the consumer has taken enough of what was yielded."""
     limit, stream = execution.task.spec.backpressure, execution.task.stream
-    if limit < 0:
+    if limit < 0 or runtime.local:              # there the consumer is further down the stack
         return
     while stream.refs and len(stream.items) - stream.taken >= limit:
         lock = _thread.allocate_lock()
@@ -325,6 +325,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
         runtime.end_lines(execution)
     if isinstance(error, SessionEnded):
         return Outcome(exit="worker", message="the session ended")
+    if isinstance(error, ArgumentLost):
+        return Outcome(exit="arguments")
     if isinstance(error, WorkerExit):
         return Outcome(exit="worker", message=str(error) or "the worker exited")
     if isinstance(error, ActorExit):
@@ -366,7 +368,7 @@ def may_retry(task: TaskRecord, error: BaseException) -> bool:
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
     """Tell the core how an attempt went. Returns the worker's next task; None when there is none, or the worker is dead."""
     cluster = runtime.cluster
-    if outcome.exit:
+    if outcome.exit and outcome.exit != "arguments":
         if outcome.exit == "actor":
             runtime.tell(cluster.actor_exited, worker, outcome.message)
         else:
@@ -377,7 +379,9 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         lock.wait()
     try:
         now = runtime.now()
-        if outcome.failure is not None:
+        if outcome.exit:
+            actions = cluster.arguments_lost(now, worker, task)
+        elif outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif task.worker is worker and worker.status is not DEAD:
             for obj, value in zip(task.returns, outcome.values):
