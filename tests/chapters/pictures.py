@@ -32,6 +32,8 @@ def draw(name: str) -> str:
         return _store_counters()
     if name == "reasons":
         return _reasons()
+    if name == "forms":
+        return _forms()
     raise LookupError(f"there is no picture {name!r}")
 
 
@@ -170,4 +172,21 @@ def _reasons() -> str:
         if function.name == "calls_ahead":              # the reasons for a call in its actor's queue
             edges |= {("mailbox", part.value) for node in ast.walk(function) if isinstance(node, ast.Return)
                       for part in ast.walk(node.value.elts[0]) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
+
+
+def _forms() -> str:
+    """Which function of `runtime.serialization`, from `serialize` on, stores a value in which form."""
+    tree = ast.parse((ROOT / "miniray/runtime/serialization.py").read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    forms = ("COPY", "PLAIN", "PICKLED", "BY_VALUE")
+    edges, ways = set(), ["serialize"]
+    for name in ways:
+        for node in ast.walk(functions[name]):
+            called = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if called == "Serialized":
+                edges |= {(name, part.id) for part in ast.walk(node.args[-1]) if isinstance(part, ast.Name) and part.id in forms}
+            elif called in ("_store", "_store_plain", "_to_bytes", "_is_immutable"):
+                edges.add((name, called))
+                ways += [called] if called not in ways else []
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
