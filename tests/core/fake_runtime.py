@@ -12,8 +12,8 @@ from collections import Counter, deque
 from miniray.core import actions as act
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import require
-from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, Failure, NodeRecord,
-                                  ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
+from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, Failure,
+                                  NodeRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from miniray.core.transitions import WorkerStatus
 
 DEAD, THERE = WorkerStatus.DEAD, (READY, FAILED, SPILLED)
@@ -272,7 +272,8 @@ class FakeRuntime:
 
     # ------------------------------------------------------------ waiting
 
-    def wait(self, program: Program, objects: list, need: int, hasty: bool, timed: bool = False, lend: bool = True, then=None) -> Wait:
+    def wait(self, program: Program, objects: list, need: int, hasty: bool, timed: bool = False, lend: bool = True,
+             then=None) -> Wait:
         """The program waits in get or wait. then: what it does when it goes on."""
         worker = program.worker
         lender = worker if worker is not None and worker.actor is None else None

@@ -7,8 +7,9 @@ from miniray.core.actions import InterruptTask, KillWorker, RunTask, StartWorker
 from miniray.core.actor_manager import NameTaken
 from miniray.core.records import ACTOR_TASK, Failure, TaskRecord, TaskSpec
 from miniray.core.transitions import ActorStatus, TaskStatus
-from tests.core.builders import (LARGE, NOW, a_call, an_actor, a_value, construct, crash, drop, finish, free, living_actor, node, one_node,
-                                 put, raise_in, run_call, running_task, several_nodes, started, submitted)
+from tests.core.builders import (LARGE, NOW, a_call, an_actor, a_value, construct, crash, drop, finish, free,
+                                 living_actor, node, one_node, put, raise_in, run_call, running_task, several_nodes,
+                                 started, submitted)
 
 ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
 FAILED, FINISHED, QUEUED = TaskStatus.FAILED, TaskStatus.FINISHED, TaskStatus.SUBMITTED_TO_WORKER

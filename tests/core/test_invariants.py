@@ -8,7 +8,8 @@ import pytest
 from miniray.core.invariants import InvariantBroken, check
 from miniray.core.records import FAILED, READY
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
-from tests.core.builders import (LARGE, NOW, a_call, a_group, a_value, living_actor, node, one_node, put, running_task, started, submitted)
+from tests.core.builders import (LARGE, NOW, a_call, a_group, a_value, living_actor, node, one_node, put, running_task,
+                                 started, submitted)
 
 
 def busy_cluster():
@@ -52,7 +53,8 @@ BREAKS = {
     "a task runs in a worker that runs another": of("waiting", "worker", "nobody"),
     "a waiting task is in no queue": then(lambda c, t: t["waiting"].spec.scheduling_class.queue.clear()),
     "a class with a waiting task is not looked at": then(lambda c, t: c.scheduler.waiting.clear()),
-    "a task waits although there is room": then(lambda c, t: (t["node"].total.update(CPU=80_000), t["node"].available.update(CPU=40_000))),
+    "a task waits although there is room": then(lambda c, t: (t["node"].total.update(CPU=80_000),
+                                                              t["node"].available.update(CPU=40_000))),
     "a task miscounts its missing arguments": of("pending", "pending", 2),
     "an argument forgot who waits for it": then(lambda c, t: setattr(t["running"].returns[0], "dependents", None)),
     "a task that is over has no end": of("running", "status", TaskStatus.FINISHED),

@@ -6,8 +6,8 @@ import pytest
 from miniray.core.actions import DropValues, StartWorker
 from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, Waiter
 from miniray.core.transitions import TaskStatus
-from tests.core.builders import (LARGE, NOW, SMALL, a_value, crash, drop, finish, node, one_node, put, running_task, several_nodes, started,
-                                 submitted)
+from tests.core.builders import (LARGE, NOW, SMALL, a_value, crash, drop, finish, node, one_node, put, running_task,
+                                 several_nodes, started, submitted)
 
 
 def wait(c, obj) -> Waiter:

@@ -4,8 +4,8 @@ from __future__ import annotations
 from miniray.core.actions import DropValues, SpillObject
 from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
-from tests.core.builders import (LARGE, NOW, SMALL, a_value, drop, finish, node, one_node, put, raise_in, running_task, several_nodes, started,
-                                 submitted)
+from tests.core.builders import (LARGE, NOW, SMALL, a_value, drop, finish, node, one_node, put, raise_in, running_task,
+                                 several_nodes, started, submitted)
 
 
 def store(c, number: int = 1):

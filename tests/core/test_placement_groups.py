@@ -6,8 +6,8 @@ import pytest
 from miniray.core.actions import KillWorker, Wake
 from miniray.core.records import FAILED, READY, Waiter
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus
-from tests.core.builders import (NOW, a_group, add_node, an_actor, crash, drop, finish, free, in_group, living_actor, node, one_node,
-                                 running_task, several_nodes, submitted)
+from tests.core.builders import (NOW, a_group, add_node, an_actor, crash, drop, finish, free, in_group, living_actor,
+                                 node, one_node, running_task, several_nodes, submitted)
 
 PENDING, CREATED, RESCHEDULING, REMOVED = (PlacementGroupStatus.PENDING, PlacementGroupStatus.CREATED,
                                            PlacementGroupStatus.RESCHEDULING, PlacementGroupStatus.REMOVED)

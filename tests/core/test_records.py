@@ -5,7 +5,8 @@ import pytest
 
 from miniray.core.task_events import EventLog
 from miniray.core.transitions import (ACTOR_MOVES, PLACEMENT_GROUP_MOVES, TASK_MOVES, WORKER_MOVES, IllegalMove, move)
-from tests.core.builders import NOW, a_value, add_node, crash, drop, finished_task, living_actor, one_node, running_task, submitted
+from tests.core.builders import (NOW, a_value, add_node, crash, drop, finished_task, living_actor, one_node,
+                                 running_task, submitted)
 
 TABLES = {"task": TASK_MOVES, "actor": ACTOR_MOVES, "placement group": PLACEMENT_GROUP_MOVES, "worker": WORKER_MOVES}
 

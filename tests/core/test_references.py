@@ -5,8 +5,8 @@ import pytest
 
 from miniray.core.records import DROPPED, PENDING, READY
 from miniray.core.transitions import ActorStatus
-from tests.core.builders import (LARGE, NOW, SMALL, a_call, a_value, crash, drop, finish, finished_task, living_actor, node, one_node, put,
-                                 running_task, started, submitted)
+from tests.core.builders import (LARGE, NOW, SMALL, a_call, a_value, crash, drop, finish, finished_task, living_actor,
+                                 node, one_node, put, running_task, started, submitted)
 
 
 def test_an_object_goes_with_its_last_reference():

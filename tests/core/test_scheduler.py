@@ -6,8 +6,8 @@ import pytest
 from miniray.core.actions import RunTask, Say, StartWorker, StopWorker
 from miniray.core.records import UNIT
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
-from tests.core.builders import (LARGE, NOW, a_task, a_value, add_node, an_actor, crash, drop, finish, finished_task, free, node, one_node,
-                                 raise_in, running_task, several_nodes, started, submitted)
+from tests.core.builders import (LARGE, NOW, a_task, a_value, add_node, an_actor, crash, drop, finish, finished_task,
+                                 free, node, one_node, raise_in, running_task, several_nodes, started, submitted)
 
 WAITS, LEASED, FAILED = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.FAILED
 

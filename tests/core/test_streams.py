@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from miniray.core.actions import Wake
 from miniray.core.records import FAILED, LOST, PENDING, READY, ObjectRecord, TaskRecord, Waiter
-from tests.core.builders import (LARGE, NOW, SMALL, a_call, crash, drop, finish, living_actor, one_node, put, raise_in, running_task, started)
+from tests.core.builders import (LARGE, NOW, SMALL, a_call, crash, drop, finish, living_actor, one_node, put, raise_in,
+                                 running_task, started)
 
 
 def yield_one(c, task: TaskRecord, size: int = SMALL, contained: tuple = ()) -> list:

@@ -7,8 +7,8 @@ from miniray.core.actions import CallLater, InterruptTask, KillWorker, StartWork
 from miniray.core.records import FAILED, PENDING, READY, Failure, Waiter
 from miniray.core.task_manager import INTERRUPT_GRACE_S
 from miniray.core.transitions import TaskStatus, WorkerStatus
-from tests.core.builders import (NOW, SMALL, a_call, a_task, a_value, crash, drop, finish, living_actor, one_node, put, raise_in,
-                                 run_call, running_task, started, submitted)
+from tests.core.builders import (NOW, SMALL, a_call, a_task, a_value, crash, drop, finish, living_actor, one_node, put,
+                                 raise_in, run_call, running_task, started, submitted)
 
 WAITS_FOR_ARGUMENTS, WAITS, LEASED = (TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT,
                                       TaskStatus.SUBMITTED_TO_WORKER)
