@@ -169,7 +169,8 @@ class TaskRecord:
 class ObjectRecord:
     """One object: who makes it, who holds it, where it is.
 
-    done: PENDING, READY, FAILED, LOST, SPILLED, or ENDED with its session. value: opaque, a Failure when FAILED. size: bytes, -1 while unknown.
+    done: PENDING, READY, FAILED, LOST, SPILLED, or ENDED with its session. value: opaque, a Failure when FAILED. size: bytes, -1
+    while unknown.
     refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
     three its value goes. lineage: values that could only be rebuilt with its help; until that is zero too, whatever could
     rebuild this one stays. contained: the records inside its value. locations: the nodes with a copy, None for a small value that

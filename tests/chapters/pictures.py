@@ -143,7 +143,8 @@ def _readings() -> str:
 def _calls(names: tuple[str, ...]) -> str:
     """Which function of the core calls which of these, by their own names."""
     edges = {(name.split(".")[-1], called) for name, function in _functions() for node in ast.walk(function)
-             if isinstance(node, ast.Call) and (called := getattr(node.func, "attr", "")) in names and called != name.split(".")[-1]}
+             if isinstance(node, ast.Call) and (called := getattr(node.func, "attr", "")) in names
+             and called != name.split(".")[-1]}
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges, key=lambda e: (names.index(e[1]), e[0])))
 
 
