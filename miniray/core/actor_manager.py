@@ -297,7 +297,8 @@ class ActorManager:
 
     def come_back(self, now: float, actor: ActorRecord) -> None:
         """An actor that nobody holds is made anew, since a value that it made was lost and is wanted. Ray does so, too."""
-        self.dead.pop(actor.number, None)
+        if self.dead.pop(actor.number, None) is None:
+            self.cluster.dropped["actors"] -= 1     # its record had been let go of
         self.cluster.actors[actor.number] = actor
         failure, actor.failure, actor.t_died = actor.failure, None, 0.0
         move(actor, RESTARTING)

@@ -386,8 +386,8 @@ class Cluster:
         """A worker reports that an argument of the task it was given is lost. It does not wait for it: what makes the argument
         again may need this very worker, as an earlier call of the same actor does."""
         if worker.status is DEAD or task.worker is not worker:
-            return NOTHING
-        if task.cancelled:
+            return self._done(now)
+        if task.cancelled or task.t_finished:       # its owner may have died meanwhile, and a call with it
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         self.task_manager.not_begun(now, task)
@@ -397,6 +397,8 @@ class Cluster:
             self.scheduler.worker_free(now, worker)
             if not task.pending:
                 self.task_manager.arguments_ready(now, task)
+            if self.groups.waiting:
+                self.groups.retry(now)
         return self._reported(now, worker)
 
     def stream_item(self, now: float, worker: WorkerRecord, task: TaskRecord, value, size: int,
