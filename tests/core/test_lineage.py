@@ -5,8 +5,8 @@ import pytest
 
 from miniray.core.actions import DropValues, StartWorker
 from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, Waiter
-from miniray.core.transitions import TaskStatus
-from tests.core.builders import (LARGE, NOW, SMALL, a_value, crash, drop, finish, node, one_node, put, running_task,
+from miniray.core.transitions import PlacementGroupStatus, TaskStatus
+from tests.core.builders import (LARGE, NOW, SMALL, a_group, a_value, crash, drop, finish, node, one_node, put, running_task,
                                  several_nodes, started, submitted)
 
 
@@ -165,6 +165,32 @@ def test_a_waiting_task_gets_its_lost_argument_again():
     started(c, value.task)
     finish(c, value.task, LARGE)
     assert task.status is TaskStatus.SUBMITTED_TO_WORKER
+
+
+def test_a_worker_gives_back_a_task_whose_argument_is_gone():
+    """It went between the lease and the start: the task waits again, that was no attempt, and others have the CPU meanwhile."""
+    c = one_node(cpus=1)
+    value = a_value(c, LARGE, retries=1)
+    task = submitted(c, deps=(value,))
+    worker = task.worker
+    c.lose_object(NOW, value)
+    assert c.arguments_lost(NOW, worker, task) == []
+    assert task.status is TaskStatus.PENDING_ARGS_AVAIL and task.attempt == 0 and worker.task is value.task
+    started(c, value.task)
+    finish(c, value.task, LARGE)
+    assert worker.task is task
+
+
+def test_a_group_gets_the_cpu_of_a_task_that_was_given_back():
+    """Its argument cannot be made again, so it fails. The group used to wait for the next event."""
+    c = one_node(cpus=1)
+    value = put(c, LARGE)
+    task = submitted(c, deps=(value,))
+    group = a_group(c, {"CPU": 1})
+    c.worker_started(NOW, task.worker)
+    c.lose_object(NOW, value)
+    c.arguments_lost(NOW, task.worker, task)
+    assert task.status is TaskStatus.FAILED and group.status is PlacementGroupStatus.CREATED
 
 
 def test_a_value_made_anew_is_not_thrown_away_with_the_lost_one():

@@ -252,6 +252,17 @@ def test_soft_affinity_goes_elsewhere_when_its_node_is_gone():
     assert submitted(c, strategy=wish).node is node(c, 1)
 
 
+def test_what_waits_for_the_node_it_prefers_goes_elsewhere_when_that_dies():
+    """At once: it used to wait for the next event."""
+    c = several_nodes(1, 1)
+    wish = ("NODE_AFFINITY", node(c, 2).hex, True)
+    actor = an_actor(c, holds_cpus=1, strategy=wish)
+    waiting = submitted(c, strategy=wish)
+    assert actor.node is node(c, 2) and waiting.worker is None
+    c.remove_node(NOW, node(c, 2))
+    assert waiting.node is node(c, 1)
+
+
 @pytest.mark.parametrize("operator, values, number", [("in", ("a", "b"), 2), ("not_in", ("b",), 1), ("exists", (), 2)])
 def test_a_label_selector_restricts_the_nodes(operator, values, number):
     """Those with the label, without the value, or with any value of it."""

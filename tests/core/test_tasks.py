@@ -267,6 +267,17 @@ def test_a_task_that_is_over_cannot_be_cancelled():
     assert c.cancel(NOW, task, True, True) == [] and task.status is FINISHED and task.returns[0].done == READY
 
 
+def test_giving_up_a_task_may_end_others_that_were_to_be_given_up():
+    """Parent and child sit in code that cannot be interrupted: the child ends with its owner. It was looked for once more."""
+    c = one_node(cpus=2)
+    parent, owner = running_task(c)
+    child, _ = running_task(c, owner=owner, parent=parent.hex)
+    c.cancel(NOW, parent, False, False)
+    c.cancel(NOW, child, False, False)
+    c.timer(NOW + INTERRUPT_GRACE_S)
+    assert parent.status is child.status is TASK_FAILED and not c.task_manager.interrupted
+
+
 def test_a_recursive_cancellation_reaches_grandchildren():
     """Those that run and those that wait; a stranger goes on."""
     c = one_node(cpus=3)
