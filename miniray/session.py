@@ -7,9 +7,9 @@ from typing import Any, Callable
 
 from . import options
 from .exceptions import DeadlockError
-from .object_ref import ObjectRef, dropped
+from .object_ref import ObjectRef, dropped, is_ready
 from .observe import logs, metrics
-from .observe.explain import find_deadlock
+from .observe.explain import explain_object, find_deadlock
 from .runtime import process_guards
 from .runtime.base import Runtime
 from .runtime.threaded import ThreadedRuntime
@@ -106,6 +106,9 @@ def end(runtime: Runtime) -> None:
 
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
+    if runtime.local and runtime.nobody_else():
+        raise DeadlockError("in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
+                            f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}")
     found = find_deadlock(runtime, objects)
     if found is None:
         return

@@ -114,6 +114,9 @@ class AsyncWorker:
         if not task.t_ended:
             task.t_ended = self.runtime.now()
         self.calls.pop(task.number, None)
+        self._report(task, outcome)
+
+    def _report(self, task: TaskRecord, outcome: Outcome) -> None:
         report(self.runtime, self.worker, task, outcome)
         if self.worker.status is DEAD:
             self._stop_loop()

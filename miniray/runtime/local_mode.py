@@ -1,25 +1,30 @@
 """local_mode: the same core, and each task run at once on the thread of whoever makes it possible to run.
 
 A debugger steps straight into a task, and what tasks print comes in the order of the program. A task that another thread is to
-unblock, or that waits for a later call, cannot be waited for here: there is nobody else to run it.
+unblock, or that waits for a later call, cannot be waited for here: there is nobody else to run it. Whoever waits so is told,
+by a DeadlockError, if no other thread is there that could change it.
 """
 from __future__ import annotations
 
-import asyncio
-import inspect
+import _thread
+import sys
 import threading
 from collections import deque
-from contextvars import Context
-from typing import Any
+from contextlib import contextmanager
+from functools import partial
+from heapq import heappop, heappush
+from types import FrameType
+from typing import Any, Callable, Iterator
 
-from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
+from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from . import ctrl_c
 from .base import Runtime
 from .context import Execution, current
 from .serialization import Space
 from .threaded import end_session
-from .waiting import get_ident
-from .worker import (Outcome, WorkerHandle, call_of, note_repr, outcome_of_error, report, report_item, run_attempt, store)
+from .waiting import Waiting, get_ident
+from .worker import Outcome, WorkerHandle, report, run_attempt
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
 
@@ -28,12 +33,16 @@ class LocalRuntime(Runtime):
     """Carries out the core's actions on the spot."""
 
     local = True
+    stuck_after_s = 0.0
 
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
-        self.runnable: deque[tuple[WorkerRecord, TaskRecord]] = deque()     # leased, and not begun
+        self.runnable: deque[Callable[[], None]] = deque()      # attempts to begin, and loops that can go on
+        self.put_off: list[tuple[float, int, Callable[[], None]]] = []      # a heap by time: loops that wait for their timers
+        self._order = 0
         self.cluster.resumes_at_wake = False    # a task that waits goes on when those above it on the stack have returned
-        self._here = threading.local()          # .reporting: this thread is inside the report of a task that it ran
+        # .reporting: this thread is inside the report of a task that it ran; .awaited: what it waits for.
+        self._here = threading.local()
 
     def carry_out(self, actions: list) -> None:
         """Run what became possible, before the call that made it possible returns. Whoever made that call, if it is a task,
@@ -49,17 +58,71 @@ class LocalRuntime(Runtime):
         with self.lock:
             more = self.cluster.blocked(self.now(), lender)
         super().carry_out(more)
-        self._run_all()
-        with self.lock:
-            self.cluster.unblocked(self.now(), lender)
+        try:
+            self._run_all()
+        finally:
+            with self.lock:
+                self.cluster.unblocked(self.now(), lender)
+
+    def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
+        """As every runtime's."""
+        outer, self._here.awaited = getattr(self._here, "awaited", None), objects
+        try:
+            return super().wait_for(objects, need, hasty, timeout)
+        finally:
+            self._here.awaited = outer
 
     def park(self, lock: Any, timeout: float | None) -> bool:
-        """Instead of waiting, run what can be run: what is waited for may stand behind it."""
+        """Instead of waiting, run what can be run, and what was put off when its time has come: what is waited for may be behind
+        it. Raises DeadlockError when there is nothing, and `timeout` is None."""
+        deadline = None if timeout is None else self.now() + timeout
         while not lock.acquire(False):
-            if not self.runnable:
-                return super().park(lock, timeout)
-            self._run_one()
+            if self.runnable:
+                self._run_one()
+                continue
+            now = self.now()
+            wait = None if deadline is None else deadline - now
+            if self.put_off:
+                due = self.put_off[0][0] - now
+                if due <= 0:
+                    self.runnable.append(heappop(self.put_off)[2])
+                    continue
+                wait = due if wait is None else min(wait, due)
+            elif wait is None and self.stuck is not None:
+                self.stuck(self._here.awaited)
+            if super().park(lock, wait):
+                return True
+            if deadline is not None and self.now() >= deadline:
+                return False
         return True
+
+    def sleep(self, execution: Execution | None, seconds: float) -> bool:
+        """As every runtime's; also the driver lets others go on while it sleeps."""
+        if execution is not None or not self.put_off or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
+            return super().sleep(execution, seconds)
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        self.park(lock, seconds)
+        return True
+
+    def run_later(self, delay_s: float, run: Callable[[], None]) -> None:
+        """Put something off; whoever parks runs it, or the event loop that the program itself is in."""
+        self._order += 1
+        heappush(self.put_off, (self.now() + delay_s, self._order, run))
+        self.help_from_running_loop()
+
+    def help_from_running_loop(self) -> None:
+        """A program that is in an event loop of its own does not park when it waits: the loop is to run what was put off."""
+        asyncio = sys.modules.get("asyncio")
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if loop is not None and self.put_off and not hasattr(loop, "idle_for_s"):
+            loop.call_later(max(0.0, self.put_off[0][0] - self.now()), self._help)
+
+    def _help(self) -> None:
+        while self.put_off and self.put_off[0][0] <= self.now():
+            self.runnable.append(heappop(self.put_off)[2])
+        self._run_all()
+        self.help_from_running_loop()
 
     def _run_all(self) -> None:
         while self.runnable:
@@ -67,89 +130,65 @@ class LocalRuntime(Runtime):
 
     def _run_one(self) -> None:
         try:
-            worker, task = self.runnable.popleft()
+            run = self.runnable.popleft()
         except IndexError:                      # another thread of the driver's was quicker
             return
+        run()
+
+    def _execute(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Run an attempt to its end, and put what follows it in this worker first in line."""
+        handle = worker.handle
         if worker.status is DEAD:
             return
-        worker.handle.ident = get_ident()
-        if worker.actor is not None and worker.actor.is_async:
-            outcome = self._run_async(worker, task)
-        else:
+        if handle.loop is not None:
+            handle.loop.begin(task)
+            return
+        handle.ident = get_ident()
+        with outside_of_event_loops():
             outcome = run_attempt(self, worker, task)
+        following = self.report_from_inside(report, self, worker, task, outcome)
+        if following is not None:
+            self.runnable.appendleft(partial(self._execute, worker, following))
+        if ctrl_c.in_task or ctrl_c.put_off is not None:
+            self._pass_on_ctrl_c(task, outcome)
+
+    def _pass_on_ctrl_c(self, task: TaskRecord, outcome: Outcome) -> None:
+        """Who presses Ctrl-C means the program, and not only the task that runs just then on its thread. And there is little
+        of the user's code between two tasks in which it could be found."""
+        if ctrl_c.put_off is not None and threading.current_thread() is threading.main_thread():
+            ctrl_c.interrupt()
+        cancelled = outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancelled
+        if not cancelled or current.get() is None:
+            ctrl_c.in_task = False              # the task has dealt with it, or this is the program
+        if cancelled:
+            raise KeyboardInterrupt
+
+    def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
+        """Report the end of an attempt. What becomes possible by that is run further down the stack, so that a long chain of
+        tasks needs no deep one."""
         outer, self._here.reporting = getattr(self._here, "reporting", False), True
         try:
-            following = report(self, worker, task, outcome)
+            return report(*args)
         finally:
             self._here.reporting = outer
-        if following is not None and not (worker.actor is not None and worker.actor.is_async):
-            self.runnable.appendleft((worker, following))
 
     def start_worker(self, worker: WorkerRecord) -> None:
         """Make the worker; what it was leased for can be run."""
         actor = worker.actor
         shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        worker.handle = WorkerHandle(worker, shared.space if shared is not None else Space())
+        handle = worker.handle = WorkerHandle(worker, shared.space if shared is not None else Space())
+        if actor is not None and actor.is_async:
+            from .local_async import LocalAsyncWorker       # and asyncio with it, when the first async actor is made
+            handle.loop = LocalAsyncWorker(self, worker, handle)
         with self.lock:
             actions = self.cluster.worker_started(self.now(), worker)
         if worker.task is not None:
-            self.runnable.append((worker, worker.task))
+            self.run_task(worker, worker.task)
         super().carry_out(actions)
 
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """The task can be run."""
-        self.runnable.append((worker, task))
-
-    def _run_async(self, worker: WorkerRecord, task: TaskRecord) -> Outcome:
-        execution = Execution(self, worker, task, worker.handle.space, get_ident())
-        return Context().run(self._drive, execution)
-
-    def _drive(self, execution: Execution) -> Outcome:
-        """Run a coroutine to its end on a loop of its own. The caller may be inside a running loop: it is set aside meanwhile."""
-        current.set(execution)
-        handle = execution.worker.handle
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
-        try:
-            if handle.loop is None:
-                handle.loop = asyncio.new_event_loop()
-            return handle.loop.run_until_complete(self._attempt(execution))
-        except BaseException as error:
-            return outcome_of_error(self, execution, error)
-        finally:
-            asyncio._set_running_loop(outer)
-
-    async def _attempt(self, execution: Execution) -> Outcome:
-        task, worker = execution.task, execution.worker
-        try:
-            if task.spec.kind == ACTOR_CREATION_TASK:
-                _, (_, _, cls, args, kwargs), _ = call_of(self, execution)
-                instance = execution.instance = worker.handle.instance = cls.__new__(cls)
-                task.t_started = self.now()
-                if cls.__init__ is not object.__init__:
-                    waiting = instance.__init__(*args, **kwargs)
-                    if inspect.isawaitable(waiting):
-                        await waiting
-                note_repr(execution)
-                return Outcome()
-            function, args, kwargs = call_of(self, execution)
-            task.t_started = self.now()
-            result = function(*args, **kwargs)
-            if inspect.isawaitable(result):
-                result = await result
-            if task.spec.streams:
-                if inspect.isasyncgen(result):
-                    async for item in result:
-                        report_item(self, worker, task, item)
-                else:
-                    for item in result:
-                        report_item(self, worker, task, item)
-                task.t_ended = self.now()
-                return Outcome((None,), (0,))
-            task.t_ended = self.now()
-            return store(self, task, result)
-        except BaseException as error:
-            return outcome_of_error(self, execution, error)
+        self.runnable.append(partial(self._execute, worker, task))
 
     def stop_worker(self, worker: WorkerRecord) -> None:
         """There is no thread to stop."""
@@ -159,17 +198,48 @@ class LocalRuntime(Runtime):
         handle = worker.handle
         if handle is not None:
             handle.instance = None
-            loop, handle.loop = handle.loop, None
-            if loop is not None and not loop.is_running():
-                loop.close()
+            if handle.loop is not None:
+                handle.loop.stop()
 
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """What runs here is further up the stack of whoever cancels it: it cannot be interrupted."""
+        """Cancel a coroutine that was set aside. Any other task that runs is further up the stack of whoever cancels it."""
+        if worker.handle is not None and worker.handle.loop is not None:
+            worker.handle.loop.cancel(task)
 
     def call_later(self, at: float) -> None:
-        """Only interrupts have deadlines, and there are none."""
+        """Only interrupts have deadlines, and those that are carried out here are carried out at once."""
+
+    def nobody_else(self) -> bool:
+        """Whether nothing could bring what this thread waits for: nothing was put off, and every other thread waits here too."""
+        if self.put_off:
+            return False
+        here = get_ident()
+        return all(_waits(frame) for ident, frame in sys._current_frames().items() if ident != here)
 
     def shutdown(self) -> None:
         """Drop everything."""
         end_session(self)
 
+
+@contextmanager
+def outside_of_event_loops() -> Iterator[None]:
+    """Whoever makes a call may be inside an event loop; the task is not, as in a process of its own."""
+    asyncio = sys.modules.get("asyncio")
+    outer = asyncio._get_running_loop() if asyncio is not None else None
+    if outer is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+
+
+def _waits(frame: FrameType | None) -> bool:
+    """Whether a thread waits for values, without a timeout."""
+    while frame is not None:
+        if frame.f_code is Waiting.wait_for.__code__:
+            return frame.f_locals["timeout"] is None
+        frame = frame.f_back
+    return False

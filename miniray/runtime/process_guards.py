@@ -2,7 +2,7 @@
 
 While a session runs, `os._exit`, `os.abort` and signals to the own process end the worker that calls them, and do what they
 always do on the driver. `time.sleep` in a task waits where a cancellation or the end of the session reaches it, which the real
-one, being a call into C, does not let through.
+one, being a call into C, does not let through. Ctrl-C on the driver does not hit the session's own code (see `ctrl_c`).
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import signal
 import time
 from typing import Any, Callable
 
+from . import context, ctrl_c
 from .context import current
 from .worker import WorkerExit
 
@@ -48,8 +49,10 @@ def _guard_sleep() -> None:
 
     def sleep(seconds: float, /) -> None:
         execution = current.get()
-        if execution is None or not execution.runtime.sleep(execution, seconds):
+        runtime = context.session if execution is None else execution.runtime
+        if runtime is None or not runtime.sleep(execution, seconds):
             original(seconds)
+    ctrl_c.waits.add(sleep.__code__)
     sleep.__doc__ = original.__doc__
     sleep.__wrapped__ = original                # type: ignore[attr-defined]
     _saved.append((time, "sleep", original))
@@ -62,6 +65,7 @@ def install() -> None:
     _users += 1
     if _users > 1:
         return
+    ctrl_c.install()
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
@@ -74,6 +78,7 @@ def uninstall() -> None:
     global _users
     _users -= 1
     if _users == 0:
+        ctrl_c.uninstall()
         while _saved:
             module, name, original = _saved.pop()
             setattr(module, name, original)

@@ -1,0 +1,103 @@
+"""Ctrl-C: a KeyboardInterrupt comes out of the user's code or out of a wait, never out of the middle of an event in the core.
+
+Python runs a signal's handler between any two steps of the main thread. One that raises in the middle of `.remote()` would leave
+the core's lock held or its tables half changed, and the session could only be thrown away. So while the main thread is
+inside a call of ours, the interrupt is put off until it is not. Only Python's own handler is replaced: whoever has set
+another one has other plans.
+"""
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+from types import CodeType, FrameType
+from typing import Any
+
+from .context import current
+from .waiting import Waiting
+
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What of ours is as good as the user's code: it holds no lock and changes no tables, but calls what does.
+USERS = tuple(OURS + name + os.sep for name in ("cli", "testing", "util", "experimental"))
+LIBRARY = os.path.dirname(os.__file__) + os.sep
+INSTALLED = os.path.join(LIBRARY, "site-packages") + os.sep
+waits: set[CodeType] = {Waiting.park.__code__}      # functions of ours that do nothing but wait, and may be interrupted
+RETRY_S = 0.001
+
+put_off: object | None = None              # one for each interrupt that was put off; None when it has been raised
+in_task = False                             # what was interrupted is a task on the main thread, in local_mode
+
+
+def install() -> None:
+    """Take Ctrl-C over, if it is still Python's and this is the main thread."""
+    _replace(signal.default_int_handler, _on_interrupt)
+
+
+def uninstall() -> None:
+    """Give Ctrl-C back to Python, unless an interrupt is still to be raised."""
+    if put_off is None:
+        _replace(_on_interrupt, signal.default_int_handler)
+
+
+def _replace(old: Any, new: Any) -> None:
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is old:
+        signal.signal(signal.SIGINT, new)
+
+
+def interrupt() -> None:
+    """Raise the KeyboardInterrupt here and now. To be called on the main thread."""
+    global put_off, in_task
+    put_off, in_task = None, current.get() is not None
+    raise KeyboardInterrupt
+
+
+def _on_interrupt(number: int, frame: FrameType | None) -> None:
+    global put_off
+    if not inside(frame):
+        interrupt()
+    elif put_off is None:
+        put_off = object()
+        _thread.start_new_thread(_again, (threading.get_ident(), put_off))
+
+
+def _again(ident: int, this: object) -> None:
+    """Interrupt the main thread once more, and again until it is found where it can be interrupted."""
+    global put_off
+    never = _thread.allocate_lock()
+    never.acquire()
+    never.acquire(True, RETRY_S)
+    while put_off is this:
+        if signal.getsignal(signal.SIGINT) is not _on_interrupt:        # somebody else's handler now: it hears of it once
+            put_off = None
+        _interrupt(ident)
+        never.acquire(True, RETRY_S)
+
+
+def _interrupt(ident: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(ident, signal.SIGINT)       # which also ends the wait for a lock
+    else:
+        _thread.interrupt_main()
+
+
+def _after_fork() -> None:
+    """The thread that would try again is not in the child, and its parent's Ctrl-C not its own."""
+    global put_off
+    put_off = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def inside(frame: FrameType | None) -> bool:
+    """Whether the innermost code that is not the standard library's is a call of ours that must come to its end."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(OURS):
+            return frame.f_code not in waits and not name.startswith(USERS)
+        if not name.startswith("<frozen") and (not name.startswith(LIBRARY) or name.startswith(INSTALLED)):
+            return False
+        frame = frame.f_back
+    return False
