@@ -5,37 +5,25 @@ NOT_READY: dict[str, str] = {
 """An area (`cluster`) or a case (`cluster/node_dies`) that miniray does not answer yet, and what it waits for."""
 
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
-    "a call waits for one that is submitted after it": (
+    "a call holds its thread until a later one lets it go": (
         "actors/concurrency_groups",
         "actors/max_pending_calls",
         "actors/threads_in_an_actor",
-        "async_actors/async_concurrency_groups",
-        "async_actors/async_generators",
-        "async_actors/awaits_interleave",
         "async_actors/blocking_get_blocks_the_loop",
-        "errors/failure_cuts_a_list_get_short",
         "faults/queued_calls_at_a_crash",
         "generators/items_arrive_before_the_end",
-        "objects/asyncio_wait_on_refs",
-        "objects/get_timeout",
-        "objects/wait_with_pending_refs",
         "patterns/barrier_among_tasks",
-        "reports/async_actor_and_async_function",
         "resources/custom_resources_limit_parallelism",
         "state/references_to_objects",
         "state/running_and_pending_tasks",
-        "tasks/call_sees_arguments_at_submission",
         "tasks/zero_cpu_tasks_overlap",
         "util/actor_pool_errors_and_timeouts",
-        "util/queue_async",
         "util/queue_between_tasks",
         "wanted/state_is_current",
     ),
     "something running is cancelled, or killed, from outside": (
         "actors/cancel_actor_calls",
         "actors/kill_ends_pending_and_later_calls",
-        "async_actors/cancel_async_calls",
-        "async_actors/kill_while_awaiting",
         "cluster/task_retried_when_its_node_dies",
         "errors/a_task_may_handle_its_cancellation",
         "errors/cancelled_error_classes",
@@ -50,14 +38,11 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "wanted/cancel_of_a_sleeping_task",
     ),
     "a wait is to time out while the task runs": (
-        "async_actors/driver_awaits_calls",
-        "async_actors/max_concurrency_limits",
-        "reports/sync_method_blocks_async_actor",
         "util/pool_async_results",
         "wanted/pool_timeout_keeps_working",
         "wanted/shutdown_leaves_nothing",
     ),
-    "an actor that waits for itself does so for ever where no other thread could let it go": (
+    "a wait for oneself is a DeadlockError at once, where no other thread could end it": (
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
     ),
@@ -67,4 +52,5 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "logs/worker_prints_reach_the_driver",
     ),
 }
-"""By reason: what local_mode answers otherwise, since there a task runs to its end inside the call that submits it."""
+"""By reason: what local_mode answers otherwise, since there a task runs to its end inside the call that submits it, and a
+coroutine as far as its first wait."""
