@@ -138,6 +138,8 @@ class AsyncWorker:
         try:
             if task.spec.kind == ACTOR_CREATION_TASK:
                 return await self._construct(execution)
+            if task.cancelled:                          # before it came here: there was no coroutine to cancel
+                raise asyncio.CancelledError
             function, args, kwargs = call_of(runtime, execution)
             task.t_started = runtime.now()
             self.handle.user_task = task

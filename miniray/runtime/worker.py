@@ -102,6 +102,8 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             now = runtime.now()
             if execution.worker.status is DEAD:         # declared so meanwhile: the task is somebody else's by now
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+            if task.cancelled:                          # meanwhile: its interrupt found nobody to be raised in
+                raise TaskInterrupt
             task.t_started = now
             result = function(*args, **kwargs)
             del args, kwargs

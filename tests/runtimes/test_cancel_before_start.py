@@ -1,0 +1,60 @@
+"""A cancellation that comes between the lease of a worker and the task's first line of code."""
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import miniray as ray
+from miniray.exceptions import TaskCancelledError
+
+LONG_S = 0.2
+
+
+@ray.remote
+def busy() -> str:
+    """Returns, unless it is interrupted."""
+    end = time.perf_counter() + LONG_S
+    while time.perf_counter() < end:
+        continue
+    return "it ran"
+
+
+@ray.remote
+class Async:
+    """Its calls are coroutines."""
+
+    async def busy(self) -> str:
+        """Returns when it is run: it never waits."""
+        return "it ran"
+
+
+@pytest.fixture(autouse=True)
+def session():
+    """Two workers."""
+    ray.init(num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+def test_a_task_that_is_cancelled_at_once_does_not_run():
+    """Whether its worker is just being started, takes it from its inbox, or has entered its code: it used to run to its end,
+    since the interrupt found nobody to be raised in. Ray answers the same."""
+    for _ in range(10):
+        ref = busy.remote()
+        ray.cancel(ref)
+        with pytest.raises(TaskCancelledError):
+            ray.get(ref)
+
+
+def test_a_call_of_an_async_actor_that_is_cancelled_at_once_ends():
+    """With its result, if it was quicker, or with the error: never with neither."""
+    actor = Async.remote()
+    refs = [actor.busy.remote() for _ in range(10)]
+    for ref in refs:
+        ray.cancel(ref)
+    for ref in refs:
+        try:
+            assert ray.get(ref, timeout=10) == "it ran"
+        except TaskCancelledError as cancelled:
+            assert "cancelled" in str(cancelled)
