@@ -12,7 +12,7 @@ from .actions import Action, KillWorker, Wake
 from .actor_manager import ActorManager
 from .object_store import INLINE_BYTES, ObjectStore, Stores
 from .placement_group import PlacementGroups
-from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, NORMAL_TASK, PENDING, READY, SPILLED, ActorRecord, Failure,
+from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, NORMAL_TASK, READY, SPILLED, ActorRecord, Failure,
                       NodeRecord, ObjectRecord, PlacementGroupRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from .reference_counter import ReferenceCounter
 from .scheduler import Scheduler
@@ -309,7 +309,8 @@ class Cluster:
             if not task.t_finished:                 # else its owner has died, and the call with it
                 self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
-            self.actor_manager.call_over(now, task)
+            if task.t_finished:                     # else it runs once more already, for an item that was lost meanwhile
+                self.actor_manager.call_over(now, task)
         else:
             self._constructed(now, worker, task)
         return self._reported(now, worker)

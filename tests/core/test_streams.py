@@ -153,3 +153,21 @@ def test_a_method_may_stream():
     assert following.worker is None
     finish(c, streaming)
     assert following.worker is actor.worker and take(streaming).done == READY
+
+
+def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
+    """Its end is at once the beginning of the next run, which used to be taken out of the actor's calls."""
+    c = one_node()
+    actor = living_actor(c, max_task_retries=1)
+    call = a_call(c, actor, returns="streaming")
+    started(c, call)
+    yield_one(c, call, LARGE)
+    item = take(call)
+    c.lose_object(NOW, item)
+    waiter = Waiter(1, "driver")
+    c.wait_for(NOW, waiter, (item,))
+    finish(c, call)
+    assert actor.worker.task is call
+    yield_one(c, call, LARGE)
+    finish(c, call)
+    assert waiter.fired and not actor.calls
