@@ -43,6 +43,8 @@ def map_unordered(fn: Any, items: Iterable[Any], *, backpressure_size: int | Non
 
 
 def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
+    if not isinstance(chunk_size, int):
+        raise TypeError(f"chunk_size must be an integer, not {chunk_size!r}")
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, and it is {chunk_size}")
     if "num_returns" in kwargs:

@@ -133,6 +133,8 @@ class Queue:
 
 
 def _checked(timeout: float | None) -> float | None:
+    if timeout is not None and not isinstance(timeout, (int, float)):
+        raise TypeError(f"'timeout' must be a number of seconds or None, not {timeout!r}")
     if timeout is not None and timeout < 0:
         raise ValueError(f"'timeout' cannot be negative, and it is {timeout}")
     return timeout

@@ -358,6 +358,8 @@ def _number_of_actors(processes: int | None, address: str | None) -> int:
     num_cpus = int(miniray.cluster_resources().get("CPU", 0))
     if processes is None:
         processes = num_cpus
+    if not isinstance(processes, (int, float)):
+        raise TypeError(f"'processes' must be an integer, not {processes!r}")
     if processes <= 0:
         raise ValueError(f"a pool needs at least one process, not {processes}")
     if processes > num_cpus:
@@ -367,7 +369,9 @@ def _number_of_actors(processes: int | None, address: str | None) -> int:
 
 def _batches(items: Iterable[Any], size: int, unpack: bool) -> Iterator[list[Call]]:
     """The calls that items stand for, `size` at a time. unpack: an item is all the arguments, and not the only one."""
-    assert size > 0, f"a batch has at least one item, not {size}"
+    if not isinstance(size, int):
+        raise TypeError(f"'chunksize' must be an integer, not {size!r}")
+    assert size > 0, f"'chunksize' is at least 1, not {size}"
     return _cut(iter(items), size, unpack)
 
 
