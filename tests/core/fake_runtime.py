@@ -291,7 +291,9 @@ class FakeRuntime:
     def wait_for_consumer(self, program: Program) -> None:
         """A generator whose consumer is behind waits, as its back-pressure asks."""
         stream, limit = program.task.stream, program.task.spec.backpressure
-        if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit or program.interrupted:
+        if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit:
+            return
+        if program.interrupted or program.worker.status is DEAD:        # that is raised in it
             return
         self._token += 1
         worker = program.worker

@@ -103,6 +103,34 @@ def test_nobody_overtakes_a_call_that_waits_for_an_argument():
     assert waiting.worker is actor.worker and ready.worker is None
 
 
+def test_order_is_kept_for_each_caller_and_not_between_callers():
+    """What the driver's call waits for may itself be waiting for a call of the same actor."""
+    c = one_node()
+    actor = living_actor(c)
+    producer, worker = running_task(c)
+    waiting, behind = a_call(c, actor, deps=producer.returns), a_call(c, actor)
+    others = a_call(c, actor, owner=worker)
+    assert others.worker is actor.worker and waiting.worker is behind.worker is None
+    run_call(c, others)
+    assert actor.worker.task is None
+    finish(c, producer)
+    assert waiting.worker is actor.worker
+    run_call(c, waiting)
+    assert behind.worker is actor.worker
+
+
+def test_a_call_of_another_caller_in_the_middle_of_the_queue_lets_its_caller_go_on_when_it_is_cancelled():
+    """It never stood at the head."""
+    c = one_node(cpus=4)
+    actor = living_actor(c)
+    producer, worker = running_task(c)
+    first, second = a_call(c, actor, deps=producer.returns), a_call(c, actor, deps=producer.returns, owner=worker)
+    behind_first, behind_second = a_call(c, actor), a_call(c, actor, owner=worker)
+    assert not any(call.worker for call in (first, second, behind_first, behind_second))
+    c.cancel(NOW, second, False, False)
+    assert behind_second.worker is actor.worker and behind_first.worker is None
+
+
 def test_a_cancelled_call_holds_nobody_up():
     """Neither at the head of the queue nor behind it."""
     c = one_node()
