@@ -15,7 +15,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/api tests/runtimes)
 
-.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds conformance-stress clean
+.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds chaos conformance-stress clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -52,6 +52,10 @@ clients:
 # Search: random events under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest
 	$(PYTEST) -q -m seeds --seeds $(N)
+
+# Chaos: whole programs under N seeds, while a plan made from the seed kills workers and nodes and loses values.
+chaos:
+	$(PYTHON) -m tests.runtimes.chaos --seeds $(N)
 
 # The recorded answers of Ray again, while Python changes threads as often as it can.
 conformance-stress: $(VENV)/.pytest
