@@ -358,9 +358,13 @@ class ActorHandle:
 
     __slots__ = ("_record", "__weakref__")
 
-    def __init__(self, record: ObjectRecord):
+    _record: ObjectRecord
+
+    def __new__(cls, record: ObjectRecord) -> "ActorHandle":
         """record: the actor's handle object; one reference of it is this handle's."""
+        self = object.__new__(cls)              # not in __init__: no handle exists, and is finalised, without a record
         self._record = record
+        return self
 
     def __del__(self, _drop=dropped.append):
         _drop(self._record)

@@ -245,8 +245,11 @@ class ObjectRefGenerator:
 
     __slots__ = ("_stream", "_done", "__weakref__")
 
-    def __init__(self, runtime: Runtime, stream: StreamRecord, done: ObjectRef):
+    def __new__(cls, runtime: Runtime, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
+        """runtime: the session. stream: what the task has yielded, one reference to it is this object's. done: its end."""
+        self = object.__new__(cls)              # not in __init__: none exists, and is finalised, without a stream
         self._stream, self._done = stream, done
+        return self
 
     def __del__(self, _drop=dropped.append):
         _drop(self._stream)

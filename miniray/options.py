@@ -323,10 +323,10 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
     """Raises ValueError for a negative number, and for "streaming" or "dynamic" when the function does not yield."""
     if isinstance(num_returns, int) and num_returns < 0:
         raise ValueError(f"num_returns must be >= 0, not {num_returns}")
-    if num_returns == "dynamic":
-        _deprecated("num_returns='dynamic' is an older form of num_returns='streaming'")
     if num_returns in ("streaming", "dynamic") and not is_generator:
         raise ValueError(f"num_returns='{num_returns}' is for a generator function, and this one does not yield")
+    if num_returns == "dynamic":
+        _deprecated("num_returns='dynamic' is an older form of num_returns='streaming'")
 
 
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
