@@ -25,6 +25,9 @@ class File:
     def __init__(self, value: object):
         self.value = value
 
+    def __repr__(self) -> str:
+        return f"File({self.value})"
+
 
 class Wait:
     """Somebody in get or wait. The references it was called with are its own until it returns."""
