@@ -19,33 +19,52 @@ if TYPE_CHECKING:
     from .base import Runtime
 
 
-def is_stream(stored: Any) -> bool:
-    """Whether a stored value is a pickle stream with buffers, rather than plain things."""
-    return type(stored) is Serialized and type(stored.data) is bytes
-
-
 class SpilledFile:
-    """Where a spilled value is. Reading gives back what was stored."""
+    """Where a spilled value is. Reading gives back what was stored.
 
-    __slots__ = ("path", "contained", "size", "lengths", "form")
+    length: bytes of the file. stream: what makes a Serialized of a pickle stream and its buffers, and their lengths; None for
+    bytes, which stand in the file as they are, and for everything else, which is pickled as a whole.
+    """
+
+    __slots__ = ("path", "length", "kind", "stream")
 
     def __init__(self, path: str, stored: Any):
-        self.path = path
-        self.lengths: list[int] | None = None       # of the stream and each buffer; None for a value pickled as a whole
-        if is_stream(stored):
-            self.contained, self.size, self.form = stored.contained, stored.size, stored.form
-            self.lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
+        self.path, self.kind, self.length = path, type(stored), 0
+        self.stream: tuple | None = None
+        if type(stored) is Serialized and type(stored.data) is bytes:
+            lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
+            self.stream = lengths, stored.contained, stored.size, stored.form
+
+    def write(self, file: Any, stored: Any) -> None:
+        """Write the value to its file, which has just been opened. OSError when that fails."""
+        if self.stream is not None:
+            file.write(stored.data)
+            for buffer in stored.buffers:
+                file.write(buffer)
+        elif self.kind is bytes:
+            file.write(stored)
+        elif self.kind is Serialized:
+            pickle.dump((stored.data, (), (), stored.size, stored.form), file, 5)
+        else:
+            pickle.dump(stored, file, 5)
+        self.length = file.tell()
 
     def read(self) -> Any:
-        """The stored value. OSError when the file cannot be read."""
+        """The stored value. OSError when the file cannot be read, or does not hold what was written to it."""
         with open(self.path, "rb") as file:
-            if self.lengths is None:
-                kind, value = pickle.load(file)
-                return Serialized(*value) if kind else value
-            parts = [file.read(length) for length in self.lengths]
-        if [len(part) for part in parts] != self.lengths:
-            raise OSError(f"{self.path} is shorter than what was written to it")
-        return Serialized(parts[0], tuple(parts[1:]), self.contained, self.size, self.form)
+            if os.fstat(file.fileno()).st_size != self.length:
+                raise OSError(f"{self.path} is not as long as what was written to it")
+            if self.stream is not None:
+                lengths, contained, size, form = self.stream
+                parts = [file.read(length) for length in lengths]
+                return Serialized(parts[0], tuple(parts[1:]), contained, size, form)
+            if self.kind is bytes:
+                return file.read()
+            try:
+                value = pickle.load(file)
+            except Exception as problem:
+                raise OSError(f"{self.path} does not hold what was written to it: {problem}") from problem
+        return Serialized(*value) if self.kind is Serialized else value
 
     def delete(self) -> None:
         """Remove the file; one that is gone already is as good."""
@@ -75,14 +94,7 @@ class SpillFolder:
             with file:
                 if self.before_write is not None:
                     self.before_write(number)
-                if is_stream(stored):
-                    file.write(stored.data)
-                    for buffer in stored.buffers:
-                        file.write(buffer)
-                elif type(stored) is Serialized:
-                    pickle.dump((True, (stored.data, (), (), stored.size, stored.form)), file, 5)
-                else:
-                    pickle.dump((False, stored), file, 5)
+                spilled.write(file, stored)
         except BaseException as problem:
             self.disk_is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
             spilled.delete()
