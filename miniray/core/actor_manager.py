@@ -5,8 +5,10 @@ made so. Ray: gcs/gcs_actor_manager.h, core_worker/task_submission/actor_task_su
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .actions import RunTask, StartWorker
-from .records import FAILED, READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
+from .records import READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
 from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 
 PENDING_ARGS_AVAIL, PENDING_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
@@ -98,7 +100,7 @@ class ActorManager:
         if actor.status is ALIVE:
             move(task, SUBMITTED)
             if group.running < group.limit:
-                self.pump(now, actor, group)
+                self.pump(now, actor, group, task)
 
     def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
         group = actor.groups.get(task.spec.group)
@@ -141,19 +143,25 @@ class ActorManager:
         if actor.status is ALIVE:
             move(task, SUBMITTED)
             if group.running < group.limit:
-                self.pump(now, actor, group)
+                self.pump(now, actor, group, task)
 
-    def pump(self, now: float, actor: ActorRecord, group: ConcurrencyGroup) -> None:
-        """Start calls of the group, up to its limit."""
+    def pump(self, now: float, actor: ActorRecord, group: ConcurrencyGroup, come: TaskRecord | None = None) -> None:
+        """Start calls of the group, up to its limit. come: the call that became ready, where nothing else has changed."""
         queue = group.queue
         while queue and group.running < group.limit and actor.status is ALIVE:
             task = queue[0]
             if task.status is not SUBMITTED:
-                if task.status is PENDING_ARGS_AVAIL:
-                    return                          # in order: nobody overtakes it
-                queue.popleft()                     # cancelled, or failed for an argument
-                continue
-            queue.popleft()
+                if task.status is not PENDING_ARGS_AVAIL:
+                    queue.popleft()                 # cancelled, or failed for an argument
+                    continue
+                if come is not None and come.owner is task.owner:
+                    return                          # in order: no later call of the same caller overtakes it
+                task = self._overtaking(queue)
+                if task is None:
+                    return
+                queue.remove(task)
+            else:
+                queue.popleft()
             group.running += 1
             if actor.is_async:
                 worker = actor.worker
@@ -168,6 +176,18 @@ class ActorManager:
                 group.workers.append(worker)
                 self._start(now, task, worker, starting=True)
                 self.cluster.actions.append(StartWorker(worker))
+
+    @staticmethod
+    def _overtaking(queue: Iterable[TaskRecord]) -> TaskRecord | None:
+        """The first call that may run although the head waits for its arguments: order is kept among the calls of each caller,
+        not between callers. So it is in Ray, and what one waits for may be a call of another."""
+        waiting = set()
+        for task in queue:
+            if task.status is PENDING_ARGS_AVAIL:
+                waiting.add(task.owner)
+            elif task.status is SUBMITTED and task.owner not in waiting:
+                return task
+        return None
 
     def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
@@ -200,7 +220,7 @@ class ActorManager:
             return
         if actor.in_order and actor.status is ALIVE:
             group = actor.groups[""]
-            if group.queue and group.queue[0] is task:          # it stood at the head and never ran
+            if group.queue and group.running < group.limit:     # others may have stood behind it
                 self.pump(now, actor, group)
         if actor.out_of_scope:
             self._end_if_unwanted(now, actor)

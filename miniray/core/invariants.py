@@ -289,8 +289,12 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
     require(group.running == len(running) <= group.limit, actor, "counts {} calls running, limit {}: {}",
             group.running, group.limit, running)
     if actor.status is ActorStatus.ALIVE and group.queue and group.running < group.limit:
-        # The head alone may wait, and only for its arguments; one that was cancelled is passed over when a call ends.
-        require(group.queue[0].status is WAITS_FOR_ARGUMENTS, actor, "lets {} wait, and has room for it", group.queue[0])
+        # Only for arguments, its own or those of an earlier call of its caller; one that was cancelled is passed over later.
+        waiting = set()
+        for task in group.queue:
+            if task.status is WAITS_FOR_ARGUMENTS:
+                waiting.add(task.owner)
+            require(task.status in OVER or task.owner in waiting, actor, "lets {} wait, and has room for it", task)
     if group.queue:
         queued = [task.number for task in group.queue if task.status not in OVER]
         require(len(queued) == len(set(queued)), actor, "a call stands twice in its queue: {}", queued)

@@ -129,7 +129,7 @@ def pending(tables: Tables) -> Iterator[Finding]:
         if row["state"].startswith("PENDING") and row["type"] != ACTOR_CREATION_TASK:
             waiting[row["name"], row["state"], str(row["required_resources"])].append(row)
     for (name, status, _), rows in waiting.items():
-        yield Finding("PENDING", f"{_count(len(rows), f'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: "
+        yield Finding("PENDING", f"{_count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: "
                       f"{tables.why(rows[0])}", _few(rows, "name", "state", "required_resources", "task_id"),
                       "Ask for what a node has, free what holds it, or add a node; a task that waits for an argument waits for "
                       "the task that makes it.",
@@ -271,7 +271,7 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
         usual = median(row["duration_ms"] for row in own)
         late = [row for row in own if row["duration_ms"] >= STRAGGLER_TIMES * max(usual, STRAGGLER_FROM_MS)]
         if late:
-            yield Finding("STRAGGLER", f"{len(late)} of {_count(len(own), f'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
+            yield Finding("STRAGGLER", f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
                           f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms",
                           _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
                           "Compare what it was given with what the others were: its log, its arguments. Divide the work more "

@@ -169,9 +169,12 @@ def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
     group = actor.groups[task.spec.group]
     running = [call for call in actor.calls.values() if call.worker is not None and not call.t_finished
                and call.spec.group == task.spec.group]
-    if actor.in_order and group.queue and group.queue[0] is not task \
-            and group.queue[0].status is TaskStatus.PENDING_ARGS_AVAIL and not running:
-        return "mailbox_order", [group.queue[0]]
+    if actor.in_order and not running:
+        for call in group.queue:                    # the first of the same caller that waits for its arguments
+            if call is task:
+                break
+            if call.owner is task.owner and call.status is TaskStatus.PENDING_ARGS_AVAIL:
+                return "mailbox_order", [call]
     return "mailbox_order" if group.limit == 1 else "concurrency_limit", running
 
 

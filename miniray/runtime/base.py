@@ -24,7 +24,7 @@ from .context import current
 from .core_lock import CoreLock
 from .serialization import Serialized, serialize, size_of
 from .spilling import SpilledFile, SpillFolder, make_room, spill
-from .waiting import Waiting, refuse_the_dead
+from .waiting import Waiting, refuse_the_dead, the_end
 
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
@@ -145,9 +145,10 @@ class Runtime(Waiting):
     def _wake(action: act.Wake) -> None:
         action.waiter.token()
 
-    @staticmethod
-    def _owned(now: float, owner: WorkerRecord | None, event: Callable[..., list], *args: Any) -> list:
+    def _owned(self, now: float, owner: WorkerRecord | None, event: Callable[..., list], *args: Any) -> list:
         """An event by which the owner comes to own something."""
+        if self.closed:
+            raise the_end()
         if owner is not None:
             refuse_the_dead(owner)
         return event(now, *args)
@@ -209,6 +210,8 @@ class Runtime(Waiting):
             now = self.now()
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
+            if self.closed:
+                raise the_end()
             if task.owner is not None:
                 refuse_the_dead(task.owner)
             actions = cluster.submit_task(now, task)
@@ -233,6 +236,8 @@ class Runtime(Waiting):
             now = self.now()
             if self.dropped:
                 cluster.references.drop(now, self.dropped)
+            if self.closed:
+                raise the_end()
             if task.owner is not None:
                 refuse_the_dead(task.owner)
             actions = cluster.submit_actor_task(now, task)

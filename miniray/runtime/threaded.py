@@ -57,7 +57,7 @@ class ThreadedRuntime(Runtime):
             handle.loop = AsyncWorker(self, worker, handle)
         worker.handle = handle
         self.threads[handle] = None
-        if worker.status is DEAD:               # it was killed between the order and now
+        if worker.status is DEAD or self.closed:    # it was killed between the order and now, or comes after the end
             handle.inbox.put(None)
         _thread.start_new_thread(self._thread_main, (worker, handle))
 
@@ -213,7 +213,11 @@ def end_session(runtime: Runtime) -> None:
         for worker in workers:
             worker.status = DEAD
         waiters = [waiter for waiter in runtime.driver_waiters if not waiter.fired]
-        for waiter in waiters:
+        tasks = {worker.handle.waiter for worker in workers if worker.handle is not None}      # kill_worker wakes these
+        streams = [task.stream for task in runtime.cluster.tasks.values() if task.stream is not None]
+        subscribers = {waiter for awaited in [*runtime.cluster.objects.values(), *streams] for waiter in awaited.waiters or ()
+                       if not waiter.fired and waiter not in runtime.driver_waiters and waiter not in tasks}
+        for waiter in [*waiters, *subscribers]:
             waiter.fired = True
     for waiter in waiters:
         waiter.token()
@@ -221,6 +225,8 @@ def end_session(runtime: Runtime) -> None:
         runtime.kill_worker(worker)
     for obj in list(runtime.cluster.objects.values()):
         obj.value, obj.done = DROPPED, ENDED
+    for waiter in subscribers:
+        waiter.token()
     runtime.give_collector_back()
     runtime.exported.clear()
     runtime.spill.remove()

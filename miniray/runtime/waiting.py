@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
                             WorkerRecord)
 from ..core.transitions import WorkerStatus
+from ..exceptions import RaySystemError
 from . import failures
 from .context import Execution, current
 from .serialization import Serialized, deserialize
@@ -29,7 +30,14 @@ class WorkerExit(BaseException):
 
 
 class SessionEnded(BaseException):
-    """Raised in a thread that waits while its session is shut down. Not an Exception: user code should not stop it."""
+    """Raised in a task that waits while its session is shut down. Not an Exception: user code should not stop it."""
+
+
+def the_end() -> BaseException:
+    """What a call is answered with whose session was shut down meanwhile: a task is ended, a thread of the driver gets an error."""
+    if current.get() is not None:
+        return SessionEnded()
+    return RaySystemError("the session was shut down by another thread")
 
 
 def refuse_the_dead(worker: WorkerRecord) -> None:
@@ -91,9 +99,9 @@ class Waiting:
             handle = execution.worker.handle
             if execution.worker.actor is None:
                 worker = execution.worker
-        elif self.closed:
-            raise SessionEnded
         with self.lock:
+            if self.closed:
+                raise the_end()
             now = self.now()
             if self.dropped:
                 self.cluster.references.drop(now, self.dropped)
@@ -111,10 +119,11 @@ class Waiting:
                 if not woken:
                     self.tell(self.cluster.blocked, worker)
                     timeout = None if timeout is None else timeout - LEND_AFTER_S
-            if timeout is None and self.stuck is not None and not woken:
+            stuck = self.stuck
+            if timeout is None and stuck is not None and not woken:
                 woken = self.park(lock, self.stuck_after_s)
                 if not woken:
-                    self.stuck(objects)
+                    stuck(objects)
             woken = woken or self.park(lock, timeout)
         finally:
             ended = self.now()
@@ -133,7 +142,7 @@ class Waiting:
         if handle is not None and handle.interrupted is not None:
             raise self.take_interrupt(handle)
         if self.closed:
-            raise SessionEnded
+            raise the_end()
         return woken
 
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
@@ -275,7 +284,12 @@ class Waiting:
     def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter | None:
         """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
         waiter = Waiter(1, callback)
-        self.tell(self.cluster.wait_for, waiter, (obj,))
+        with self.lock:
+            actions = self.cluster.wait_for(self.now(), waiter, (obj,)) if not self.closed else None
+        if actions is None:
+            callback()                          # which finds the object ended, as everything is
+        else:
+            self.carry_out(actions)
         return waiter
 
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:

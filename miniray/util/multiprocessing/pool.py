@@ -14,7 +14,7 @@ from multiprocessing import TimeoutError
 from typing import Any
 
 import miniray
-from miniray.runtime.waiting import SessionEnded
+from miniray.exceptions import RaySystemError
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class AsyncResult:
             if failed or callback is None:
                 return
             results = list(self._results())
-        except SessionEnded:
+        except RaySystemError:                      # the session was shut down
             return
         callback(results[0] if self._single else results)
 
