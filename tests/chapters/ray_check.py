@@ -65,7 +65,7 @@ def main() -> int:
         print(f"{args.ray_python} has no Ray: {asked.stderr.strip().splitlines()[-1]}. Try: pip install ray", file=sys.stderr)
         return 2
     chosen = [p for p in programs() if not args.names or any(name in p.name for name in args.names)]
-    lines, counts = [f"The examples on Ray {asked.stdout.strip()}", ""], {"same": 0, "DIFFERS": 0, "not run": 0}
+    lines, counts = [f"The examples on Ray {asked.stdout.strip()}", ""], {"same": 0, "differ": 0, "not run": 0}
     for program in chosen:
         difference: list[str] = []
         if program.only_on_miniray:
@@ -73,7 +73,7 @@ def main() -> int:
         else:
             printed = output_on_ray(program, args.ray_python).splitlines()
             difference = list(difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "Ray", lineterm="", n=0))
-            verdict = "DIFFERS" if difference else "same"
+            verdict = "differ" if difference else "same"
         counts[verdict] += 1
         lines.append(f"{verdict:8} {program.name}" + (f": {program.only_on_miniray}" if verdict == "not run" else ""))
         print("\n".join([lines[-1], *difference]), flush=True)
@@ -81,7 +81,7 @@ def main() -> int:
     print(lines[-1])
     if args.record and not args.names:
         RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 1 if counts["DIFFERS"] else 0
+    return 1 if counts["differ"] else 0
 
 
 if __name__ == "__main__":

@@ -40,6 +40,14 @@ def test_the_folder_s_page_names_every_example():
     assert named == [program.name for program in PROGRAMS]
 
 
+def test_what_the_examples_do_on_ray_is_on_record():
+    """`make ray-check` has compared each one that is a program for Ray, and none differed."""
+    record = (EXAMPLES / "on_ray.txt").read_text(encoding="utf-8").splitlines()
+    for program in PROGRAMS:
+        wanted = f"not run  {program.name}: {program.only_on_miniray}" if program.only_on_miniray else f"same     {program.name}"
+        assert wanted in record, f"make ray-check has not seen {program.name} as it is"
+
+
 def test_programs_for_ray_are_ray_programs():
     """They say `import ray` and never miniray; the other examples become Ray programs by their import alone."""
     for program in PROGRAMS:

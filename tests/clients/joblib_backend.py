@@ -1,4 +1,4 @@
-"""joblib's backend "ray", which is Ray's own, carries loops of joblib and of scikit-learn to a pool of actors.
+"""joblib's backend "ray", registered by ray.util.joblib, carries loops of joblib and of scikit-learn to a pool of actors.
 
 Needs: scikit-learn==1.9.1
 
