@@ -151,7 +151,7 @@ class TaskRecord:
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries
         self.worker = self.node = self.bundle = self.stream = self.failure = self.history = None
-        self.returns: tuple[ObjectRecord, ...] = ()
+        self.returns: tuple[ObjectRecord, ...] | list[ObjectRecord] = ()        # a list where a generator adds to it
         self.cancelled = 0
         self.t_created = self.t_ready = self.t_leased = self.t_started = self.t_ended = self.t_finished = 0.0
 
@@ -209,14 +209,15 @@ class ObjectRecord:
 
 
 class StreamRecord:
-    """What a generator task has yielded. items: an object per yield; taken: how many were handed out; ended: no more come."""
+    """What a generator task has yielded. items: an object per yield; taken: how many were handed out; ended: no more come.
+    gone: how many of the task's returns were let go of, and are still listed there."""
 
-    __slots__ = ("task", "items", "taken", "produced", "ended", "waiters", "refs", "producer_waiter")
+    __slots__ = ("task", "items", "taken", "produced", "ended", "waiters", "refs", "producer_waiter", "gone")
 
     def __init__(self, task: TaskRecord):
         self.task = task
         self.items: list[ObjectRecord | None] = []
-        self.taken = self.produced = 0
+        self.taken = self.produced = self.gone = 0
         self.ended = False
         self.waiters = None
         self.refs = 1

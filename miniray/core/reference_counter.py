@@ -106,8 +106,20 @@ class ReferenceCounter:
             if not obj.lineage and task.args is not None:
                 self.release_lineage(now, task)
             self.cluster.history.value_gone(task)
-            if len(task.returns) == 1 and task.args is None and not obj.lineage:
-                task.returns = ()                   # as in drop()
+            if len(task.returns) == 1:
+                if task.args is None and not obj.lineage:
+                    task.returns = ()               # as in drop()
+            elif task.stream is not None:
+                self._item_gone(task)
+
+    def _item_gone(self, task: TaskRecord) -> None:
+        """A generator may yield for ever: its task does not list what was let go of. The first is the object of its end."""
+        stream = task.stream
+        stream.gone += 1
+        if stream.gone > 100 and 2 * stream.gone > len(task.returns):
+            objects = self.cluster.objects
+            task.returns = [obj for index, obj in enumerate(task.returns) if not index or obj.lineage or obj.number in objects]
+            stream.gone = 0
 
     @staticmethod
     def rebuildable(obj: ObjectRecord) -> bool:

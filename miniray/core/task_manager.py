@@ -51,6 +51,8 @@ class TaskManager:
             task.returns = tuple(ObjectRecord(key | index, task) for index in range(1, count + 1))
             for obj in task.returns:
                 cluster.objects[obj.number] = obj
+            if task.spec.streams:
+                task.returns = list(task.returns)   # a tuple would be copied at every yield
         if task.deps:
             for dep in task.deps:
                 dep.uses += 1

@@ -171,3 +171,15 @@ def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
     yield_one(c, call, LARGE)
     finish(c, call)
     assert waiter.fired and not actor.calls
+
+
+def test_a_generator_may_yield_for_ever():
+    """What was taken and let go of is not listed in its task: that list used to be copied at every yield, and only grew."""
+    c = one_node(checked=False)
+    task, _ = running_task(c, returns="streaming")
+    for _ in range(2_000):
+        yield_one(c, task)
+        drop(c, take(task))
+    assert len(task.returns) < 300 and len(c.objects) == 1
+    finish(c, task)
+    assert task.returns[0].done == READY
