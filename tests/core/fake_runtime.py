@@ -324,6 +324,7 @@ class FakeRuntime:
     def spilled(self, obj: ObjectRecord, value: object, well: bool) -> None:
         """The file of a value is written, or could not be."""
         self.spills.remove((obj, value))
+        self.tell(self.cluster.dropped_references, self.dropped)
         if not well:
             self.tell(self.cluster.spill_failed, obj, "no space left on the device")
         elif obj.value is value and self.cluster.store.spilling_node(obj) is not None:
@@ -349,6 +350,7 @@ class FakeRuntime:
     def read(self, obj: ObjectRecord, file: File, well: bool) -> None:
         """The file of a value was read, or could not be."""
         self.reads.remove((obj, file))
+        self.tell(self.cluster.dropped_references, self.dropped)
         if obj.value is not file:
             return                                  # another thread was quicker, or the value is gone
         if not well:
