@@ -228,7 +228,7 @@ def failures(tables: Tables) -> Iterator[Finding]:
                       _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
                       "The traceback is in error_message, what the task printed in its log. A task that follows from a failed "
                       "one has the same error: look at the one that was made first.",
-                      "state.get_task(task_id)['error_message']; state.get_log(task_id=...)")
+                      "state.get_task(task_id)['error_message']; print(*state.get_log(task_id=...))")
 
 
 def retries(tables: Tables) -> Iterator[Finding]:
@@ -276,7 +276,7 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
                           _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
                           "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
                           "evenly, or in more parts than there are CPUs.",
-                          "state.get_log(task_id=...); ray.timeline(html=...)")
+                          "print(*state.get_log(task_id=...)); ray.timeline(html=...)")
 
 
 def tiny(tables: Tables) -> Iterator[Finding]:
