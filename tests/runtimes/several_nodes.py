@@ -37,6 +37,12 @@ def store_of(node: Any) -> Any:
     return node.record.store
 
 
+def settle() -> None:
+    """Have what the program let go of taken into account: that happens at the next entry to the runtime."""
+    with context.running().locked():
+        return
+
+
 def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
     """Wait until something holds that depends on the core's tables: it is looked at after every event."""
     tables, changed = core(), threading.Event()

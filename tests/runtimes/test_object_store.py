@@ -16,7 +16,7 @@ import miniray as ray
 from miniray.core.records import READY, SPILLED
 from miniray.runtime import context
 from miniray.testing import faults
-from tests.runtimes.several_nodes import LARGE, blob, cluster, core, store_of
+from tests.runtimes.several_nodes import LARGE, blob, cluster, core, settle, store_of
 
 MB = 1_000_000
 
@@ -63,7 +63,7 @@ def test_what_nobody_refers_to_leaves_the_store(session):
     """With its last reference."""
     ref = put(1)
     del ref
-    ray.put(None)
+    settle()
     assert stats()["num_objects"] == stats()["used_bytes"] == 0 and stats()["created"] == 1
 
 
@@ -202,7 +202,7 @@ def test_a_file_goes_with_its_value(session):
     ray.get(refs[0])                                    # two are spilled, this one comes back, another goes
     assert len(list(folder().iterdir())) == 2
     refs.clear()
-    ray.put(None)
+    settle()
     assert list(folder().iterdir()) == []
 
 
