@@ -7,8 +7,8 @@ from miniray.core.actions import CallLater, InterruptTask, KillWorker, StartWork
 from miniray.core.records import FAILED, PENDING, READY, Failure, Waiter
 from miniray.core.task_manager import INTERRUPT_GRACE_S
 from miniray.core.transitions import TaskStatus, WorkerStatus
-from tests.core.builders import (NOW, SMALL, a_call, a_task, a_value, crash, drop, finish, living_actor, one_node, put,
-                                 raise_in, run_call, running_task, started, submitted)
+from tests.core.builders import (a_call, a_task, a_value, add_node, crash, drop, finish, living_actor, NOW, one_node,
+                                 put, raise_in, run_call, running_task, several_nodes, SMALL, started, submitted)
 
 WAITS_FOR_ARGUMENTS, WAITS, LEASED = (TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT,
                                       TaskStatus.SUBMITTED_TO_WORKER)
@@ -387,3 +387,37 @@ def test_arguments_are_let_go_of_when_their_task_ends():
     started(c, task)
     finish(c, task)
     assert set(c.objects) == {task.returns[0].number} and task.args is None
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def test_a_task_on_a_node_that_dies_is_tried_again_elsewhere():
+    """With retries left; without, the death of the node is its error."""
+    c = several_nodes(2, 2)
+    wish = ("NODE_AFFINITY", c.nodes[2].hex, True)
+    again, once = submitted(c, strategy=wish, retries=1), submitted(c, strategy=wish)
+    workers = started(c, again), started(c, once)
+    actions = c.remove_node(NOW, c.nodes[2])
+    assert [action for action in actions if type(action) is KillWorker] == [KillWorker(worker) for worker in workers]
+    assert again.node is c.nodes[1] and once.failure.error_type == "NODE_DIED"
+
+
+def test_a_node_dies_once():
+    """The second time changes nothing, and its idle workers are gone."""
+    c = several_nodes(1, 1)
+    task, _ = running_task(c, strategy=("NODE_AFFINITY", c.nodes[2].hex, False))
+    finish(c, task)
+    c.remove_node(NOW, c.nodes[2])
+    assert not c.nodes[2].idle and not c.nodes[2].workers and c.nodes[2].t_died == NOW
+    assert c.remove_node(NOW, c.nodes[2]) == []
+
+
+def test_without_any_node_tasks_wait_for_one():
+    """The last node may go, too."""
+    c = one_node()
+    c.remove_node(NOW, c.nodes[1])
+    task = submitted(c)
+    assert task.status is WAITS
+    joined = add_node(c)
+    assert task.node is joined

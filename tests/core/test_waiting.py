@@ -1,0 +1,98 @@
+"""Those who wait for objects: who is woken, when, and once."""
+from __future__ import annotations
+
+from miniray.core.actions import Wake
+from miniray.core.records import Waiter
+from miniray.core.transitions import WorkerStatus
+from tests.core.builders import (NOW, a_value, finish, free, one_node, put, raise_in, running_task, started, submitted)
+
+
+def test_a_waiter_is_woken_when_as_many_as_it_needs_are_there():
+    """`wait` for two of three."""
+    c = one_node(cpus=3)
+    tasks = [running_task(c)[0] for _ in range(3)]
+    waiter = Waiter(2, "driver")
+    c.wait_for(NOW, waiter, [task.returns[0] for task in tasks])
+    assert finish(c, tasks[2]) == []
+    assert finish(c, tasks[0]) == [Wake(waiter)]
+    assert finish(c, tasks[1]) == []
+
+
+def test_whoever_waits_for_what_is_there_is_woken_at_once():
+    """Without a second event."""
+    c = one_node()
+    waiter = Waiter(2, "driver")
+    assert c.wait_for(NOW, waiter, (a_value(c), put(c))) == [Wake(waiter)]
+
+
+def test_an_error_wakes_one_that_waits_for_all():
+    """`get` of many raises the first error without waiting for the others; `wait` counts it as one that is there."""
+    c = one_node(cpus=2)
+    (good, _), (bad, _) = running_task(c), running_task(c)
+    objects = [good.returns[0], bad.returns[0]]
+    getting, waiting = Waiter(2, "get", hasty=True), Waiter(2, "wait")
+    c.wait_for(NOW, getting, objects)
+    c.wait_for(NOW, waiting, objects)
+    assert raise_in(c, bad) == [Wake(getting)]
+    assert finish(c, good) == [Wake(waiting)]
+
+
+def test_the_same_object_twice_counts_twice():
+    """`get([x, x])`."""
+    c = one_node()
+    task, _ = running_task(c)
+    waiter = Waiter(2, "driver")
+    c.wait_for(NOW, waiter, (task.returns[0], task.returns[0]))
+    assert finish(c, task) == [Wake(waiter)]
+
+
+def test_one_that_has_given_up_is_not_woken():
+    """Its time ran out; nothing remembers it."""
+    c = one_node()
+    task, _ = running_task(c)
+    waiter = Waiter(1, "driver")
+    c.wait_for(NOW, waiter, task.returns)
+    c.stop_waiting(NOW, waiter, task.returns)
+    assert task.returns[0].waiters is None and finish(c, task) == []
+
+
+def test_a_task_that_waits_lends_its_cpu_to_what_it_waits_for():
+    """Not to those who came before: each of them might wait as well, until all do."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    earlier = submitted(c)
+    child = submitted(c, owner=worker, parent=parent.hex)
+    waiter = Waiter(1, "parent")
+    c.wait_for(NOW, waiter, child.returns, worker)
+    assert worker.status is WorkerStatus.BLOCKED and child.worker is not None and earlier.worker is None
+    started(c, child)
+    finish(c, child)
+    c.stop_waiting(NOW, waiter, child.returns, worker)
+    assert worker.status is WorkerStatus.LEASED and free(c) == 0
+
+
+def test_a_task_that_need_not_wait_lends_nothing():
+    """What it asks for is there."""
+    c = one_node(cpus=1)
+    value = put(c)
+    _, worker = running_task(c)
+    c.wait_for(NOW, Waiter(1, "task"), (value,), worker)
+    assert worker.status is WorkerStatus.LEASED and worker.lent == 0
+
+
+def test_a_thousand_levels_of_waiting_parents_need_one_cpu():
+    """Each task waits for its child: all but the last lend the CPU."""
+    c = one_node(cpus=1, checked=False)
+    parent, worker = running_task(c)
+    waits = []
+    for _ in range(1_000):
+        child = submitted(c, owner=worker, parent=parent.hex)
+        waits.append((Waiter(1, "parent"), parent, worker, child.returns))
+        c.wait_for(NOW, waits[-1][0], child.returns, worker)
+        parent, worker = child, started(c, child)
+    finish(c, parent)
+    for waiter, parent, worker, objects in reversed(waits):
+        assert waiter.fired
+        c.stop_waiting(NOW, waiter, objects, worker)
+        finish(c, parent)
+    assert free(c) == 1
