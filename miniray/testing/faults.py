@@ -169,9 +169,9 @@ class _KillWorker(Fault):
         self.runtime.tell(self._kill)
 
     def _kill(self, now: float) -> list:
-        of = self.record.task or self.record.actor
-        victim = of.worker if of is not None else None
-        if victim is None:
+        task, actor = self.record.task, self.record.actor
+        victim = task.worker if task is not None else actor.worker if actor is not None else None
+        if victim is None or task is not None and victim.task is not task and task.number not in victim.running:
             return []
         self.struck(now, f"worker {victim.hex}", victim)
         return self.runtime.cluster.worker_died(now, victim, Failure(
