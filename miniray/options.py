@@ -51,8 +51,8 @@ def _amount(name: str) -> Callable[[Any], str | None]:
             return None
         if quantity < 0:
             return f"the amount of {name} cannot be negative, and {quantity} is"
-        if not quantity < float("inf"):
-            return f"the amount of {name} is a finite number, and {quantity} is not"
+        if quantity != quantity:
+            return f"the amount of {name} is a number, and {quantity} is none"
         if isinstance(quantity, float) and quantity != 0 and int(quantity * STEPS_PER_UNIT) == 0:
             return f"the amount of {name} is counted in steps of {1 / STEPS_PER_UNIT}, and {quantity} is less than one"
         return None

@@ -28,6 +28,8 @@ def check(address: str | None, given: dict[str, Any]) -> None:
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
     if address not in (None, "local", "auto", "") and _cluster_at(address) is None:
+        if ":" not in address:
+            raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
         raise ConnectionError(
             f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same program on "
             "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`.")
