@@ -128,7 +128,7 @@ NotIn() | ValueError | NotIn
 NotIn(None) | ValueError | NotIn
 Exists(1) | TypeError | Exists()
 ray.get(f.options(scheduling_strategy=on_node(NODE, soft=False)).remote(1), timeout=20) | TaskUnschedulableError | node abab
-ray.get(A.options(scheduling_strategy=on_node(NODE, soft=False)).remote().m.remote(), timeout=20) | ActorUnschedulableError | node abab
+ray.get(A.options(scheduling_strategy=on_node(NODE, soft=False)).remote().m.remote(), timeout=20) | ActorUnschedulableError | abab
 # runtime context
 context.current_actor | RuntimeError | actor
 context.was_current_actor_reconstructed | AssertionError | actor

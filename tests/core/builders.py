@@ -18,8 +18,9 @@ NOW = 1.0
 SMALL, LARGE = 8, 4 * INLINE_BYTES
 HUGE = 1 << 40
 EVENTS = ("add_node", "remove_node", "worker_started", "worker_died", "blocked", "unblocked", "submit_task", "task_finished",
-          "task_failed", "arguments_lost", "stream_item", "cancel", "timer", "create_actor", "submit_actor_task", "kill_actor", "actor_exited", "put",
-          "wait_for", "stop_waiting", "dropped_references", "object_spilled", "spill_failed", "object_restored", "lose_object",
+          "task_failed", "arguments_lost", "stream_item", "cancel", "timer", "create_actor", "submit_actor_task", "kill_actor",
+          "actor_exited", "put", "wait_for", "stop_waiting", "dropped_references", "object_spilled",
+          "spill_failed", "object_restored", "lose_object",
           "create_placement_group", "remove_placement_group")
 
 

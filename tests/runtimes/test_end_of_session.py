@@ -52,7 +52,8 @@ def until(condition):
 
 
 @pytest.mark.parametrize("way", [
-    lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get([ref, ref], timeout=1000)], ids=["get", "wait", "timed"])
+    lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get([ref, ref], timeout=1000)],
+    ids=["get", "wait", "timed"])
 def test_a_thread_that_waits_gets_an_error_that_can_be_caught(way):
     """An Exception that says what happened, in the driver's own threads."""
     ray.init(num_cpus=1)

@@ -38,7 +38,8 @@ class Where:
 
 
 def made(strategy: str, bundles: list, *sizes: int) -> list[int] | None:
-    """The places (0 for the head) at which the bundles of a group lie in a cluster of nodes of these sizes; None: it does not fit."""
+    """The places (0 for the head) at which the bundles of a group lie in a cluster of nodes of these sizes; None when it
+    does not fit."""
     with cluster(head_cpus=sizes[0]) as nodes:
         for size in sizes[1:]:
             nodes.add_node(num_cpus=size)
