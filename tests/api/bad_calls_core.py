@@ -391,7 +391,7 @@ ray.get(NeedsOne.remote(fails.remote()).m.remote()) | ActorDiedError | input arg
 ray.get(fails.remote()) | RayTaskError(KeyError) | fails
 ray.get(f.remote(fails.remote())) | RayTaskError(KeyError) | input arguments
 ray.get([ref, fails.remote()]) | RayTaskError(KeyError) | fails
-r = hang.remote(); ray.cancel(r); ray.get(r) | TaskCancelledError | cancelled
+r = hang.options(num_cpus=1000).remote(); ray.cancel(r); ray.get(r) | TaskCancelledError | cancelled
 defaults.remote(1, 2, 3) | TypeError | too many positional
 defaults.remote(b=1) | TypeError | 'a'
 variadic.remote(c=1) | TypeError | 'c'
