@@ -209,6 +209,7 @@ class TaskManager:
             if obj.done != PENDING and obj.done != LOST:
                 continue                            # it ran again for the sake of another
             if task.stream is not None and not index:       # a stream's end is told without its error, an item as in Ray
+                obj.value = None
                 self.value_there(now, obj, READY, 0)
             else:
                 obj.value = failure

@@ -183,3 +183,22 @@ def test_a_generator_may_yield_for_ever():
     assert len(task.returns) < 300 and len(c.objects) == 1
     finish(c, task)
     assert task.returns[0].done == READY
+
+
+def test_the_end_of_a_generator_that_is_run_again_and_fails_has_a_value():
+    """Another task needs to know of the end, which was let go of, and is made again: it had no value, and was asked for again
+    and again."""
+    c = one_node(cpus=1)
+    task, _ = running_task(c, returns="streaming", retries=1)
+    yield_one(c, task, LARGE)
+    item = take(task)
+    finish(c, task)
+    user, _ = running_task(c, retries=1, deps=(task.returns[0],))
+    finish(c, user, LARGE)
+    drop(c, task.returns[0])
+    assert task.returns[0].number not in c.objects and item.number in c.objects
+    c.lose_object(NOW, user.returns[0])
+    c.wait_for(NOW, Waiter(1, "driver"), user.returns)
+    started(c, task)
+    raise_in(c, task)
+    assert task.returns[0].done == READY and task.returns[0].value is None and user.worker is not None
