@@ -15,7 +15,8 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/api tests/runtimes)
 
-.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds chaos conformance-stress clean
+.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds chaos \
+    conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -60,6 +61,10 @@ chaos:
 # The recorded answers of Ray again, while Python changes threads as often as it can.
 conformance-stress: $(VENV)/.pytest
 	$(PYTEST) -q tests/conformance --switch-interval 1e-6
+
+# They are miniray's answers, too, when a program says `import ray` under the alias, where Ray need not be installed.
+conformance-alias: $(VENV)/.pytest
+	$(PYTEST) -q tests/conformance --through-alias
 
 bench:
 	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)

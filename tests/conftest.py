@@ -24,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches that single folders of tests read."""
     parser.addoption("--switch-interval", type=float, default=None, metavar="SECONDS",
                      help="run the conformance cases under sys.setswitchinterval(SECONDS)")
+    parser.addoption("--through-alias", action="store_true",
+                     help="run every conformance case with miniray as `import ray` gives it under the alias")
     parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds a searching test tries")
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="the one seed that the searching tests try")
 

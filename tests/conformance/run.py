@@ -2,6 +2,7 @@
 """Run programs whose answers were recorded from real Ray, and compare the answers.
 
     python tests/conformance/run.py [PATH...]                          compare miniray; exit 1 if a case differs
+    python tests/conformance/run.py --through-alias [PATH...]          the same by way of `import ray`
     python tests/conformance/run.py --backend ray --record PATH...     record PATH/*.expected on real Ray
 
 A case is a module with a one-line docstring (the behaviour it pins), optionally `INIT = dict(num_cpus=4, ...)` (the
@@ -53,13 +54,13 @@ ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"
 class Context:
     """What `run(ctx)` is given: the package under test, and the lines recorded so far."""
 
-    def __init__(self, package: Any) -> None:
-        self.ray = package
+    def __init__(self, package: Any, name: str) -> None:
+        self.ray, self._name = package, name
         self.lines: list[str] = []
 
     def sub(self, name: str) -> Any:
         """A submodule of the package under test: `ctx.sub("util.queue")`."""
-        return importlib.import_module(f"{self.ray.__name__}.{name}")
+        return importlib.import_module(f"{self._name}.{name}")
 
     def show(self, *things: object) -> None:
         """Record one line: the things as text, a space between them."""
@@ -104,12 +105,14 @@ class Answer:
 
 @dataclass
 class Options:
-    """How the cases are run. `timeout_s` holds for each case; `switch_interval_s` is `sys.setswitchinterval`'s."""
+    """How the cases are run. `timeout_s` holds for each case; `switch_interval_s` is `sys.setswitchinterval`'s;
+    `through_alias`: the package is what `import ray` gives under miniray's alias."""
 
     backend: str = "miniray"
     timeout_s: float = 20.0
     local_mode: bool = False
     switch_interval_s: float | None = None
+    through_alias: bool = False
     init: dict[str, Any] = field(default_factory=dict)
 
 
@@ -127,14 +130,23 @@ def cases_in(paths: Iterable[pathlib.Path]) -> list[pathlib.Path]:
     return sorted(f for p in paths for f in ([p] if p.is_file() else p.rglob("*.py")) if not f.name.startswith("_"))
 
 
-def run_case(path: pathlib.Path, package: Any, init: dict[str, Any]) -> Answer:
+def package_under_test(options: Options) -> tuple[Any, str]:
+    """What the cases are given, and the name by which its submodules are imported."""
+    name = options.backend
+    if options.through_alias:
+        importlib.import_module("miniray.testing").alias_ray()
+        name = "ray"
+    return importlib.import_module(name), name
+
+
+def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) -> Answer:
     """Run one case in this process. An error that it lets through is a line of its answer."""
     spec = importlib.util.spec_from_file_location("case_" + path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     own_init = getattr(module, "INIT", {"num_cpus": 4})
-    ctx, trace, started = Context(package), "", time.perf_counter()
+    ctx, trace, started = Context(package, name), "", time.perf_counter()
     if package.is_initialized():
         package.shutdown()
     if own_init is not None:
@@ -186,7 +198,8 @@ class Runner:
 
     def _run_in_child(self, paths: list[pathlib.Path], stacks: str) -> Iterator[Answer]:
         ask = {"options": asdict(self.options), "stacks": stacks, "paths": [str(p) for p in paths]}
-        environment = {**os.environ, **ENVIRONMENT}
+        # The alias brings its own leniency.
+        environment = {**os.environ, **({} if self.options.through_alias else ENVIRONMENT)}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         command = [sys.executable, str(HERE / "run.py"), "--child"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
@@ -205,7 +218,7 @@ def child() -> None:
     options = Options(**ask["options"])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what cases print must not mix with the answers
-    package = importlib.import_module(options.backend)
+    package, name = package_under_test(options)
     if options.switch_interval_s is not None:
         sys.setswitchinterval(options.switch_interval_s)
     if options.local_mode:
@@ -215,10 +228,10 @@ def child() -> None:
             extra = ENVIRONMENT_OF.get(case_name(path), {})
             os.environ.update(extra)
             faulthandler.dump_traceback_later(options.timeout_s, exit=True, file=stacks)
-            answer = run_case(path, package, options.init)
+            answer = run_case(path, package, name, options.init)
             faulthandler.cancel_dump_traceback_later()
-            for name in extra:
-                del os.environ[name]
+            for variable in extra:
+                del os.environ[variable]
             answers.write(json.dumps(asdict(answer)) + "\n")
             answers.flush()
     os._exit(0)  # whatever a case left behind must not keep the process
@@ -233,6 +246,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write .expected files from this backend's answers")
     parser.add_argument("--timeout", type=float, help="seconds for one case (20; on ray 120)")
     parser.add_argument("--local-mode", action="store_true", help="init(local_mode=True) in every case")
+    parser.add_argument("--through-alias", action="store_true", help="miniray as `import ray` gives it under the alias")
     parser.add_argument("--switch-interval", type=float, help="seconds after which Python offers to change the thread")
     parser.add_argument("-v", "--verbose", action="store_true", help="show each differing case's lines")
     parser.add_argument("--durations", action="store_true", help="show what each case took")
@@ -243,7 +257,7 @@ def main() -> int:
         child()
     on_ray = asked.backend == "ray"
     options = Options(asked.backend, asked.timeout or (120 if on_ray else 20), asked.local_mode, asked.switch_interval,
-                      {"include_dashboard": False, "log_to_driver": False} if on_ray else {})
+                      asked.through_alias, {"include_dashboard": False, "log_to_driver": False} if on_ray else {})
     paths = cases_in(asked.paths)
     if importlib.util.find_spec("numpy") is None:
         with_numpy = [p for p in paths if "numpy" in p.parts]

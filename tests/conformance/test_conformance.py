@@ -2,6 +2,8 @@
 
 The cases of one area run in one child process (see run.py), four areas at a time since most cases wait more than they
 compute. The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack.
+
+Every eighth case is asked a second time by way of `import ray` under the alias; with --through-alias all are asked so.
 """
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.conformance.run import HERE, Answer, Options, Runner, case_name, case
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
-MODES = ("threaded", "local_mode")
+MODES = ("threaded", "local_mode", "alias")
+ALIAS_SAMPLE = 8                # of so many cases one is run through the alias too: what the alias does is the same in each
 
 
 def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
@@ -37,15 +40,16 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
 class Answers:
     """Starts the collected cases in the background, and gives out each answer as soon as it is there."""
 
-    def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None) -> None:
+    def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None, through_alias: bool) -> None:
         self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
         self.runners: list[Runner] = []
         self.pool = ThreadPoolExecutor(4, "conformance")
         groups: dict[tuple[str, str], list[Path]] = {}
-        for mode, path in wanted:
-            groups.setdefault((mode, case_name(path).split("/")[0]), []).append(path)
+        for mode, path in wanted:       # the alias's few take one child together
+            groups.setdefault((mode, "" if mode == "alias" else case_name(path).split("/")[0]), []).append(path)
         for (mode, _), paths in groups.items():
-            runner = Runner(Options(local_mode=mode == "local_mode", switch_interval_s=switch_interval_s))
+            runner = Runner(Options(local_mode=mode == "local_mode", switch_interval_s=switch_interval_s,
+                                    through_alias=through_alias or mode == "alias"))
             self.runners.append(runner)
             self.pool.submit(self._run, runner, mode, paths)
 
@@ -72,16 +76,18 @@ def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
               for item in request.session.items
               if item.nodeid.startswith(request.node.nodeid) and hasattr(item, "callspec")
               and "path" in item.callspec.params and not item.get_closest_marker("skip")]
-    found = Answers(wanted, request.config.getoption("--switch-interval"))
+    option = request.config.getoption
+    found = Answers(wanted, option("--switch-interval"), option("--through-alias"))
     yield found
     found.stop()
 
 
 def params() -> list[Any]:
-    """Both modes, area by area; what a mode cannot answer by nature is no test of it at all."""
+    """Mode by mode; what a mode cannot answer by nature is no test of it at all."""
     return [pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
-            for mode in MODES for path in CASES
-            if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)]
+            for mode in MODES for index, path in enumerate(CASES)
+            if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)
+            and not (mode == "alias" and index % ALIAS_SAMPLE)]
 
 
 @pytest.mark.watchdog(0)  # each case has a watchdog of its own in its child process
