@@ -27,7 +27,7 @@ test: $(VENV)/.pytest
 fast: $(VENV)/.pytest
 	$(PYTEST) -q -x $(QUICK) tests/tidy
 
-check: lint test
+check: lint types test
 
 lint: $(VENV)/.tools
 	$(IN_VENV) -m ruff check miniray tests examples

@@ -14,7 +14,7 @@ from .observe.timeline import timeline
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
 from .runtime_context import get_runtime_context
 
-from . import _private, _raylet, runtime_env, types, util       # last: they are made of the names above
+from . import _private as _private, _raylet as _raylet, runtime_env, types, util        # last: they are made of the names above
 
 __version__ = "0.1.0"
 __ray_version__ = "2.60.0"          # the Ray whose answers are the specification

@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 import threading
+from operator import lt
 from typing import Any, Iterable
 
 from . import object_ref, waits
@@ -283,7 +284,7 @@ def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = N
 
 def _number(name: str, value: Any) -> Any:
     try:
-        0 < value
+        lt(0, value)            # what can be compared with a number will do
     except TypeError:
         raise TypeError(f"wait() expected a number for '{name}', got {value!r}") from None
     return value

@@ -58,6 +58,8 @@ class RayTaskError(RayError):
     Attributes of the same names; `actor_id` is kept as `_actor_id`, as in Ray.
     """
 
+    _task_error: RayTaskError       # only of one that is an instance of the cause's class too: the plain one
+
     def __init__(self, function_name: str, traceback_str: str, cause: BaseException, proctitle: str | None = None,
                  pid: int | None = None, ip: str | None = None, actor_repr: str | None = None,
                  actor_id: str | None = None) -> None:

@@ -26,7 +26,6 @@ dropped: deque = deque()            # deque.append and popleft are atomic, also 
 _NIL_BYTES = b"\xff" * ObjectIDBytes
 
 
-
 class ObjectRef(Generic[T]):
     """Names an object: hashable, comparable, awaitable; passed to a task as an argument it arrives as its value.
 
@@ -244,6 +243,8 @@ class ObjectRefGenerator:
     """
 
     __slots__ = ("_stream", "_done", "__weakref__")
+    _stream: StreamRecord
+    _done: ObjectRef
 
     def __new__(cls, runtime: Runtime, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
         """runtime: the session. stream: what the task has yielded, one reference to it is this object's. done: its end."""
@@ -297,16 +298,20 @@ class ObjectRefGenerator:
                 raise StopAsyncIteration from None
             if ref is not None:
                 return ref
-            import asyncio
-            loop = asyncio.get_running_loop()
-            future = loop.create_future()
-            copied = contextvars.copy_context()
+            await self._more(runtime)
 
-            def deliver() -> None:
-                if not future.done():
-                    future.set_result(None)
-            runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
-            await future
+    def _more(self, runtime: Runtime) -> asyncio.Future:
+        """A future of the running loop that is done when the next item, or the end, is there."""
+        import asyncio
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        copied = contextvars.copy_context()
+
+        def deliver() -> None:
+            if not future.done():
+                future.set_result(None)
+        runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
+        return future
 
     def send(self, *value: Any) -> Any:
         """A task cannot be sent anything: NotImplementedError, as of the other ways into a generator."""

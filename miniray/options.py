@@ -175,6 +175,9 @@ class _PlacementGroupMeta(type):
 class PlacementGroup(metaclass=_PlacementGroupMeta):
     """Stands for the class of that name in `miniray.util`, which is above this module and may not be imported here."""
 
+    id: Any
+    is_empty: bool
+
 
 # --- The options there are ----------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class Variant:
     def __init__(self, source: Source, given: dict[str, Any]):
         self._source, self._given, self._check = source, given, source.check
         self._runtime: Runtime | None = None
-        self._spec: TaskSpec | None = None
+        self._spec: Any = None                              # TaskSpec, since its first call in the session `_runtime`
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of

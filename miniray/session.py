@@ -27,7 +27,7 @@ def check(address: str | None, given: dict[str, Any]) -> None:
         raise ValueError(f"'num_nodes' must be a whole number from 1 up, not {given['num_nodes']!r}")
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
-    if address not in (None, "local", "auto", "") and _cluster_at(address) is None:
+    if address and address not in ("local", "auto") and _cluster_at(address) is None:
         if ":" not in address:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
         raise ConnectionError(
@@ -35,7 +35,7 @@ def check(address: str | None, given: dict[str, Any]) -> None:
             "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`.")
 
 
-def _cluster_at(address: str | None) -> Any:
+def _cluster_at(address: str) -> Any:
     from . import cluster_utils
     return cluster_utils.clusters.get(address)
 
@@ -108,7 +108,7 @@ def end(runtime: Runtime) -> None:
 
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
-    if runtime.local and runtime.nobody_else():
+    if runtime.nobody_else():
         raise DeadlockError("in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
                             f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}")
     found = find_deadlock(runtime, objects)

@@ -14,7 +14,7 @@ class Action:
     """Compared and printed by its fields. Written out rather than made by `dataclass`, which takes longer to make these classes
     than all other modules of the core take to import."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)

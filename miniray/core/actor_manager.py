@@ -156,9 +156,10 @@ class ActorManager:
                     continue
                 if come is not None and come.owner is task.owner:
                     return                          # in order: no later call of the same caller overtakes it
-                task = self._overtaking(queue)
-                if task is None:
+                overtaking = self._overtaking(queue)
+                if overtaking is None:
                     return
+                task = overtaking
                 queue.remove(task)
             else:
                 queue.popleft()

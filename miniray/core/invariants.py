@@ -290,11 +290,11 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
             group.running, group.limit, running)
     if actor.status is ActorStatus.ALIVE and group.queue and group.running < group.limit:
         # Only for arguments, its own or those of an earlier call of its caller; one that was cancelled is passed over later.
-        waiting = set()
+        held_up = set()
         for task in group.queue:
             if task.status is WAITS_FOR_ARGUMENTS:
-                waiting.add(task.owner)
-            require(task.status in OVER or task.owner in waiting, actor, "lets {} wait, and has room for it", task)
+                held_up.add(task.owner)
+            require(task.status in OVER or task.owner in held_up, actor, "lets {} wait, and has room for it", task)
     if group.queue:
         queued = [task.number for task in group.queue if task.status not in OVER]
         require(len(queued) == len(set(queued)), actor, "a call stands twice in its queue: {}", queued)

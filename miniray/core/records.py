@@ -3,6 +3,9 @@
 Every view (state rows, summaries, the timeline, explanations) is a reading of these records. They are slotted and plain:
 the hot path stores a number in a slot, whoever asks pays for the row. Times are seconds on the runtime's clock, 0.0 when it
 has not come to that. What the core never looks into (functions, arguments, values, exceptions) is called *opaque*.
+
+A slot that holds None until it has come to that is declared as Any: the core reads it where its tables say that it is filled,
+and a question at every reading would be paid for on the hot path.
 """
 from __future__ import annotations
 
@@ -69,10 +72,13 @@ class SchedulingClass:
 
     __slots__ = ("need", "hold", "strategy", "selector", "queue", "group", "spread_at", "ranking", "plain")
 
+    group: Any                  # PlacementGroupRecord
+    ranking: Any                # NodeRanking
+
     def __init__(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()):
         self.need, self.hold, self.strategy, self.selector = need, hold, strategy, selector
         self.queue: deque[TaskRecord] = deque()
-        self.group: PlacementGroupRecord | None = None
+        self.group = None
         self.spread_at = 0
         self.plain = strategy == ("DEFAULT",) and not selector      # may run wherever there is room
         self.ranking = None                 # of the nodes, made by the scheduler when there are several
@@ -93,6 +99,8 @@ class TaskSpec:
                  "max_retries", "retry_exceptions", "group", "runtime_env", "capture_child_tasks", "backpressure", "streams",
                  "signature", "options")
 
+    scheduling_class: Any       # None for a method: its actor holds the resources
+
     def __init__(self, kind: str, name: str, func_name: str, module: str = "", function=None,
                  scheduling_class: SchedulingClass | None = None, resources: dict | None = None, num_returns=1,
                  max_retries: int = 0, retry_exceptions=False, group: str = "", runtime_env=None,
@@ -102,7 +110,7 @@ class TaskSpec:
         self.max_retries, self.retry_exceptions, self.group = max_retries, retry_exceptions, group
         self.runtime_env, self.capture_child_tasks, self.backpressure = runtime_env, capture_child_tasks, backpressure
         self.streams = num_returns == "streaming"
-        self.signature, self.options = signature, options
+        self.signature, self.options = signature, options or {}
 
 
 class Attempt:
@@ -140,6 +148,7 @@ class TaskRecord:
     failure: Any
     history: Any
     actor: Any
+    returns: Any                # ObjectRecords in a tuple; in a list where a generator adds to it
 
     def __init__(self, spec: TaskSpec, args=None, deps: tuple = (), contained: tuple = (), parent: str = "",
                  owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None):
@@ -151,7 +160,7 @@ class TaskRecord:
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries
         self.worker = self.node = self.bundle = self.stream = self.failure = self.history = None
-        self.returns: tuple[ObjectRecord, ...] | list[ObjectRecord] = ()        # a list where a generator adds to it
+        self.returns = ()
         self.cancelled = 0
         self.t_created = self.t_ready = self.t_leased = self.t_started = self.t_ended = self.t_finished = 0.0
 
@@ -214,12 +223,14 @@ class StreamRecord:
 
     __slots__ = ("task", "items", "taken", "produced", "ended", "waiters", "refs", "producer_waiter", "gone")
 
+    producer_waiter: Any        # Waiter
+
     def __init__(self, task: TaskRecord):
         self.task = task
-        self.items: list[ObjectRecord | None] = []
+        self.items: list[Any] = []                  # ObjectRecords; None in place of one that was handed out
         self.taken = self.produced = self.gone = 0
         self.ended = False
-        self.waiters = None
+        self.waiters: list[Waiter] | None = None
         self.refs = 1
         self.producer_waiter = None
 

@@ -266,9 +266,9 @@ class Scheduler:
                     return node
             return None
         if kind == "NODE_AFFINITY":                                 # soft: elsewhere only if that node can never take it
-            node = self.by_hex.get(wanted.strategy[1])
-            if node is not None and fits(node.total, wanted.need) and self._allowed(node, wanted):
-                return node if self._has_room(node, task, wanted) else None
+            named = self.by_hex.get(wanted.strategy[1])
+            if named is not None and fits(named.total, wanted.need) and self._allowed(named, wanted):
+                return named if self._has_room(named, task, wanted) else None
         if kind == "NODE_LABEL" and wanted.strategy[2]:             # soft labels: those nodes first
             for node in alive:
                 if labels_match(node.labels, wanted.strategy[2]) and self._allowed(node, wanted) \

@@ -323,6 +323,6 @@ TASKS: dict[str, Callable[[Any, Look], Any]] = {
     "error_message": lambda t, look: error_message(t, look) if t.failure is not None else None,
     "is_debugger_paused": lambda t, look: None,
     "call_site": lambda t, look: None,
-    "label_selector": lambda t, look: dict((t.spec.options or {}).get("label_selector") or {}),
-    "fallback_strategy": lambda t, look: {"options": list((t.spec.options or {}).get("fallback_strategy") or [])},
+    "label_selector": lambda t, look: dict(t.spec.options.get("label_selector") or {}),
+    "fallback_strategy": lambda t, look: {"options": list(t.spec.options.get("fallback_strategy") or [])},
 }

@@ -8,7 +8,7 @@ from .failures import not_rebuilt
 from .serialization import Serialized, deserialize, serialize
 
 # Exact types that nobody can tell a copy of: they travel as they are. bytes too, however long.
-PLAIN = frozenset({int, float, str, bytes, bool, type(None), complex})
+PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None), complex})
 
 
 class Arguments:

@@ -27,7 +27,7 @@ class AsyncWorker:
 
     def __init__(self, runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle):
         self.runtime, self.worker, self.handle = runtime, worker, handle
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.loop: Any = None               # asyncio.AbstractEventLoop, made on the actor's own thread
         self.posted: deque[TaskRecord] = deque()
         self.calls: dict[int, asyncio.Task] = {}
         self.scheduled = False              # the loop has been told that something was posted
@@ -170,7 +170,8 @@ class AsyncWorker:
 
     async def _stream(self, execution: Execution, generator: Any) -> Outcome:
         runtime, task = self.runtime, execution.task
-        if inspect.isasyncgen(generator):
+        is_async: bool = inspect.isasyncgen(generator)
+        if is_async:
             send = None
             while True:
                 try:

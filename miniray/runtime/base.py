@@ -97,6 +97,10 @@ class Runtime(Waiting):
         """Call `timer` at this time."""
         raise NotImplementedError
 
+    def nobody_else(self) -> bool:
+        """Whether nothing could bring what this thread waits for. Asked when it has waited for a while."""
+        return False                        # a worker may yet
+
     # ------------------------------------------------------------ events in, actions out
 
     @contextmanager

@@ -73,7 +73,7 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
 
 
 def _task_error(held: TaskError) -> exceptions.RayError:
-    where = {"actor_repr": held.actor_repr, "actor_id": held.actor_id}
+    where: dict[str, Any] = {"actor_repr": held.actor_repr, "actor_id": held.actor_id}
     if held.kept is not None:
         return exceptions.RayTaskError(held.function_name, held.text, held.kept, **where).as_instanceof_cause()
     if held.cause is None:

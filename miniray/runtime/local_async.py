@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import selectors
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 OWN_FILES = 1                   # a loop watches one file itself, through which other threads wake it
 
 
-class _Selector(selectors.DefaultSelector):     # type: ignore[valid-type, misc]
+class _Selector(selectors.DefaultSelector):
     """Ends the loop's turn where it would wait for nothing but a timer, or for nothing at all."""
 
     loop: LocalLoop
@@ -52,9 +53,10 @@ class LocalLoop(asyncio.SelectorEventLoop):
         self.on_woken = on_woken
         super().__init__(selector)
 
-    def run_in_executor(self, *args: Any) -> Any:
+    # asyncio's own signatures tie `args` to what `func` takes, which mypy does not see met by Any.
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:      # type: ignore[override]
         """As asyncio's. While it runs, the loop is not idle."""
-        future = super().run_in_executor(*args)
+        future = super().run_in_executor(executor, func, *args)
         self.helpers += 1
         future.add_done_callback(self._helped)
         return future
@@ -62,9 +64,10 @@ class LocalLoop(asyncio.SelectorEventLoop):
     def _helped(self, future: Any) -> None:
         self.helpers -= 1
 
-    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> Any:
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any,                    # type: ignore[override]
+                             context: Context | None = None) -> Any:
         """As asyncio's; whoever runs this loop is told."""
-        handle = super().call_soon_threadsafe(*args, **kwargs)
+        handle = super().call_soon_threadsafe(callback, *args, context=context)
         self.on_woken()
         return handle
 

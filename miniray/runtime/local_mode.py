@@ -226,7 +226,7 @@ def outside_of_event_loops() -> Iterator[None]:
     """Whoever makes a call may be inside an event loop; the task is not, as in a process of its own."""
     asyncio = sys.modules.get("asyncio")
     outer = asyncio._get_running_loop() if asyncio is not None else None
-    if outer is None:
+    if asyncio is None or outer is None:
         yield
         return
     asyncio._set_running_loop(None)

@@ -47,7 +47,7 @@ def _own(pid: int, number: int) -> str | None:
 def _guard_sleep() -> None:
     original = time.sleep
 
-    def sleep(seconds: float, /) -> None:
+    def sleep(seconds: Any, /) -> None:
         execution = current.get()
         runtime = context.session if execution is None else execution.runtime
         if runtime is None or not runtime.sleep(execution, seconds):

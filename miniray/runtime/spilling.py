@@ -17,6 +17,7 @@ from .serialization import Serialized
 
 if TYPE_CHECKING:
     from .base import Runtime
+    from .waiting import Waiting
 
 
 class SpilledFile:
@@ -161,7 +162,7 @@ def spill(runtime: Runtime, obj: ObjectRecord) -> None:
     runtime.carry_out(actions)
 
 
-def read_back(runtime: Runtime, obj: ObjectRecord, spilled: SpilledFile) -> Any:
+def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
     """What a spilled value's file holds, or what has taken its place meanwhile. A file that cannot be read is a lost value."""
     cluster = runtime.cluster
     with runtime.lock:

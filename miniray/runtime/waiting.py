@@ -6,7 +6,7 @@ methods use.
 from __future__ import annotations
 
 import _thread
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, overload
 
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
                             WorkerRecord)
@@ -127,7 +127,7 @@ class Waiting:
             woken = woken or self.park(lock, timeout)
         finally:
             ended = self.now()
-            if handle is None:
+            if handle is None or execution is None:         # both, or neither
                 self.waits.append((None, 0, now, ended))
                 self.driver_waiters.pop(waiter, None)
             else:
@@ -210,6 +210,12 @@ class Waiting:
                 raise failures.not_rebuilt(error) from error
         return None if kind is SpilledFile or value is DROPPED else (value,)
 
+    @overload
+    def get(self, objects: list[ObjectRecord], timeout: None = None) -> list: ...
+
+    @overload
+    def get(self, objects: list[ObjectRecord], timeout: float | None) -> list | None: ...
+
     def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
         """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
         while True:
@@ -281,7 +287,7 @@ class Waiting:
                 self._it_went()
                 raise ArgumentLost
 
-    def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter | None:
+    def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:
         """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
         waiter = Waiter(1, callback)
         with self.lock:

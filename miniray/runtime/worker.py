@@ -22,7 +22,7 @@ from .serialization import Serialized, Space, deserialize, serialize, size_of
 from .waiting import ArgumentLost, SessionEnded, WorkerExit
 from .spilling import make_room
 
-SIZES = {kind: size_of(kind()) for kind in (int, float, bool, type(None))}      # immutable, and of a size known beforehand
+SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}      # immutable, and of a size known beforehand
 GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
 
 
@@ -177,7 +177,7 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     return function, args, kwargs
 
 
-def _construct(runtime: Runtime, execution: Execution, cls: type, args: Any, kwargs: dict) -> None:
+def _construct(runtime: Runtime, execution: Execution, cls: Any, args: Any, kwargs: dict) -> None:
     """Make the actor's instance. It is known before its constructor runs, so that what that starts can find it."""
     instance = cls.__new__(cls)
     execution.instance = execution.worker.handle.instance = instance
@@ -342,7 +342,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
     if actor is not None and actor.repr_name:
         name = f"{actor.repr_name}.{name.rpartition('.')[2]}"
-    where = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
+    where: dict[str, Any] = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
     if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or task.cancelled):
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__

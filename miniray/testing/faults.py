@@ -148,7 +148,7 @@ async def _await_then_exit(result: Any) -> None:
     _exit()
 
 
-def _yield_then_exit(result: Generator) -> Generator:
+def _yield_then_exit(result: Generator[Any, Any, Any]) -> Generator[Any, Any, None]:
     yield from result
     _exit()
 
@@ -198,7 +198,7 @@ class _When(Fault):
         with self.runtime.lock:
             watch = vars(cluster).get("_done")
             if watch is None:
-                watch = cluster._done = _Watch(cluster)         # type: ignore[assignment, method-assign]
+                watch = cluster._done = _Watch(cluster)         # type: ignore[method-assign]
             watch.faults.append(self)
         self.runtime.tell(cluster._done)                # it may hold already
 

@@ -23,7 +23,7 @@ def register_ray() -> None:
 
 
 def _backend(joblib: Any) -> type:
-    class RayBackend(joblib.PoolManagerMixin, joblib.AutoBatchingMixin, joblib.ParallelBackendBase):    # type: ignore[misc]
+    class RayBackend(joblib.PoolManagerMixin, joblib.AutoBatchingMixin, joblib.ParallelBackendBase):
         """Batches of a loop's calls, each a call of a Pool."""
 
         supports_retrieve_callback = True

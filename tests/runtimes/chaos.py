@@ -23,7 +23,7 @@ from miniray.cluster_utils import Cluster as Nodes
 from miniray.core import records
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import check
-from miniray.core.records import LOST, READY, SPILLED, Failure, units
+from miniray.core.records import READY, SPILLED, Failure, units
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from miniray.runtime import context
 from tests.runtimes import chaos_notes as notes
