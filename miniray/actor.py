@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable
+from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from . import options as checks
@@ -19,12 +19,22 @@ from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
 
+T = TypeVar("T")                    # the plain class
+Method = TypeVar("Method", bound=Callable[..., Any])
 _new_ref = object.__new__
 ASYNC_CONCURRENCY = 1000            # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
 
 
 class ActorClassInheritanceException(TypeError):
     """An actor class cannot be extended; its plain class can."""
+
+
+@overload
+def method(function: Method, /) -> Method: ...
+
+
+@overload
+def method(**method_options: Any) -> Callable[[Method], Method]: ...
 
 
 def method(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +137,7 @@ def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:
         f"actor using ray.get_actor('{name}', namespace='{namespace}')")
 
 
-class ActorVariant:
+class ActorVariant(Generic[T]):
     """An actor class with one set of options: what `.options(...)` gives. Its specification is made once per session."""
 
     def __init__(self, info: ClassInfo, given: dict[str, Any]):
@@ -136,7 +146,7 @@ class ActorVariant:
         self._spec: TaskSpec | None = None
         self._template: Template | None = None
 
-    def remote(self, *args: Any, **kwargs: Any) -> "ActorHandle":
+    def remote(self, *args: Any, **kwargs: Any) -> ActorHandle[T]:
         """Create an actor and return a handle to it at once. TypeError when the arguments do not fit the constructor or cannot be
         sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
         from .api import session_or_start
@@ -232,15 +242,14 @@ class Template:
                         options={"method": found.name, "generator": found.generator})
 
 
-class ActorClass(ActorVariant):
+class ActorClass(ActorVariant[T]):
     """A class whose `.remote(...)` creates an actor: an instance in a worker of its own. The plain class is
     `__ray_actor_class__`. Class and static methods and variables can be read from it; in a task or actor they are those of the
     worker's own copy of the class. Ray: ray.actor.ActorClass."""
 
-    _original: ActorClass | None = None                     # of a worker's copy: what the program made
+    _original: ActorClass[T] | None = None                  # of a worker's copy: what the program made
 
-
-    def __init__(self, cls: type, options: dict[str, Any] | None = None):
+    def __init__(self, cls: type[T], options: dict[str, Any] | None = None):
         if not isinstance(cls, type):
             raise TypeError(f"an actor class is made of a class, got {cls!r}")
         super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
@@ -248,7 +257,7 @@ class ActorClass(ActorVariant):
         self.__ray_metadata__ = self._info
         self.__doc__ = cls.__doc__
 
-    def options(self, **actor_options: Any) -> ActorVariant:
+    def options(self, **actor_options: Any) -> ActorVariant[T]:
         """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
         given = checks.actor_options(actor_options, self._given)
         return ActorVariant(self._info, {**self._given, **given})
@@ -256,9 +265,9 @@ class ActorClass(ActorVariant):
     def _capture(self, runtime: Runtime) -> None:
         self._info.capture(runtime)
         self._sent = {name: value for name, value in vars(self).items() if name not in ("_sent", "_copies")}
-        self._copies: WeakKeyDictionary[Any, ActorClass] = WeakKeyDictionary()
+        self._copies: WeakKeyDictionary[Any, ActorClass[T]] = WeakKeyDictionary()
 
-    def _here(self) -> ActorClass:
+    def _here(self) -> ActorClass[T]:
         """This in the driver, and a worker's own copy in a worker, where attributes may be set that nobody else sees."""
         if current.get() is None:
             return self
@@ -349,7 +358,7 @@ class ActorMethod:
         return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
 
 
-class ActorHandle:
+class ActorHandle(Generic[T]):
     """Refers to an actor. Handles to one actor are equal, wherever they come from; while there is one the actor lives.
 
     Its methods are attributes with a `.remote`; fields, properties and unknown names raise AttributeError.
@@ -360,7 +369,7 @@ class ActorHandle:
 
     _record: ObjectRecord
 
-    def __new__(cls, record: ObjectRecord) -> "ActorHandle":
+    def __new__(cls, record: ObjectRecord) -> ActorHandle[T]:
         """record: the actor's handle object; one reference of it is this handle's."""
         self = object.__new__(cls)              # not in __init__: no handle exists, and is finalised, without a record
         self._record = record
@@ -397,10 +406,10 @@ class ActorHandle:
         actor = self._record.actor
         return f"Actor({actor.meta.info.name}, {actor.hex})"
 
-    def __copy__(self) -> "ActorHandle":
+    def __copy__(self) -> ActorHandle[T]:
         return new_handle(running(), self._record)
 
-    def __deepcopy__(self, memo: dict) -> "ActorHandle":
+    def __deepcopy__(self, memo: dict[int, Any]) -> ActorHandle[T]:
         return new_handle(running(), self._record)
 
     def __reduce__(self):
@@ -408,13 +417,16 @@ class ActorHandle:
         return _restore_handle, (self._record.actor.number,)
 
 
-def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle:
+ActorProxy = ActorHandle            # Ray's name for what the `.remote()` of an actor class returns, in annotations
+
+
+def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
     """One more handle to an actor."""
     runtime.add_reference(record)
     return ActorHandle(record)
 
 
-def _restore_handle(number: int) -> ActorHandle:
+def _restore_handle(number: int) -> ActorHandle[Any]:
     runtime = running()
     actor = runtime.cluster.actors.get(number)
     if actor is None:
@@ -422,7 +434,7 @@ def _restore_handle(number: int) -> ActorHandle:
     return new_handle(runtime, actor.handle)
 
 
-def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle | None:
+def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:
     """A handle to the living actor of this name, or None. The lookup and the new reference are one step."""
     with runtime.locked() as cluster:
         actor = cluster.actor_manager.find(name, namespace)

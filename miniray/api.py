@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from operator import lt
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
 
 from . import object_ref, waits
 from .actor import ActorClass, ActorHandle, find
@@ -24,6 +24,29 @@ from .runtime_context import gpu_ids
 
 running = context.running               # the running session, or RuntimeError
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
+T = TypeVar("T")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+    Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
+
+    class Decorator(Protocol):
+        """What `remote(num_cpus=2)` makes of a class, of a generator function, of any other function. A class can be called like
+        a function, and a generator function is one: the first that fits is meant, which mypy thinks unsafe."""
+
+        @overload
+        def __call__(self, cls: type[T], /) -> ActorClass[T]: ...                           # type: ignore[overload-overlap]
+
+        @overload
+        def __call__(self, function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...    # type: ignore[overload-overlap]
+
+        @overload
+        def __call__(self, function: Callable[..., R], /) -> RemoteFunction[ObjectRef[R]]: ...
+
+    class DecoratorOfReturns(Protocol):
+        """What `remote(num_returns=...)` makes of a function: the caller knows what its `.remote()` returns."""
+
+        def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
 
 
 class RayContext:
@@ -142,6 +165,26 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------- remote, get, put, wait
 
 
+@overload
+def remote(cls: type[T], /) -> ActorClass[T]: ...               # type: ignore[overload-overlap]  # as in Decorator
+
+
+@overload
+def remote(function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...      # type: ignore[overload-overlap]
+
+
+@overload
+def remote(function: Callable[..., R], /) -> RemoteFunction[ObjectRef[R]]: ...
+
+
+@overload
+def remote(*, num_returns: Any, **options: Any) -> DecoratorOfReturns: ...
+
+
+@overload
+def remote(**options: Any) -> Decorator: ...
+
+
 def remote(*args: Any, **kwargs: Any) -> Any:
     """Make a function a remote function, or a class an actor class: `@remote` bare, or `@remote(num_cpus=2, ...)`.
 
@@ -164,6 +207,18 @@ def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
     if not callable(thing):
         raise AttributeError(f"@remote is for functions and classes, and {thing!r} is neither")
     raise TypeError(f"The @remote decorator must be applied to either a function or a class, and {thing!r} is neither.")
+
+
+@overload
+def get(object_refs: ObjectRef[R], *, timeout: float | None = None) -> R: ...
+
+
+@overload
+def get(object_refs: Sequence[ObjectRef[R]], *, timeout: float | None = None) -> list[R]: ...
+
+
+@overload
+def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any: ...
 
 
 def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
@@ -227,7 +282,7 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
     return GetTimeoutError(" ".join(lines))
 
 
-def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef:
+def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
     """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent;
     ValueError for an `_owner`, which Ray has given up."""
     runtime = session_or_start()
@@ -241,8 +296,8 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None)
     return ObjectRef._adopt(runtime, runtime.put(value))
 
 
-def wait(ray_waitables: list, *, num_returns: int = 1, timeout: float | None = None,
-         fetch_local: bool = True) -> tuple[list, list]:
+def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None = None,
+         fetch_local: bool = True) -> tuple[list[T], list[T]]:
     """Wait until `num_returns` of the references are there, whether with a value or an error.
 
     Returns (ready, the rest), both in the order given; never more than num_returns are in the first. timeout: seconds, after
@@ -293,7 +348,7 @@ def _number(name: str, value: Any) -> Any:
 # ---------------------------------------------------------------- actors and tasks
 
 
-def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
+def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     """A handle to the named actor. ValueError when there is none of that name in the namespace, or the name is empty;
     TypeError for a name or namespace that is no string."""
     runtime = session_or_start()
@@ -318,7 +373,7 @@ def _check_namespace(namespace: Any) -> None:
         raise ValueError('"" is not a valid namespace. Pass None to not specify a namespace.')
 
 
-def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
+def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     """End an actor: its running, queued and later calls raise ActorDiedError. no_restart=False: it is made anew if it has
     restarts left. ValueError for what is not a handle; ActorHandleNotFoundError for one of a session that has ended."""
     runtime = session_or_start()

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
-from .ids import ObjectIDBytes, TaskID, object_number, task_hex
+from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, object_number, task_hex
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import running
@@ -21,7 +21,7 @@ if TYPE_CHECKING:                   # asyncio takes as long to import as all of 
     import asyncio
     import concurrent.futures
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)       # the class of the value
 dropped: deque = deque()            # deque.append and popleft are atomic, also without the GIL: no lock is taken
 _NIL_BYTES = b"\xff" * ObjectIDBytes
 
@@ -86,19 +86,18 @@ class ObjectRef(Generic[T]):
         task = self._record.task
         return TaskID.from_hex(task.hex if task is not None else task_hex(0))
 
-    def job_id(self):
+    def job_id(self) -> JobID:
         """The job's id."""
-        from .ids import JOB_HEX, JobID
         return JobID.from_hex(JOB_HEX)
 
     def call_site(self) -> str:
         """Where it was made: not recorded."""
         return ""
 
-    def future(self) -> concurrent.futures.Future:
+    def future(self) -> concurrent.futures.Future[T]:
         """A concurrent.futures.Future that gets the value, or the error."""
         import concurrent.futures
-        future: concurrent.futures.Future = concurrent.futures.Future()
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
         runtime = running()
         future.set_running_or_notify_cancel()
 
@@ -115,7 +114,7 @@ class ObjectRef(Generic[T]):
             runtime.subscribe(self._record, done)
         return future
 
-    def as_future(self, _internal: bool = False) -> asyncio.Future:
+    def as_future(self, _internal: bool = False) -> asyncio.Future[T]:
         """An asyncio future of the running loop that gets the value, or the error."""
         import asyncio
         loop = asyncio.get_event_loop()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable
+from typing import Any, Callable, Generic, TypeVar, overload
 
 from . import options as checks
 from .core.records import NORMAL_TASK, TaskSpec
@@ -15,6 +15,7 @@ from .signatures import checker, is_generator
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
+Refs = TypeVar("Refs")              # what `.remote()` returns, for type checkers: ObjectRef[R], a generator, or Any
 
 
 class Source:
@@ -41,7 +42,7 @@ class Source:
         return captured
 
 
-class Variant:
+class Variant(Generic[Refs]):
     """A remote function with one set of options. The specification of its tasks is made once per session."""
 
     __slots__ = ("_source", "_given", "_runtime", "_spec", "_check", "__weakref__")
@@ -51,7 +52,7 @@ class Variant:
         self._runtime: Runtime | None = None
         self._spec: Any = None                              # TaskSpec, since its first call in the session `_runtime`
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: Any, **kwargs: Any) -> Refs:
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
         references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
         runtime = self._runtime
@@ -61,7 +62,7 @@ class Variant:
         spec = self._spec
         task = runtime.submit_task(spec, args, kwargs)
         if spec.num_returns == 1:
-            ref = _new_ref(ObjectRef)
+            ref: Any = _new_ref(ObjectRef)
             ref._record = task.returns[0]
             return ref
         return refs_of(runtime, task)
@@ -105,7 +106,7 @@ class Variant:
         return FunctionNode(self, args, kwargs, self._given)
 
 
-class RemoteFunction(Variant):
+class RemoteFunction(Variant[Refs]):
     """A function whose `.remote(...)` submits a task and returns a reference to its result at once.
 
     It is captured (code, defaults, closure, the globals it uses) at its first `.remote()` in a session: later changes of what it
@@ -126,7 +127,13 @@ class RemoteFunction(Variant):
     def _function(self) -> Callable[..., Any]:
         return self._source.function
 
-    def options(self, **task_options: Any) -> Variant:
+    @overload
+    def options(self, *, num_returns: Any, **task_options: Any) -> Variant[Any]: ...
+
+    @overload
+    def options(self, **task_options: Any) -> Variant[Refs]: ...
+
+    def options(self, **task_options: Any) -> Variant[Any]:
         """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
         given = checks.task_options(task_options, self._given, self._source.generator)
         return Variant(self._source, {**self._given, **given})
@@ -134,7 +141,7 @@ class RemoteFunction(Variant):
     def _capture(self, runtime: Runtime) -> None:
         self._source.capture(runtime)
 
-    def _here(self) -> RemoteFunction:
+    def _here(self) -> RemoteFunction[Refs]:
         return self                         # it has nothing that could be changed in one worker and not in another
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -148,7 +155,7 @@ class RemoteFunction(Variant):
         return export(self, _rebuild, (self._function, self._given))
 
 
-def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFunction:
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFunction[Any]:
     return RemoteFunction(function, options)
 
 

@@ -27,7 +27,7 @@ class Queue:
     def __init__(self, maxsize: int = 0, actor_options: dict[str, Any] | None = None):
         """maxsize: how many items fit; zero or less: without limit. actor_options: `.options()` of the actor inside."""
         self.maxsize = maxsize
-        self.actor = miniray.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
+        self.actor: Any = miniray.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
     def __len__(self) -> int:
         return self.size()

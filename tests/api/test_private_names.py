@@ -60,6 +60,12 @@ def test_references_and_ids_have_their_types_in_raylet(session: None):
     assert types.ObjectRef[int]
 
 
+def test_handles_can_be_annotated_with_the_plain_class():
+    """Typed programs write `ActorHandle[Adder]`, `ActorClass[Adder]` and `ActorProxy[Adder]`: that was a TypeError once."""
+    for name in (ray.actor.ActorHandle, ray.actor.ActorClass, ray.actor.ActorProxy):
+        assert name[Actor.__ray_actor_class__].__args__ == (Actor.__ray_actor_class__,)
+
+
 def test_the_private_worker_has_the_public_functions():
     """Older programs call `ray._private.worker.get`; `init` returns a BaseContext."""
     worker = miniray._private.worker
