@@ -6,10 +6,11 @@ of the session, as far as the interpreter gets to run its exit handlers. Ray: py
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import pickle
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..core.records import READY, NodeRecord, ObjectRecord
 from ..exceptions import ObjectStoreFullError, OutOfDiskError
@@ -18,6 +19,8 @@ from .serialization import Serialized
 if TYPE_CHECKING:
     from .base import Runtime
     from .waiting import Waiting
+
+GIVE_BACK_BYTES = 16_000_000    # that go to files or come from them, until the memory that was freed is given back
 
 
 class SpilledFile:
@@ -86,6 +89,7 @@ class SpillFolder:
         self.disk_is_full = False               # the last write failed for want of space
         self._lock = threading.Lock()
         self._files = 0
+        self._moved = 0
         self._removed = False
 
     def write(self, number: int, stored: Any) -> SpilledFile:
@@ -117,6 +121,18 @@ class SpillFolder:
             path = os.path.join(self.path, f"{number:016x}-{self._files}")
             return open(path, "wb"), SpilledFile(path, stored)
 
+    def moved(self, size: int) -> None:
+        """So many bytes have gone to a file, or have come from one, and the memory of as many others is free.
+
+        glibc keeps a heap for each of several threads, and what is freed in one is of no use to another. A value that a worker
+        made would leave a hole in that worker's heap and come back in its reader's: memory would grow to several times the
+        capacity with no more in the store than before.
+        """
+        self._moved += size                     # without a lock: a count that is lost makes it a little later
+        if self._moved >= GIVE_BACK_BYTES:
+            self._moved = 0
+            malloc_trim()(0)
+
     def remove(self) -> None:
         """Remove the folder and all that is in it."""
         with self._lock:
@@ -125,6 +141,16 @@ class SpillFolder:
         if path is not None:
             import shutil
             shutil.rmtree(path, ignore_errors=True)
+
+
+@functools.cache
+def malloc_trim() -> Callable[[int], object]:
+    """glibc's function that gives back to the system whatever is free; one that does nothing with another C library."""
+    import ctypes
+    try:
+        return ctypes.CDLL(None).malloc_trim    # it runs without the GIL: the other threads go on meanwhile
+    except (AttributeError, OSError, TypeError):
+        return lambda pad: None
 
 
 def make_room(runtime: Runtime, node: NodeRecord, size: int) -> None:
@@ -159,6 +185,7 @@ def spill(runtime: Runtime, obj: ObjectRecord) -> None:
     if not still:
         spilled.delete()
     del value
+    runtime.spill.moved(spilled.length)
     runtime.carry_out(actions)
 
 
@@ -190,5 +217,6 @@ def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
             obj.value = value
     if mine:
         spilled.delete()
+    runtime.spill.moved(spilled.length)
     runtime.carry_out(actions)
     return value

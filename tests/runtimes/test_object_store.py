@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,6 +186,39 @@ def test_ten_times_the_capacity_goes_through_a_store(session):
         assert stats()["used_bytes"] <= stats()["capacity_bytes"]
     assert all(ray.get(ref)[0] == number for number, ref in enumerate(refs))
     assert stats()["peak_bytes"] <= stats()["capacity_bytes"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is measured in /proc, and is glibc's to give back")
+def test_memory_stays_near_the_capacity_when_ten_times_as_much_goes_through():
+    """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's heap."""
+    program = """
+import os, sys
+import miniray as ray
+
+CAPACITY, SIZE = 16_000_000, 400_000
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+@ray.remote
+def make(number):
+    return bytes([number % 256]) * SIZE
+
+ray.init(num_cpus=2, object_store_memory=CAPACITY, log_to_driver=False, object_spilling_directory=sys.argv[1])
+ray.get([make.remote(0), make.remote(1)])
+before = resident()
+refs = [make.remote(number) for number in range(10 * CAPACITY // SIZE)]
+ray.wait(refs, num_returns=len(refs))
+for number, ref in enumerate(refs):
+    assert ray.get(ref)[0] == number % 256
+print((resident() - before) / CAPACITY)
+"""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as quick:
+        done = subprocess.run([sys.executable, "-c", program, quick], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        assert os.listdir(quick) == []
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1.3
 
 
 # ---------------------------------------------------------------- files
