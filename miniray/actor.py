@@ -14,6 +14,7 @@ from .object_ref import ObjectRef, dropped, hold_contained, refs_of
 from .remote_function import export
 from .runtime.base import Runtime
 from .runtime.context import current, running
+from .runtime.environment import inherited
 from .runtime.serialization import capture, contain, current_space
 from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
@@ -174,7 +175,7 @@ class ActorVariant(Generic[T]):
 
     def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> tuple[TaskSpec, "Template"]:
         given, info = self._given, self._info
-        fixed = not runtime.inside_group
+        fixed = not runtime.asks_caller
         if self._runtime is runtime and fixed:
             info.check(args, kwargs)
             return self._spec, self._template           # type: ignore[return-value]
@@ -192,8 +193,9 @@ class ActorVariant(Generic[T]):
         shown = f"{info.name}.__init__"
         name = f"{given['name']}:{shown}" if given.get("name") else shown
         spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, captured, wanted, hold, 0,
-                        -1, runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given), options=given)
-        runtime.inside_group = runtime.inside_group or captures_children(given)
+                        -1, runtime_env=inherited(runtime, given.get("runtime_env")),
+                        capture_child_tasks=captures_children(given), options=given)
+        runtime.asks_caller = runtime.asks_caller or captures_children(given)
         template = Template(info, groups, given)
         if fixed:
             self._spec, self._template, self._runtime = spec, template, runtime

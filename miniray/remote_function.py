@@ -9,6 +9,7 @@ from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, hold_contained, refs_of
 from .runtime import context
 from .runtime.base import Runtime
+from .runtime.environment import hands_down, inherited
 from .runtime.serialization import capture
 from .scheduling import captures_children, depends_on_caller, scheduling_class
 from .signatures import checker, is_generator
@@ -56,7 +57,7 @@ class Variant(Generic[Refs]):
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
         references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
         runtime = self._runtime
-        if runtime is None or runtime.closed or runtime.inside_group:
+        if runtime is None or runtime.closed or runtime.asks_caller:
             return self._first(args, kwargs)
         self._check(args, kwargs)
         spec = self._spec
@@ -70,7 +71,7 @@ class Variant(Generic[Refs]):
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         from .api import session_or_start
         runtime = session_or_start()
-        if depends_on_caller(self._given):
+        if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)
         elif self._runtime is runtime:
             spec = self._spec
@@ -92,12 +93,12 @@ class Variant(Generic[Refs]):
         if num_returns is None:
             num_returns = "streaming" if source.generator else 1
         retries = given.get("max_retries", DEFAULT_MAX_RETRIES)
-        runtime.inside_group = runtime.inside_group or captures_children(given)
+        runtime.asks_caller = runtime.asks_caller or captures_children(given)
         backpressure = given.get("_generator_backpressure_num_objects")
         return TaskSpec(
             NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",
             captured, wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
-            runtime_env=given.get("runtime_env"), capture_child_tasks=captures_children(given),
+            runtime_env=inherited(runtime, given.get("runtime_env")), capture_child_tasks=captures_children(given),
             backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given})
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:

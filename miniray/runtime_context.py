@@ -1,6 +1,7 @@
 """get_runtime_context: what a driver, a task or an actor can ask about itself. Ray: ray.runtime_context."""
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from .actor import ActorHandle, new_handle
@@ -8,6 +9,7 @@ from .core.records import amounts
 from .ids import JOB_HEX, placement_group_hex, worker_hex
 from .runtime.base import Runtime
 from .runtime.context import Execution, current
+from .runtime.environment import env_of
 from .scheduling import lease_in_group
 
 
@@ -127,14 +129,14 @@ class RuntimeContext:
 
     def get_runtime_env_string(self) -> str:
         """The runtime environment as JSON."""
-        return "{}"
+        return json.dumps(self.runtime_env, sort_keys=True, default=str)
 
     @property
     def runtime_env(self) -> dict[str, Any]:
-        """The runtime environment that the task or actor was given."""
+        """The runtime environment of the task or actor: what it was given on top of what it inherits."""
         if self._execution is None:
             return dict(self._runtime.options.get("runtime_env") or {})
-        return dict(self._execution.task.spec.runtime_env or {})
+        return dict(env_of(self._execution) or {})
 
     def get_node_labels(self) -> dict[str, str]:
         """The labels of the node this runs on."""

@@ -1,7 +1,7 @@
 """RuntimeEnv: a runtime environment as an object. It is a dict, and every `runtime_env=` takes a plain dict as well.
 
-Nothing is installed and no variable is set, since tasks are threads of this process; what was asked for is kept, and can
-be read by `get_runtime_context().runtime_env` and in the state tables. Ray: ray.runtime_env.
+Tasks and actors see their `env_vars` (runtime/environment.py). Nothing is installed, since they are threads of this process; what
+was asked for is kept, and can be read by `get_runtime_context().runtime_env` and in the state tables. Ray: ray.runtime_env.
 """
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ class Runtime(Waiting):
         self.waits: deque = deque(maxlen=20_000)   # (worker or None, task number, from, to): who stood in get or wait
         self.closed = False
         self._collector: tuple | None = None    # the cyclic collector's thresholds, while they are raised
-        self.inside_group = False               # whether any placement group captures children: then each call asks for its own
+        # Whether what a call asks for may depend on the task that makes it: a placement group captures children, or a runtime
+        # environment is handed down.
+        self.asks_caller = False
         self.ref_type: type = object            # the class of references, which is above this module
         self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
         self.say: Callable[[str, str], None] = lambda level, text: None

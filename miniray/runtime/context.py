@@ -15,10 +15,12 @@ class Execution:
 
     worker.key tells workers apart as a process id would in Ray. space: the copies of classes and functions that this worker
     sees. thread: the ident of the thread that runs it; a
-    thread that user code starts in a task copies nothing of this, and counts as the driver.
+    thread that user code starts in a task copies nothing of this, and counts as the driver. environ: unset until somebody looks
+    into `os.environ` (see `environment`).
     """
 
-    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "_hex")
+    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
+    environ: Any
 
     def __init__(self, runtime: "Runtime", worker: "WorkerRecord", task: "TaskRecord", space: "Space", thread: int,
                  instance: Any = None):

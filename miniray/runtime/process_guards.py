@@ -15,7 +15,7 @@ from . import context, ctrl_c
 from .context import current
 from .worker import WorkerExit
 
-_saved: list[tuple[Any, str, Callable[..., Any]]] = []
+saved: list[tuple[Any, str, Any]] = []     # what the last `uninstall` puts back: an object, an attribute's name, its value
 _users = 0
 
 
@@ -34,7 +34,7 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
         return original(*args, **kwargs)
     guarded.__name__, guarded.__doc__ = name, original.__doc__
     guarded.__wrapped__ = original              # type: ignore[attr-defined]
-    _saved.append((module, name, original))
+    saved.append((module, name, original))
     setattr(module, name, guarded)
 
 
@@ -55,7 +55,7 @@ def _guard_sleep() -> None:
     ctrl_c.waits.add(sleep.__code__)
     sleep.__doc__ = original.__doc__
     sleep.__wrapped__ = original                # type: ignore[attr-defined]
-    _saved.append((time, "sleep", original))
+    saved.append((time, "sleep", original))
     time.sleep = sleep
 
 
@@ -79,6 +79,6 @@ def uninstall() -> None:
     _users -= 1
     if _users == 0:
         ctrl_c.uninstall()
-        while _saved:
-            module, name, original = _saved.pop()
+        while saved:
+            module, name, original = saved.pop()
             setattr(module, name, original)

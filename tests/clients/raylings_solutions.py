@@ -11,8 +11,7 @@ Prints:
     01_basics: 5 solved
     02_actors: 7 solved
     03_object_store: 6 solved
-    04_scheduling_resources: 5 solved
-      scheduling06: AssertionError: Expected 'eval_v2', got None
+    04_scheduling_resources: 6 solved
     05_fault_tolerance: 4 solved
     06_cluster_architecture: 3 solved
     07_patterns_and_antipatterns: 4 solved
