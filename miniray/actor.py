@@ -12,6 +12,7 @@ from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, hold_contained, refs_of
 from .remote_function import export
+from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import current, running
 from .runtime.environment import inherited
@@ -330,7 +331,7 @@ class ActorMethod:
             raise PendingCallsLimitExceeded(
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
                 f"{template.max_pending_calls}: wait for some of them before you call it again.")
-        runtime = running()
+        runtime = context.session or running()
         task = runtime.submit_actor_task(spec, actor, args, kwargs)
         if spec.num_returns == 1:
             ref = _new_ref(ObjectRef)

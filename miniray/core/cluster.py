@@ -15,7 +15,7 @@ from .placement_group import PlacementGroups
 from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, NORMAL_TASK, READY, SPILLED, ActorRecord, Failure,
                       NodeRecord, ObjectRecord, PlacementGroupRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from .reference_counter import ReferenceCounter
-from .scheduler import Scheduler
+from .scheduler import IDLE_SPARE, Scheduler
 from .task_events import EventLog, History
 from .task_manager import TaskManager
 from .transitions import TaskStatus, WorkerStatus, move
@@ -297,8 +297,7 @@ class Cluster:
         task.cancelled = 0
         kind = task.spec.kind
         if kind == NORMAL_TASK:
-            waiters = task.returns[0].waiters if task.returns else None
-            if waiters is not None and any(waiter.worker is not None for waiter in waiters):
+            if task.returns and task.returns[0].waiters is not None and self._lent_for(task.returns[0].waiters):
                 self._return_cpu(now, worker, task, sizes, contained)
             else:                                   # the worker first: a task that this one makes ready then runs on it
                 self.scheduler.worker_free(now, worker)
@@ -314,6 +313,13 @@ class Cluster:
         else:
             self._constructed(now, worker, task)
         return self._reported(now, worker)
+
+    @staticmethod
+    def _lent_for(waiters: list[Waiter]) -> bool:
+        for waiter in waiters:
+            if waiter.worker is not None:
+                return True
+        return False
 
     def _return_cpu(self, now: float, worker: WorkerRecord, task: TaskRecord, sizes, contained) -> None:
         """The task that waits for this one lent its CPU for it, and gets it back before anybody else can have it.
@@ -338,9 +344,14 @@ class Cluster:
         self.actor_manager.created(now, actor)
 
     def _reported(self, now: float, worker: WorkerRecord) -> list[Action]:
+        if self.ready:
+            self._settle(now)
+        if self.scheduler.vacant is not None:
+            self.scheduler.vacate(now)
         actions = self._done(now)
         self.scheduler.reporting = None
-        if worker.task is None and worker.actor is None and worker.status is WorkerStatus.IDLE:
+        if worker.task is None and worker.actor is None and worker.status is WorkerStatus.IDLE \
+                and len(worker.node.idle) > IDLE_SPARE:
             self.scheduler.retire_spare(worker.node)
             if self.actions:
                 return actions + self._done(now)

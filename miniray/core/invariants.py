@@ -51,6 +51,7 @@ def nothing_is_left_to_do(cluster: Any) -> None:
     require(not cluster.references._worklist and not cluster.references._running, cluster.references._worklist,
             "objects that were to be looked at")
     require(cluster.scheduler.reporting is None, cluster.scheduler.reporting, "still counts as reporting")
+    require(cluster.scheduler.vacant is None, cluster.scheduler.vacant, "has no task, and holds resources")
 
 
 # ---------------------------------------------------------------- workers, and what they hold

@@ -23,27 +23,17 @@ class ReferenceCounter:
 
     def drop(self, now: float, dropped: deque) -> None:
         """ObjectRefs, handles and streams that the program let go of. dropped: a deque, emptied here."""
-        pop = dropped.popleft
-        objects, freed, outlived = self.cluster.objects, self.freed, self.cluster.history.outlived
+        pop, gone = dropped.popleft, []
         while dropped:
             record = pop()
             if type(record) is StreamRecord:
                 self.drop_stream(now, record)
                 continue
             record.refs -= 1
-            if record.refs or record.uses or record.held:
-                continue
-            task = record.task
-            if task is not None and record.done == READY and task.args is None and record.locations is None \
-                    and not record.contained and not record.lineage and task.number not in outlived:
-                if objects.pop(record.number, None) is record:      # the common case of _free: a small value, nothing inside
-                    if type(record.value) not in self.harmless:
-                        freed.append(record.value)
-                    record.value = DROPPED
-                    if len(task.returns) == 1:
-                        task.returns = ()           # they refer to each other: the cyclic collector need not come for them
-                continue
-            self.check(now, record)
+            if not (record.refs or record.uses or record.held):
+                gone.append(record)
+        if gone:
+            self._let_go(now, gone)
 
     def drop_stream(self, now: float, stream: StreamRecord) -> None:
         """Nobody will ask for the stream's items any more."""
@@ -58,6 +48,22 @@ class ReferenceCounter:
         if stream.producer_waiter is not None:
             self.cluster.wake(stream.producer_waiter)
             stream.producer_waiter = None
+
+    def _let_go(self, now: float, gone: list[ObjectRecord]) -> None:
+        """The last of their counts went down to zero."""
+        objects, outlived = self.cluster.objects, self.cluster.history.outlived
+        for obj in gone:
+            task = obj.task
+            if task is not None and obj.done == READY and task.args is None and obj.locations is None \
+                    and not obj.contained and not obj.lineage and task.number not in outlived:
+                if objects.pop(obj.number, None) is obj:        # the common case of _free: a small value, nothing inside
+                    if type(obj.value) not in self.harmless:
+                        self.freed.append(obj.value)
+                    obj.value = DROPPED
+                    if len(task.returns) == 1:
+                        task.returns = ()           # they refer to each other: the cyclic collector need not come for them
+            else:
+                self.check(now, obj)
 
     def check(self, now: float, obj: ObjectRecord) -> None:
         """One of its counts went down: let it go when nothing holds it."""
@@ -131,10 +137,13 @@ class ReferenceCounter:
         """The task will not run again: what it took is not needed for its sake."""
         deps, contained = task.deps, task.contained
         task.args, task.deps, task.contained = None, (), ()
+        gone = []
         for dep in deps:
             dep.uses -= 1
             if not (dep.uses or dep.refs or dep.held):
-                self.check(now, dep)
+                gone.append(dep)
+        if gone:
+            self._let_go(now, gone)
         for inner in contained:
             inner.held -= 1
             self.check(now, inner)

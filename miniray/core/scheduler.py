@@ -53,6 +53,7 @@ class Scheduler:
         self.by_hex: dict[str, NodeRecord] = {}         # those that live, by the id that users name them by
         self.given_back = GivenBack()                   # of what several nodes have
         self.reporting: WorkerRecord | None = None      # it asks for its next task itself: no action wakes it
+        self.vacant: WorkerRecord | None = None         # it ended a task and holds what it held until the event is over
         self._warned: set[SchedulingClass] = set()
 
     def scheduling_class(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",),
@@ -85,6 +86,13 @@ class Scheduler:
             move(task, PENDING_NODE_ASSIGNMENT)
         task.t_ready = now
         wanted = task.spec.scheduling_class
+        vacant = self.vacant
+        if vacant is not None:
+            if vacant.lease is wanted and task.actor is None:
+                self.vacant = None
+                self._assign(now, vacant, task)         # the next of a chain runs where its argument was made
+                return
+            self.vacate(now)
         queue = wanted.queue
         if queue and queue[0].status is not PENDING_NODE_ASSIGNMENT:
             self._head(wanted)                  # what was cancelled, or placed before its turn, holds nobody up
@@ -140,6 +148,8 @@ class Scheduler:
         while progress and waiting:
             progress = False
             for wanted in list(waiting):
+                if node is not None and wanted.group is None and wanted.need.get("CPU", 0) > node.available.get("CPU", 0):
+                    continue                    # there is no room on it: the usual case when a task took what another gave
                 task = self._head(wanted)
                 if task is None:
                     waiting.pop(wanted, None)
@@ -182,7 +192,7 @@ class Scheduler:
         return wanted.strategy[0] == "NODE_AFFINITY" and not wanted.strategy[2] and not self.feasible(wanted)
 
     def worker_free(self, now: float, worker: WorkerRecord) -> None:
-        """A task ended: its worker goes on with the next of its class, or gives back what it held."""
+        """A task ended: its worker goes on with the next of its class, or gives back what it held when the event is over."""
         wanted, waiting = worker.lease, self.waiting
         worker.task = None
         if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
@@ -194,8 +204,18 @@ class Scheduler:
                     del waiting[wanted]
                 self._assign(now, worker, task)
                 return
+        if not waiting and not worker.lent and wanted.plain and len(self.alive) == 1 and not self.cluster.groups.waiting:
+            self.vacant = worker                        # what its end makes ready may go on with what it holds
+            return
         self.worker_idle(worker)
         if waiting:
+            self.dispatch(now, worker.node)
+
+    def vacate(self, now: float) -> None:
+        """Nothing of its class came to the vacant worker."""
+        worker, self.vacant = self.vacant, None
+        self.worker_idle(worker)
+        if self.waiting:
             self.dispatch(now, worker.node)
 
     def worker_idle(self, worker: WorkerRecord) -> None:
@@ -221,6 +241,12 @@ class Scheduler:
 
         Returns whether the task is off the queue: leased, or failed for good.
         """
+        if wanted.plain and len(self.alive) == 1:           # as below, without the questions that do not arise
+            node = self.alive[0]
+            if self._has_room(node, task, wanted):
+                self._lease(now, task, wanted, node, None)
+                return True
+            return False
         if wanted.group is not None:
             return self._place_in_group(now, task, wanted)
         strategy = wanted.strategy
@@ -413,17 +439,20 @@ class Scheduler:
         if not more:
             return
         worker.lent += more
-        (worker.node.available if worker.bundle is None else worker.bundle.available)["CPU"] += more
-        self.given_back.note(worker.node)
+        available = worker.node.available if worker.bundle is None else worker.bundle.available
+        available["CPU"] += more
+        if len(self.alive) > 1:
+            self.given_back.note(worker.node)
         for obj in objects:
             task = obj.task
             if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
                 if not self._place(now, task, task.spec.scheduling_class):
                     break
                 # It stays in its queue, where it is passed over when its turn comes: it is not pending any more.
-        self.dispatch(now, worker.node)
-        if self.cluster.groups.waiting:
-            self.cluster.groups.retry(now)
+        if available["CPU"]:
+            self.dispatch(now, worker.node)
+            if self.cluster.groups.waiting:
+                self.cluster.groups.retry(now)
 
     def worker_unblocked(self, now: float, worker: WorkerRecord) -> None:
         """It goes on. It takes back what is free of its CPU and goes on without the rest: to wait for it could wait for ever."""

@@ -53,10 +53,12 @@ class TaskManager:
                 cluster.objects[obj.number] = obj
             if task.spec.streams:
                 task.returns = list(task.returns)   # a tuple would be copied at every yield
-        if task.deps:
-            for dep in task.deps:
+        deps = task.deps
+        if deps:
+            for dep in deps:
                 dep.uses += 1
-            task.producers = tuple({dep.task.number: None for dep in task.deps if dep.task is not None})
+            task.producers = tuple({dep.task.number: None for dep in deps if dep.task is not None}) if len(deps) > 1 else \
+                (deps[0].task.number,) if deps[0].task is not None else ()
             self.resolve(now, task)
         for inner in task.contained:
             inner.held += 1
@@ -76,23 +78,19 @@ class TaskManager:
             if done == LOST:
                 self.rebuild(now, dep)
 
-    def failed_argument(self, task: TaskRecord) -> ObjectRecord | None:
-        """The first argument that came out as an error."""
-        for dep in task.deps:
-            if dep.done == FAILED:
-                return dep
-        return None
-
     def arguments_ready(self, now: float, task: TaskRecord) -> None:
         """The last missing argument came."""
         if task.status is not PENDING_ARGS_AVAIL:
             return
         if task.deps:
-            for dep in task.deps:                   # one may have been lost while others were awaited
-                if dep.done not in (READY, FAILED, SPILLED):
+            failed = None
+            for dep in task.deps:
+                done = dep.done
+                if done == FAILED:
+                    failed = failed or dep
+                elif done != READY and done != SPILLED:     # it was lost while others were awaited
                     self.resolve(now, task)
                     return
-            failed = self.failed_argument(task)
             if failed is not None:
                 self.fail_for_argument(now, task, failed)
                 return
@@ -123,12 +121,14 @@ class TaskManager:
         move(task, FINISHED)
         task.t_finished = now
         cluster = self.cluster
-        if contained is None and not task.deps and not task.contained and len(sizes) == 1 and sizes[0] <= INLINE_BYTES \
-                and task.stream is None and len(task.returns) == 1:
-            obj = task.returns[0]                   # the common case: one small value, and no argument to let go of
+        if contained is None and len(sizes) == 1 and sizes[0] <= INLINE_BYTES and task.stream is None and len(task.returns) == 1:
+            obj = task.returns[0]                   # the common case: one small value
             if obj.done == PENDING and type(obj.value) is not Failure:
                 obj.size, obj.done, obj.t_ready = sizes[0], READY, now
-                task.args = None
+                if task.deps or task.contained:
+                    cluster.references.release_arguments(now, task)
+                else:
+                    task.args = None
                 cluster.history.task_ended(task)
                 if obj.waiters is not None or obj.dependents is not None:
                     cluster.ready.append(obj)

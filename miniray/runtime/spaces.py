@@ -85,7 +85,7 @@ class Space:
         # in the middle of it, on this thread, and load something too.
         self._lock = threading.RLock()
         self._classes: weakref.WeakValueDictionary[str, Tracked] = weakref.WeakValueDictionary()
-        self._loaded: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._loaded: ByIdentity[Any] = ByIdentity()
 
     def load(self, data: Any, buffers: tuple = (), once: Any = None) -> Any:
         """The value of a pickle stream that may hold classes and functions by value.
@@ -115,14 +115,14 @@ class Space:
         if not classes and once is None:
             return True
         with self._lock:
-            if once is not None and once in self._loaded:
+            if once is not None and self._loaded.get(once) is not None:
                 return False
             for tracker_id in classes:
                 if (known := self._classes.get(tracker_id)) is not None and known.ref() is not None:
                     return False
             self._classes.update(classes)
             if once is not None:
-                self._loaded[once] = value
+                self._loaded.setdefault(once, value)
         return True
 
 

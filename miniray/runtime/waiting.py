@@ -99,21 +99,29 @@ class Waiting:
             handle = execution.worker.handle
             if execution.worker.actor is None:
                 worker = execution.worker
-        with self.lock:
+        cluster, core_lock = self.cluster, self.lock
+        if not core_lock.try_enter(False):      # `with core_lock`, written out
+            core_lock.wait()
+        try:
             if self.closed:
                 raise the_end()
             now = self.now()
             if self.dropped:
-                self.cluster.references.drop(now, self.dropped)
+                cluster.references.drop(now, self.dropped)
             if handle is not None:
                 handle.waiter, handle.waiting = waiter, objects
             else:
                 self.driver_waiters[waiter] = objects
             at_once = worker is not None and waits_for_a_cpu(objects)
-            actions = self.cluster.wait_for(now, waiter, objects, worker if at_once else None)
+            actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
+        finally:
+            core_lock.release()
+            if core_lock.line:
+                core_lock.wake_one()
         woken = False
         try:
-            self.carry_out(actions)
+            if actions or cluster.references.freed:
+                self.carry_out(actions)
             if worker is not None and not at_once and (timeout is None or timeout > LEND_AFTER_S):
                 woken = self.park(lock, LEND_AFTER_S)
                 if not woken:
@@ -137,8 +145,9 @@ class Waiting:
                     if handle is not None:
                         handle.waiter, handle.waiting = None, ()
                     woken = woken or waiter.fired
-                    actions = self.cluster.stop_waiting(ended, waiter, objects, worker)
-                self.carry_out(actions)
+                    actions = cluster.stop_waiting(ended, waiter, objects, worker)
+                if actions or cluster.references.freed:
+                    self.carry_out(actions)
         if handle is not None and handle.interrupted is not None:
             raise self.take_interrupt(handle)
         if self.closed:

@@ -161,7 +161,10 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     task = execution.task
     spec = task.spec
     if spec.kind == ACTOR_TASK:
-        args, kwargs = unpack(task.args, runtime.argument_of)
+        if type(task.args) is tuple:            # as unpack() would answer
+            args, kwargs = task.args, {}
+        else:
+            args, kwargs = unpack(task.args, runtime.argument_of)
         instance = execution.worker.handle.instance
         if instance is None:                    # another thread of the actor's
             instance = actor_handle(execution.worker).instance
