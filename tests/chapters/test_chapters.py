@@ -6,19 +6,30 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.chapters import book
+from tests.chapters.ahead import ahead
 
 PAGES = book.pages()
 
 
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest) -> Iterator[Callable[[pathlib.Path], subprocess.CompletedProcess]]:
+    """What became of a page, each of which is run in a process of its own."""
+    def play(page: pathlib.Path) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-m", "tests.chapters.book", str(page)], cwd=book.ROOT, text=True,
+                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+    with ahead(request.session, "test_a_page_does_what_it_says", play) as found:
+        yield found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(book.ROOT / "chapters")) for p in PAGES])
-def test_a_page_does_what_it_says(page):
+def test_a_page_does_what_it_says(page, played):
     """Every block runs, prints what the page shows, and every excerpt and picture is the code's own of today."""
-    done = subprocess.run([sys.executable, "-m", "tests.chapters.book", str(page)], cwd=book.ROOT, text=True,
-                          capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+    done = played(page)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,9 +2,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
+from tests.chapters.ahead import ahead
 from tests.chapters.programs import EXAMPLES, ROOT, Program, programs
 
 PROGRAMS = programs()
@@ -12,16 +15,36 @@ SHORTEST, LONGEST = 20, 60
 """Lines of a program without its docstring. The Ray programs, which are real ones, may be longer."""
 
 
+@dataclass
+class Played:
+    """What became of an example: how its process ended, and the files that it left in its folder."""
+
+    done: subprocess.CompletedProcess
+    left: list[str]
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Program], Played]]:
+    """What became of an example, run in a process of its own, from another folder; one that says `import ray` by the alias."""
+    folders = {program: tmp_path_factory.mktemp(program.path.stem) for program in PROGRAMS}
+
+    def play(program: Program) -> Played:
+        command = [sys.executable, *(["-m", "miniray", "run"] if program.says_import_ray else []), str(program.path)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, cwd=folders[program], capture_output=True, text=True, timeout=50)
+        return Played(done, os.listdir(folders[program]))
+    with ahead(request.session, "test_an_example_prints_what_its_docstring_says", play) as found:
+        yield found
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_an_example_prints_what_its_docstring_says(program: Program, tmp_path):
-    """In a process of its own, from another folder; one that says `import ray` through the alias."""
-    command = [sys.executable, *(["-m", "miniray", "run"] if program.says_import_ray else []), str(program.path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=50)
+def test_an_example_prints_what_its_docstring_says(program: Program, played: Callable[[Program], Played]):
+    """That, without an error on the way, and it leaves nothing behind."""
+    done = played(program).done
     assert done.returncode == 0, done.stderr
     assert done.stdout == program.prints
     assert "Traceback" not in done.stderr, done.stderr
-    assert os.listdir(tmp_path) == []
+    assert played(program).left == []
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

@@ -1,7 +1,7 @@
 """Every recorded answer of real Ray, and every wanted one, is miniray's answer too: one test per case.
 
-The cases of one area run in one child process (see run.py), four areas at a time since most cases wait more than they
-compute. The tests only pick up the answers, so a case that hangs is one failed test with every thread's stack.
+The cases of one area run in one child process (see run.py), several areas at a time. The tests only pick up the answers, so a
+case that hangs is one failed test with every thread's stack.
 
 Every eighth case is asked a second time by way of `import ray` under the alias; with --through-alias all are asked so.
 """
@@ -22,6 +22,8 @@ CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 MODES = ("threaded", "local_mode", "alias")
+CHILDREN = 8                    # at a time: most cases wait more than they compute
+SLOW = ("reports", "wanted", "resources")       # programs with waits as people reported them: first of all, and in two halves
 ALIAS_SAMPLE = 8                # of so many cases one is run through the alias too: what the alias does is the same in each
 
 
@@ -43,11 +45,12 @@ class Answers:
     def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None, through_alias: bool) -> None:
         self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
         self.runners: list[Runner] = []
-        self.pool = ThreadPoolExecutor(4, "conformance")
-        groups: dict[tuple[str, str], list[Path]] = {}
-        for mode, path in wanted:       # the alias's few take one child together
-            groups.setdefault((mode, "" if mode == "alias" else case_name(path).split("/")[0]), []).append(path)
-        for (mode, _), paths in groups.items():
+        self.pool = ThreadPoolExecutor(CHILDREN, "conformance")
+        groups: dict[tuple[str, str, int], list[Path]] = {}
+        for index, (mode, path) in enumerate(wanted):
+            area = "" if mode == "alias" else case_name(path).split("/")[0]         # the alias's few take one child together
+            groups.setdefault((mode, area, index % 2 if area in SLOW else 0), []).append(path)
+        for (mode, _, _), paths in sorted(groups.items(), key=lambda group: group[0][1] not in SLOW):
             runner = Runner(Options(local_mode=mode == "local_mode", switch_interval_s=switch_interval_s,
                                     through_alias=through_alias or mode == "alias"))
             self.runners.append(runner)
