@@ -23,7 +23,7 @@ class Hung(Exception):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches that single folders of tests read."""
     parser.addoption("--switch-interval", type=float, default=None, metavar="SECONDS",
-                     help="run the conformance cases under sys.setswitchinterval(SECONDS)")
+                     help="how often Python offers to change the thread: sys.setswitchinterval, here and in the conformance cases")
     parser.addoption("--through-alias", action="store_true",
                      help="run every conformance case with miniray as `import ray` gives it under the alias")
     parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds a searching test tries")
@@ -36,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"watchdog(seconds): when it counts as hung, instead of {WATCHDOG_S}; 0: never")
     config.addinivalue_line("markers", "seeds: searches over --seeds N or --seed SEED; set by an argument `seed`")
     stderr_fd = os.dup(2)
+    interval_s = config.getoption("--switch-interval")
+    if interval_s is not None:
+        sys.setswitchinterval(interval_s)
 
 
 def pytest_unconfigure() -> None:

@@ -4,6 +4,15 @@ NOT_READY: dict[str, str] = {
 }
 """An area (`cluster`) or a case (`cluster/node_dies`) that miniray does not answer yet, and what it waits for."""
 
+SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
+    (3, 11): (                                          # exception groups and notes
+        "errors/chained_exceptions_and_notes",
+        "errors/exception_groups",
+        "reports/exception_group_from_task",
+    ),
+}
+"""Cases whose program needs this version of Python."""
+
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a call holds its thread until a later one lets it go": (
         "actors/concurrency_groups",

@@ -8,6 +8,7 @@ Every eighth case is asked a second time by way of `import ray` under the alias;
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY
+from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY, SINCE_PYTHON
 from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
@@ -36,6 +37,9 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
     for key in (area, name):
         if key in NOT_READY:
             return [pytest.mark.skip(reason=f"not ready: {NOT_READY[key]}")]
+    for version, cases in SINCE_PYTHON.items():
+        if name in cases and sys.version_info < version:
+            return [pytest.mark.skip(reason="its program needs Python {}.{}".format(*version))]
     return []
 
 
@@ -107,3 +111,4 @@ def test_every_case_left_out_exists():
     known = names | {name.split("/")[0] for name in names}
     assert [name for name in NOT_READY if name not in known] == []
     assert [name for name in LEFT_OUT_OF_LOCAL_MODE if name not in names] == []
+    assert [name for cases in SINCE_PYTHON.values() for name in cases if name not in names] == []
