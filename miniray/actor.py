@@ -266,9 +266,10 @@ class ActorClass(ActorVariant[T]):
         return ActorVariant(self._info, {**self._given, **given})
 
     def _capture(self, runtime: Runtime) -> None:
-        self._info.capture(runtime)
-        self._sent = {name: value for name, value in vars(self).items() if name not in ("_sent", "_copies")}
+        # First what `_here` needs: another thread may send this, and a worker receive it, while the class is being captured.
         self._copies: WeakKeyDictionary[Any, ActorClass[T]] = WeakKeyDictionary()
+        self._sent = {name: value for name, value in vars(self).copy().items() if name not in ("_sent", "_copies")}
+        self._info.capture(runtime)
 
     def _here(self) -> ActorClass[T]:
         """This in the driver, and a worker's own copy in a worker, where attributes may be set that nobody else sees."""
@@ -431,10 +432,14 @@ def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
 
 def _restore_handle(number: int) -> ActorHandle[Any]:
     runtime = running()
-    actor = runtime.cluster.actors.get(number)
+    with runtime.lock:                      # the lookup and the new reference are one step
+        runtime.now()                       # as in add_reference
+        actor = runtime.cluster.actors.get(number)
+        if actor is not None:
+            actor.handle.refs += 1
     if actor is None:
         raise ValueError("this actor is not of this session, or was forgotten after its death")
-    return new_handle(runtime, actor.handle)
+    return ActorHandle(actor.handle)
 
 
 def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:

@@ -41,8 +41,9 @@ class ObjectRef(Generic[T]):
             raise TypeError(f"an ObjectRef is made of bytes, got {type(id).__name__}")
         if len(id) != ObjectIDBytes:
             raise ValueError(f"an ObjectRef has {ObjectIDBytes} bytes, got {len(id)}")
-        self = object.__new__(cls)
-        self._record = _NIL if id == _NIL_BYTES else _found(object_number(id))
+        record = _NIL if id == _NIL_BYTES else _found(object_number(id))
+        self = object.__new__(cls)              # now: none exists, and is finalised, without a record
+        self._record = record
         return self
 
     def __del__(self, _drop=dropped.append):
@@ -198,23 +199,25 @@ def _restore(record: ObjectRecord) -> ObjectRef:
 
 
 def _restore_number(number: int) -> ObjectRef:
-    return _restore(_lookup(number))
-
-
-def _lookup(number: int) -> ObjectRecord:
-    runtime = context.session
-    record = runtime.cluster.objects.get(number) if runtime is not None else None
-    if record is None:
-        record = ObjectRecord(number, refs=0)
-        record.done, record.value = FAILED, Failure("OBJECT_LOST", "no object has this id any more", about=record)
-    return record
+    record = _found(number)
+    ref = object.__new__(ObjectRef)
+    ref._record = record
+    return ref
 
 
 def _found(number: int) -> ObjectRecord:
-    record = _lookup(number)
+    """The object of this number, with one reference more. The look and the reference are one step: in between, another thread
+    could let go of the last one that there is, and the object would be no more."""
     runtime = context.session
     if runtime is not None:
-        runtime.add_reference(record)
+        with runtime.lock:
+            runtime.now()                   # as in add_reference
+            record = runtime.cluster.objects.get(number)
+            if record is not None:
+                record.refs += 1
+                return record
+    record = ObjectRecord(number)
+    record.done, record.value = FAILED, Failure("OBJECT_LOST", "no object has this id any more", about=record)
     return record
 
 

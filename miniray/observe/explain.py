@@ -128,7 +128,7 @@ def find_deadlock(runtime: Any, objects: list) -> Explanation | None:
 
 def _waiter_for(runtime: Any, objects: list) -> Waiter | None:
     """The waiter of whoever waits for exactly this list."""
-    for waiter, waited in runtime.driver_waiters.items():
+    for waiter, waited in runtime.driver_waiters.copy().items():    # who has waited steps out of it without the lock
         if waited is objects:
             return waiter
     for worker in runtime.cluster.workers.values():

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 from collections import deque
 from contextvars import Context
-from typing import Any
+from typing import Any, Callable
 
 from .. import exceptions
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
@@ -78,15 +78,18 @@ class AsyncWorker:
             running = self.calls.get(task.number)
             if running is not None:
                 running.cancel()
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(on_loop)
+        self._soon(on_loop)
 
     def stop(self) -> None:
         """The actor is dead: end the loop."""
         self.stopping = True
+        self._soon(self._stop_loop)
+
+    def _soon(self, callback: Callable[[], None]) -> None:
+        """Have the loop call something, if it is there and not closed yet."""
         if self.loop is not None and not self.loop.is_closed():
             try:
-                self.loop.call_soon_threadsafe(self._stop_loop)
+                self.loop.call_soon_threadsafe(callback)
             except RuntimeError:            # closed between the question and the call
                 return
 
@@ -100,7 +103,14 @@ class AsyncWorker:
         context = Context()
         context.run(current.set, execution)
         # The Task takes a copy of the context it is made in; asyncio takes one as an argument only since 3.11.
-        self.calls[task.number] = context.run(self.loop.create_task, self._call(execution))
+        call = self.calls[task.number] = context.run(self.loop.create_task, self._call(execution))
+        call.add_done_callback(lambda call: self._ended(execution))
+
+    def _ended(self, execution: Execution) -> None:
+        """A call's coroutine is over. One that was cancelled before its first step never came to report that."""
+        task = execution.task
+        if task.number in self.calls:
+            self._over(task, self._cancelled(execution, asyncio.CancelledError()))
 
     async def _call(self, execution: Execution) -> None:
         task = execution.task
@@ -111,6 +121,9 @@ class AsyncWorker:
                 outcome = self._cancelled(execution, error)
             else:
                 outcome = outcome_of_error(self.runtime, execution, error)
+        self._over(task, outcome)
+
+    def _over(self, task: TaskRecord, outcome: Outcome) -> None:
         if not task.t_ended:
             task.t_ended = self.runtime.now()
         self.calls.pop(task.number, None)

@@ -15,8 +15,8 @@ from collections import deque
 from typing import Any
 
 MOST_PIPES = 64
-_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()      # without it, to wake on the same processor is no gain
-_pipes = 0                      # how many are open; only a bound, so that a lost update of it does no harm
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()      # without it, to wake on the same processor is no gain
+_pipes: deque[None] = deque([None] * MOST_PIPES)     # one for each that may still be opened; append and pop are atomic
 
 
 class PipeInbox:
@@ -44,12 +44,11 @@ class PipeInbox:
 
     def close(self) -> None:
         """The worker's thread ends: nothing that is put from now on is ever got."""
-        global _pipes
         with self._closing:
             self._open = False
             os.close(self._read_end)
             os.close(self._write_end)
-        _pipes -= 1
+        _pipes.append(None)
 
 
 class QueueInbox(queue.SimpleQueue):
@@ -61,12 +60,14 @@ class QueueInbox(queue.SimpleQueue):
 
 def new_inbox() -> Any:
     """An inbox for a new worker."""
-    global _pipes
-    if _pipes < MOST_PIPES and os.name == "posix" and _HAS_GIL:
-        try:
-            inbox = PipeInbox()
-        except OSError:                             # no descriptor is left
-            return QueueInbox()
-        _pipes += 1
-        return inbox
-    return QueueInbox()
+    if os.name != "posix" or not HAS_GIL:
+        return QueueInbox()
+    try:
+        _pipes.pop()
+    except IndexError:                              # there are as many as there may be
+        return QueueInbox()
+    try:
+        return PipeInbox()
+    except OSError:                                 # no descriptor is left
+        _pipes.append(None)
+        return QueueInbox()

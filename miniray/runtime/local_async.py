@@ -87,10 +87,11 @@ class LocalAsyncWorker(AsyncWorker):
         """Run a call until it has to wait."""
         self.posted.append(task)
         if self.mine.acquire(False):
-            self.loop.call_soon(self._take)
+            if not self.loop.is_closed():       # by a thread that has killed the actor just now
+                self.loop.call_soon(self._take)
             self._turn()
         else:                                   # the loop is further up the stack, or another thread's: it finds the call there
-            self.loop.call_soon_threadsafe(self._take)
+            self._soon(self._take)
 
     def go_on(self) -> None:
         """Run what was set aside and can go on."""
@@ -98,8 +99,8 @@ class LocalAsyncWorker(AsyncWorker):
             self._turn()
 
     def _woken(self) -> None:
-        if not self.loop.is_running():
-            self.runtime.runnable.append(self.go_on)
+        if not self.loop.is_running():          # whoever runs it looks for what has come when its turn is over
+            self.runtime.run_soon(self.go_on)
 
     def _turn(self) -> None:
         """Run the loop until a call has ended or nothing can go on. The caller may be inside another loop, which is set aside."""
@@ -112,13 +113,19 @@ class LocalAsyncWorker(AsyncWorker):
                 self.loop.run_forever()
         finally:
             asyncio._set_running_loop(outer)
+            idle_for_s, fewer = self.loop.idle_for_s, len(self.calls) < before
             self.mine.release()
         if self.stopping or self.worker.status is DEAD:
             self.stop()
-        elif self.loop.idle_for_s is not None:
-            self.runtime.run_later(self.loop.idle_for_s, self.go_on)
-        elif self.calls and len(self.calls) < before:
+        elif idle_for_s is not None:
+            self.runtime.run_later(idle_for_s, self.go_on)
+        elif self.calls and fewer:
             self.runtime.runnable.append(self.go_on)        # the others may not have come as far as they can
+            return
+        # What another thread woke the loop for at the end of this turn. Looked at after the loop is nobody's: who wakes it from
+        # now on sees that it does not run, and is let in.
+        if self.loop._ready:                    # type: ignore[attr-defined]
+            self.runtime.run_soon(self.go_on)
 
     def _report(self, task: TaskRecord, outcome: Outcome) -> None:
         self.runtime.report_from_inside(super()._report, task, outcome)

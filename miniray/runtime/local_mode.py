@@ -24,15 +24,46 @@ from .context import Execution, current
 from .serialization import Space
 from .threaded import end_session
 from .waiting import Waiting, get_ident
-from .worker import Outcome, WorkerHandle, report, run_attempt
+from .worker import Outcome, WorkerHandle, actor_handle, report, run_attempt
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
+
+
+class Bell:
+    """What a waiter sleeps on here: a lock that opens when what it waits for is there, and a gate before it that is also opened
+    for one who is to look for work again."""
+
+    __slots__ = ("gate", "_opened", "_taken")
+
+    def __init__(self) -> None:
+        self.gate = _thread.allocate_lock()
+        self._opened, self._taken = True, False
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """The first call, its maker's, shuts it. From then on: whether it is open."""
+        if not self._taken:
+            self._taken, self._opened = True, False
+            return self.gate.acquire()
+        return self._opened
+
+    def release(self) -> None:
+        """What is waited for is there."""
+        self._opened = True
+        self.ring()
+
+    def ring(self) -> None:
+        """Let the sleeper through the gate. Whoever sleeps looks again afterwards, so once is enough for several who ring."""
+        try:
+            self.gate.release()
+        except RuntimeError:                    # it is open
+            return
 
 
 class LocalRuntime(Runtime):
     """Carries out the core's actions on the spot."""
 
     local = True
+    allocate_lock = Bell                        # type: ignore[assignment]
     stuck_after_s = 0.0
 
     def __init__(self, options: dict[str, Any], dropped: deque):
@@ -40,6 +71,8 @@ class LocalRuntime(Runtime):
         self.runnable: deque[Callable[[], None]] = deque()      # attempts to begin, and loops that can go on
         self.put_off: list[tuple[float, int, Callable[[], None]]] = []      # a heap by time: loops that wait for their timers
         self._order = 0
+        self._putting_off = threading.Lock()    # guards these two; nothing is called under it that could come back here
+        self.parked: dict[Bell, None] = {}      # of the threads that have found nothing to run
         self.cluster.resumes_at_wake = False    # a task that waits goes on when those above it on the stack have returned
         # .reporting: this thread is inside the report of a task that it ran; .awaited: what it waits for.
         self._here = threading.local()
@@ -76,51 +109,83 @@ class LocalRuntime(Runtime):
         """Instead of waiting, run what can be run, and what was put off when its time has come: what is waited for may be behind
         it. Raises DeadlockError when there is nothing, and `timeout` is None."""
         deadline = None if timeout is None else self.now() + timeout
-        while not lock.acquire(False):
-            if self.runnable:
-                self._run_one()
-                continue
-            now = self.now()
-            wait = None if deadline is None else deadline - now
-            if self.put_off:
-                due = self.put_off[0][0] - now
-                if due <= 0:
-                    self.runnable.append(heappop(self.put_off)[2])
+        try:
+            while not lock.acquire(False):
+                self.parked[lock] = None        # before the look for work: what comes after it rings
+                if self.runnable:
+                    self.parked.pop(lock, None)
+                    self._run_one()
                     continue
-                wait = due if wait is None else min(wait, due)
-            elif wait is None and self.stuck is not None:
-                self.stuck(self._here.awaited)
-            if super().park(lock, wait):
-                return True
-            if deadline is not None and self.now() >= deadline:
-                return False
-        return True
+                now, due = self.now(), self._due()
+                if due is not None and due <= now:
+                    self._take_due()
+                    continue
+                if deadline is not None and deadline <= now:
+                    return lock.acquire(False)
+                until = [at for at in (due, deadline) if at is not None]
+                if not until and self.stuck is not None:
+                    self.stuck(self._here.awaited)
+                super().park(lock.gate, min(until) - now if until else None)
+            return True
+        finally:
+            self.parked.pop(lock, None)
+            if self.parked and (self.runnable or self.put_off):
+                self.ring()                     # who leaves leaves it to another who is parked
+
+    def ring(self) -> None:
+        """Have one who is parked look for work again; those who are not come by it when they park, or make a call."""
+        try:
+            bell, _ = self.parked.popitem()
+        except KeyError:
+            return
+        bell.ring()
+
+    def run_soon(self, run: Callable[[], None]) -> None:
+        """Something can be run, by whoever comes first."""
+        self.runnable.append(run)
+        self.ring()
 
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
         """As every runtime's; also the driver lets others go on while it sleeps."""
         if execution is not None or not self.put_off or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
             return super().sleep(execution, seconds)
-        lock = _thread.allocate_lock()
+        lock = self.allocate_lock()
         lock.acquire()
         self.park(lock, seconds)
         return True
 
     def run_later(self, delay_s: float, run: Callable[[], None]) -> None:
         """Put something off; whoever parks runs it, or the event loop that the program itself is in."""
-        self._order += 1
-        heappush(self.put_off, (self.now() + delay_s, self._order, run))
+        with self._putting_off:
+            self._order += 1
+            heappush(self.put_off, (self.now() + delay_s, self._order, run))
+        self.ring()                             # it may be due before all that was known of
         self.help_from_running_loop()
+
+    def _due(self) -> float | None:
+        """When the first of what was put off is to be run."""
+        with self._putting_off:
+            return self.put_off[0][0] if self.put_off else None
+
+    def _take_due(self) -> None:
+        """What was put off until now can be run."""
+        with self._putting_off:
+            now = self.now()
+            while self.put_off and self.put_off[0][0] <= now:
+                self.runnable.append(heappop(self.put_off)[2])
 
     def help_from_running_loop(self) -> None:
         """A program that is in an event loop of its own does not park when it waits: the loop is to run what was put off."""
         asyncio = sys.modules.get("asyncio")
         loop = asyncio._get_running_loop() if asyncio is not None else None
-        if loop is not None and self.put_off and not hasattr(loop, "idle_for_s"):
-            loop.call_later(max(0.0, self.put_off[0][0] - self.now()), self._help)
+        if loop is None or hasattr(loop, "idle_for_s"):
+            return
+        due = self._due()
+        if due is not None:
+            loop.call_later(max(0.0, due - self.now()), self._help)
 
     def _help(self) -> None:
-        while self.put_off and self.put_off[0][0] <= self.now():
-            self.runnable.append(heappop(self.put_off)[2])
+        self._take_due()
         self._run_all()
         self.help_from_running_loop()
 
@@ -175,8 +240,8 @@ class LocalRuntime(Runtime):
     def start_worker(self, worker: WorkerRecord) -> None:
         """Make the worker; what it was leased for can be run."""
         actor = worker.actor
-        shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        handle = worker.handle = WorkerHandle(worker, shared.space if shared is not None else Space())
+        first = actor_handle(worker)                # of an actor's further threads
+        handle = worker.handle = WorkerHandle(worker, first.space if first is not None else Space())
         if actor is not None and actor.is_async:
             from .local_async import LocalAsyncWorker       # and asyncio with it, when the first async actor is made
             handle.loop = LocalAsyncWorker(self, worker, handle)

@@ -16,10 +16,11 @@ from typing import Any
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from .base import Runtime
-from .inbox import new_inbox
+from .inbox import HAS_GIL, new_inbox
 from .serialization import Space
 from .waiting import SessionEnded
-from .worker import Outcome, TaskInterrupt, WorkerExit, WorkerHandle, clear_async_exception, report, run_attempt
+from .worker import (Outcome, TaskInterrupt, WorkerExit, WorkerHandle, actor_handle, clear_async_exception, report,
+                     run_attempt)
 
 DEAD = WorkerStatus.DEAD
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -46,8 +47,8 @@ class ThreadedRuntime(Runtime):
     def start_worker(self, worker: WorkerRecord) -> None:
         """Start the worker's thread."""
         actor = worker.actor
-        shared = actor.worker.handle if actor is not None and actor.worker is not worker else None
-        space = shared.space if shared is not None else Space()
+        first = actor_handle(worker)                # of an actor's further threads
+        space = first.space if first is not None else Space()
         handle = WorkerHandle(worker, space)
         handle.done = _thread.allocate_lock()
         handle.done.acquire()
@@ -168,6 +169,10 @@ class ThreadedRuntime(Runtime):
                 import ctypes
                 handle.sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
+                if not HAS_GIL:
+                    # The thread may be about to take the lock that is held here, and would have it before it looks for what
+                    # was raised. This stops all threads where they look.
+                    sys._current_frames()
                 return
         waiter.token()
 
@@ -196,8 +201,8 @@ class ThreadedRuntime(Runtime):
             patience = max(0.0, deadline - self.now())
             if handle.user_task is not None and handle.waiter is None:
                 patience = min(patience, 0.1)
-            if not handle.done.acquire(True, patience) and handle.loop is not None:
-                self._raise_in(handle, WorkerExit)          # a coroutine blocks its loop
+            if not handle.done.acquire(True, patience) and (handle.loop is not None or not handle.sent):
+                self._raise_in(handle, WorkerExit)          # a coroutine blocks its loop; a task was just in a call of ours
                 handle.done.acquire(True, min(0.1, max(0.0, deadline - self.now())))
             if handle.sent and handle.done.locked() and (threading.gettrace() is not None or CPYTHON_3_11):
                 clear_async_exception(handle)
@@ -212,18 +217,23 @@ def end_session(runtime: Runtime) -> None:
         workers = [worker for worker in runtime.cluster.workers.values() if worker.status is not DEAD]
         for worker in workers:
             worker.status = DEAD
-        waiters = [waiter for waiter in runtime.driver_waiters if not waiter.fired]
-        tasks = {worker.handle.waiter for worker in workers if worker.handle is not None}      # kill_worker wakes these
+        # Who has waited steps out of this table without the lock: one copy of it, so that nobody is counted twice below.
+        driver = runtime.driver_waiters.copy()
+        waiters = [waiter for waiter in driver if not waiter.fired]
+        tasks = {worker.handle.waiter for worker in workers if worker.handle is not None} - {None}
+        if runtime.local:                       # elsewhere kill_worker wakes these, with what ends their tasks
+            waiters += [waiter for waiter in tasks if not waiter.fired]
+        objects = list(runtime.cluster.objects.values())
         streams = [task.stream for task in runtime.cluster.tasks.values() if task.stream is not None]
-        subscribers = {waiter for awaited in [*runtime.cluster.objects.values(), *streams] for waiter in awaited.waiters or ()
-                       if not waiter.fired and waiter not in runtime.driver_waiters and waiter not in tasks}
+        subscribers = {waiter for awaited in [*objects, *streams] for waiter in awaited.waiters or ()
+                       if not waiter.fired and waiter not in driver and waiter not in tasks}
         for waiter in [*waiters, *subscribers]:
             waiter.fired = True
     for waiter in waiters:
         waiter.token()
     for worker in workers:
         runtime.kill_worker(worker)
-    for obj in list(runtime.cluster.objects.values()):
+    for obj in objects:
         obj.value, obj.done = DROPPED, ENDED
     for waiter in subscribers:
         waiter.token()

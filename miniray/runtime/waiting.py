@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, overload
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
                             WorkerRecord)
 from ..core.transitions import WorkerStatus
-from ..exceptions import RaySystemError
+from ..exceptions import RaySystemError, ReferenceCountingAssertionError
 from . import failures
 from .context import Execution, current
 from .serialization import Serialized, deserialize
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
-_allocate_lock, get_ident = _thread.allocate_lock, _thread.get_ident
+get_ident = _thread.get_ident
 
 
 class WorkerExit(BaseException):
@@ -62,6 +62,7 @@ class ArgumentLost(Exception):
 class Waiting:
     """What of a runtime has to do with waiting. The attributes are those of `base.Runtime`."""
 
+    allocate_lock = staticmethod(_thread.allocate_lock)     # what a waiter sleeps on, see `park`
     stuck_after_s = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 
     if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Waiting:
         timeout: seconds, None for as long as it takes. Returns False when it ran out. A task that waits lends its CPU.
         Raises what interrupts the wait: KeyboardInterrupt when the task is cancelled, SessionEnded at shutdown.
         """
-        lock = _allocate_lock()
+        lock = self.allocate_lock()
         lock.acquire()
         waiter = Waiter(need, lock.release, hasty)
         waiter.timed = timeout is not None
@@ -162,10 +163,12 @@ class Waiting:
         handle = execution.worker.handle
         if execution.thread != get_ident() or handle is None or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
             return False
-        lock = _allocate_lock()
+        lock = self.allocate_lock()
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with self.lock:
+            if self.closed:                     # those who end the session have looked for waiters already
+                raise the_end()
             if handle.interrupted is None and handle.waiter is None:
                 handle.waiter = waiter
         try:
@@ -177,6 +180,8 @@ class Waiting:
                     handle.waiter = None
         if handle.interrupted is not None:
             raise self.take_interrupt(handle)
+        if self.closed:
+            raise the_end()
         return True
 
     def take_interrupt(self, handle: Any) -> BaseException:
@@ -255,20 +260,23 @@ class Waiting:
                 except Exception as error:
                     raise failures.not_rebuilt(error) from error
             elif value is DROPPED or kind is Failure:
-                self._it_went()
+                self._it_went(obj)
                 return None
             if obj.locations is not None:
                 self._used_here(obj)
             values.append(value)
         return values
 
-    @staticmethod
-    def _it_went() -> None:
+    def _it_went(self, obj: ObjectRecord) -> None:
         """A value went meanwhile: it is to be waited for again, or has failed. For the thread of a dead worker it may have gone
-        for good, with the arguments of its task."""
+        for good, with the arguments of its task. ReferenceCountingAssertionError for one that will not come again."""
         execution = current.get()
         if execution is not None:
             refuse_the_dead(execution.worker)
+        with self.lock:
+            gone = obj.done == READY and obj.value is DROPPED and self.cluster.objects.get(obj.number) is not obj
+        if gone:                                # a mistake of ours, which is not to be waited for as long as there is a processor
+            raise ReferenceCountingAssertionError(obj.hex)
 
     def _used_here(self, obj: ObjectRecord) -> None:
         """A large value was fetched: a copy of it is on this node now."""
@@ -293,7 +301,7 @@ class Waiting:
             elif obj.done == FAILED:
                 raise failures.to_exception(obj.value, obj)
             else:
-                self._it_went()
+                self._it_went(obj)
                 raise ArgumentLost
 
     def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:

@@ -19,7 +19,7 @@ from .arguments import unpack
 from .base import DEAD, NOTHING, Runtime
 from .context import Execution, current
 from .serialization import Serialized, Space, deserialize, serialize, size_of
-from .waiting import ArgumentLost, SessionEnded, WorkerExit
+from .waiting import ArgumentLost, SessionEnded, WorkerExit, the_end
 from .spilling import make_room
 
 SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}      # immutable, and of a size known beforehand
@@ -65,9 +65,10 @@ class WorkerHandle:
         self.sent = False               # an asynchronous exception is on its way to the thread
 
 
-def actor_handle(worker: WorkerRecord) -> WorkerHandle:
+def actor_handle(worker: WorkerRecord) -> WorkerHandle | None:
     """The handle that holds the actor's instance: that of the worker which ran its constructor."""
-    return worker.actor.worker.handle if worker.actor is not None and worker.actor.worker is not None else worker.handle
+    first = worker.actor.worker if worker.actor is not None else None      # read once: an actor that dies has none any more
+    return first.handle if first is not None else worker.handle
 
 
 class Outcome:
@@ -167,7 +168,8 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
             args, kwargs = unpack(task.args, runtime.argument_of)
         instance = execution.worker.handle.instance
         if instance is None:                    # another thread of the actor's
-            instance = actor_handle(execution.worker).instance
+            first = actor_handle(execution.worker)
+            instance = first.instance if first is not None else None
         execution.instance = instance
         if spec.function is not None:           # a method that every actor has
             return spec.function, (instance, *args), kwargs
@@ -306,6 +308,8 @@ def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with runtime.lock:
+            if runtime.closed:                  # those who end the session have looked for waiters already
+                raise the_end()
             if not stream.refs or len(stream.items) - stream.taken < limit:
                 return
             stream.producer_waiter = waiter
