@@ -338,7 +338,7 @@ class ActorMethod:
             ref = _new_ref(ObjectRef)
             ref._record = task.returns[0]
             return ref
-        return refs_of(runtime, task)
+        return refs_of(task)
 
     def options(self, **method_options: Any) -> "ActorMethod":
         """The same method with options for its next calls: name, num_returns, concurrency_group, max_task_retries, ..."""

@@ -293,7 +293,7 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
         raise TypeError("Calling 'put' on an ray.ObjectRefGenerator is not allowed.")
     if _owner is not None:
         raise ValueError("'_owner' is not there any more: whoever calls `put` owns the object")
-    return ObjectRef._adopt(runtime, runtime.put(value))
+    return ObjectRef._adopt(runtime.put(value))
 
 
 def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None = None,

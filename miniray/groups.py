@@ -59,7 +59,7 @@ def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
         runtime.cluster.objects[record.number] = record             # its first reference may have gone
         if record.done != FAILED:
             record.value = stored
-    return ObjectRef._adopt(runtime, record)
+    return ObjectRef._adopt(record)
 
 
 def wait_placement_group(number_hex: str, timeout: float | None) -> bool:

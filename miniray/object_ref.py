@@ -50,7 +50,7 @@ class ObjectRef(Generic[T]):
         _drop(self._record)
 
     @staticmethod
-    def _adopt(runtime: Runtime, record: ObjectRecord) -> "ObjectRef":
+    def _adopt(record: ObjectRecord) -> ObjectRef[Any]:
         """The ObjectRef for a reference that is already counted in the record."""
         ref = object.__new__(ObjectRef)
         ref._record = record
@@ -248,8 +248,8 @@ class ObjectRefGenerator:
     _stream: StreamRecord
     _done: ObjectRef
 
-    def __new__(cls, runtime: Runtime, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
-        """runtime: the session. stream: what the task has yielded, one reference to it is this object's. done: its end."""
+    def __new__(cls, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
+        """stream: what the task has yielded, one reference to it is this object's. done: its end."""
         self = object.__new__(cls)              # not in __init__: none exists, and is finalised, without a stream
         self._stream, self._done = stream, done
         return self
@@ -286,7 +286,7 @@ class ObjectRefGenerator:
                 producer.fired = True
         if wake:
             producer.token()
-        return ObjectRef._adopt(runtime, record)
+        return ObjectRef._adopt(record)
 
     def __aiter__(self) -> AsyncIterator[ObjectRef]:
         return self
@@ -364,13 +364,13 @@ class DynamicObjectRefGenerator:
         return len(self._refs)
 
 
-def refs_of(runtime: Runtime, task: Any) -> Any:
+def refs_of(task: Any) -> Any:
     """What `.remote()` returns for a submitted task: a reference, a list of them, a generator, or None."""
     returns = task.returns
     if task.stream is not None:
-        return ObjectRefGenerator(runtime, task.stream, ObjectRef._adopt(runtime, returns[0]))
+        return ObjectRefGenerator(task.stream, ObjectRef._adopt(returns[0]))
     wanted = task.spec.num_returns
     if wanted == 1 or wanted == "dynamic":
-        return ObjectRef._adopt(runtime, returns[0])
-    return [ObjectRef._adopt(runtime, record) for record in returns] if wanted else None
+        return ObjectRef._adopt(returns[0])
+    return [ObjectRef._adopt(record) for record in returns] if wanted else None
 

@@ -66,7 +66,7 @@ class Variant(Generic[Refs]):
             ref: Any = _new_ref(ObjectRef)
             ref._record = task.returns[0]
             return ref
-        return refs_of(runtime, task)
+        return refs_of(task)
 
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         from .api import session_or_start
@@ -79,7 +79,7 @@ class Variant(Generic[Refs]):
         else:
             spec = self._spec = self._specify(runtime, args, kwargs)
             self._runtime = runtime
-        return refs_of(runtime, runtime.submit_task(spec, args, kwargs))
+        return refs_of(runtime.submit_task(spec, args, kwargs))
 
     def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> TaskSpec:
         source, given = self._source, self._given

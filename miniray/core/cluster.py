@@ -346,8 +346,9 @@ class Cluster:
     def _reported(self, now: float, worker: WorkerRecord) -> list[Action]:
         if self.ready:
             self._settle(now)
-        if self.scheduler.vacant is not None:
-            self.scheduler.vacate(now)
+        vacant = self.scheduler.vacant
+        if vacant is not None:
+            self.scheduler.vacate(now, vacant)
         actions = self._done(now)
         self.scheduler.reporting = None
         if worker.task is None and worker.actor is None and worker.status is WorkerStatus.IDLE \

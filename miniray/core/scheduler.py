@@ -211,9 +211,9 @@ class Scheduler:
         if waiting:
             self.dispatch(now, worker.node)
 
-    def vacate(self, now: float) -> None:
+    def vacate(self, now: float, worker: WorkerRecord) -> None:
         """Nothing of its class came to the vacant worker."""
-        worker, self.vacant = self.vacant, None
+        self.vacant = None
         self.worker_idle(worker)
         if self.waiting:
             self.dispatch(now, worker.node)
@@ -242,9 +242,9 @@ class Scheduler:
         Returns whether the task is off the queue: leased, or failed for good.
         """
         if wanted.plain and len(self.alive) == 1:           # as below, without the questions that do not arise
-            node = self.alive[0]
-            if self._has_room(node, task, wanted):
-                self._lease(now, task, wanted, node, None)
+            only = self.alive[0]
+            if self._has_room(only, task, wanted):
+                self._lease(now, task, wanted, only, None)
                 return True
             return False
         if wanted.group is not None:

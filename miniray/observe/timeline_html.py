@@ -51,7 +51,7 @@ def page(recording: Recording) -> Iterator[str]:
         "DIGEST": lambda: [digest],
         "FACTS": lambda: [_facts(shown, notes)],
         "EMPTY": lambda: [f'<p class="empty">{escape(recording.why_empty())}</p>'] if recording.empty else [],
-        "ANSWERS": lambda: [] if recording.empty else _answers(shown, used, steps, longest),
+        "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest),
         "STILL": lambda: [] if recording.empty else Still(shown, used, steps, columns).svg(),
         "TABLES": lambda: [] if recording.empty else _tables(shown, steps, longest, columns),
         "DATA": lambda: columns.json(),
@@ -96,9 +96,7 @@ def _facts(recording: Recording, notes: list[str]) -> str:
     return text
 
 
-def _answers(
-    recording: Recording, used: answers.Utilisation, steps: list[answers.Step], longest: list[answers.Gap]
-) -> Iterator[str]:
+def _answers(used: answers.Utilisation, steps: list[answers.Step], longest: list[answers.Gap]) -> Iterator[str]:
     """The three cards on top."""
     cpus = max(used.capacity, default=0.0)
     mean = sum(used.busy) / len(used.busy)

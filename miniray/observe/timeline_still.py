@@ -65,7 +65,7 @@ class Still:
             yield f'<text class="axis" x="{x + 3}" y="11">{escape(duration(at))}</text>'
         yield from self._cpus()
         yield f'<text class="lane" x="4" y="{self.top + 12}">critical path</text>'
-        yield from self._path(y_of)
+        yield from self._path()
         for node, y in heads:
             head = " (head)" if node.is_head else ""
             yield f'<text class="node" x="4" y="{y + 13}">node {escape(node.name)}{head}</text>'
@@ -105,7 +105,7 @@ class Still:
         )
         yield f'<path class="capacity" d="M{line[1:]}"/>'
 
-    def _path(self, y_of: dict[Any, int]) -> Iterator[str]:
+    def _path(self) -> Iterator[str]:
         """The critical path as one lane: it has no gap."""
         shapes: dict[str, list[str]] = {}
         drawn = 0

@@ -41,7 +41,7 @@ def link(runtime: Any, record: Record) -> Link:
     if isinstance(record, TaskRecord):
         return _of_task(runtime, record)
     if isinstance(record, ActorRecord):
-        return _of_actor(runtime, record)
+        return _of_actor(record)
     if isinstance(record, PlacementGroupRecord):
         return _of_group(runtime.cluster, record)
     if isinstance(record, StreamRecord):
@@ -358,7 +358,7 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
 # ------------------------------------------------------------ actors and placement groups
 
 
-def _of_actor(runtime: Any, actor: ActorRecord) -> Link:
+def _of_actor(actor: ActorRecord) -> Link:
     if actor.status is ActorStatus.DEAD:
         failure: Any = actor.failure
         said = failure.message

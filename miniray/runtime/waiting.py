@@ -74,6 +74,7 @@ class Waiting:
         now: Callable[[], float]
         stuck: Callable[[list], None] | None
         closed: bool
+        spill: Any
         head: Any
         tell: Callable[..., None]
         carry_out: Callable[[list], None]

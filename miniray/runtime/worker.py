@@ -159,6 +159,8 @@ def clear_async_exception(handle: WorkerHandle) -> None:
 
 def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     """What to call, with fresh copies of the arguments."""
+    args: Any
+    kwargs: dict[str, Any]
     task = execution.task
     spec = task.spec
     if spec.kind == ACTOR_TASK:
@@ -257,7 +259,7 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     from ..object_ref import DynamicObjectRefGenerator, ObjectRef
     refs = []
     for item in result:
-        refs.append(ObjectRef._adopt(runtime, runtime.put(item)))
+        refs.append(ObjectRef._adopt(runtime.put(item)))
     holder = DynamicObjectRefGenerator(refs)
     value = serialize(holder)
     outcome = Outcome((value,), (value.size,), (value.contained,))

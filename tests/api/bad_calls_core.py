@@ -367,7 +367,7 @@ g = bad_stream.remote(); next(g); next(g); next(g) | StopIteration |
 ray.get(gen.options(num_returns=3).remote()) | RayTaskError(ValueError) | num_returns
 gen.options(_generator_backpressure_num_objects=0) | ValueError | _generator_backpressure_num_objects
 gen.options(_num_objects_per_yield=2) | ValueError | _num_objects_per_yield
-ray.ObjectRefGenerator() | TypeError | runtime
+ray.ObjectRefGenerator() | TypeError | stream
 ray.DynamicObjectRefGenerator() | TypeError | refs
 # references
 ray.get(ray.ObjectRef.nil()) | ValueError | the object
