@@ -92,7 +92,7 @@ class Scheduler:
                 self.vacant = None
                 self._assign(now, vacant, task)         # the next of a chain runs where its argument was made
                 return
-            self.vacate(now)
+            self.vacate(now, vacant)
         queue = wanted.queue
         if queue and queue[0].status is not PENDING_NODE_ASSIGNMENT:
             self._head(wanted)                  # what was cancelled, or placed before its turn, holds nobody up
