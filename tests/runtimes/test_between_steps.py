@@ -262,7 +262,7 @@ def test_a_value_that_was_let_go_of_is_an_error_and_no_endless_loop(session: Any
     record = ref._record
     del ref
     settle()
-    uncounted = ObjectRef._adopt(session, record)
+    uncounted = ObjectRef._adopt(record)
     with pytest.raises(ReferenceCountingAssertionError):
         ray.get(uncounted)
 
