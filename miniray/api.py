@@ -96,7 +96,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
     ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
     """
-    from .session import check, start
+    from .session import check, start, with_job_config
     given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources, "labels": labels,
              "object_store_memory": object_store_memory, "local_mode": local_mode, "log_to_driver": log_to_driver,
              "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
@@ -107,6 +107,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
                 return RayContext(context.session)
             raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
                                "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
+        given = with_job_config(given)
         check(address, given)
         context.session = start(address, given)
         return RayContext(context.session)

@@ -9,6 +9,7 @@ Nothing here is random: the same program gives the same ids again. Ray: src/ray/
 """
 from __future__ import annotations
 
+from os import urandom
 from typing import TypeVar
 
 JOB_HEX = "01000000"        # one driver, so one job
@@ -37,6 +38,11 @@ class BaseID:
     def from_hex(cls: type[ID], text: str) -> ID:
         """The id that hex() spelled. ValueError when text is not hexadecimal or has another length."""
         return cls(bytes.fromhex(text))
+
+    @classmethod
+    def from_binary(cls: type[ID], data: bytes) -> ID:
+        """The id that these bytes are."""
+        return cls(data)
 
     @classmethod
     def nil(cls: type[ID]) -> ID:
@@ -79,18 +85,55 @@ class JobID(BaseID):
     SIZE = 4
     __slots__ = ()
 
+    @classmethod
+    def from_int(cls, number: int) -> JobID:
+        """The job with this number."""
+        return cls(number.to_bytes(4, "little"))
 
-class NodeID(BaseID):
-    """A node of the cluster."""
+    def int(self) -> int:
+        """Its number."""
+        return int.from_bytes(self._bytes, "little")
+
+
+class UniqueID(BaseID):
+    """What names a thing that is not part of another."""
 
     SIZE = 28
     __slots__ = ()
 
+    @classmethod
+    def from_random(cls: type[ID]) -> ID:
+        """One that nothing else has. Nothing here is named so; it is for programs that name things of their own."""
+        return cls(urandom(cls.SIZE))
 
-class WorkerID(BaseID):
+
+class NodeID(UniqueID):
+    """A node of the cluster."""
+
+    __slots__ = ()
+
+
+class WorkerID(UniqueID):
     """A worker; the driver has one too."""
 
-    SIZE = 28
+    __slots__ = ()
+
+
+class ClusterID(UniqueID):
+    """A cluster. Only its type is used here."""
+
+    __slots__ = ()
+
+
+class FunctionID(UniqueID):
+    """A function that was captured. Only its type is used here."""
+
+    __slots__ = ()
+
+
+class ActorClassID(UniqueID):
+    """A class that was captured. Only its type is used here."""
+
     __slots__ = ()
 
 

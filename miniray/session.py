@@ -17,6 +17,15 @@ from .runtime.threaded import ThreadedRuntime
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
 
 
+def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `init`, with those that its `job_config` stands for where they are not given themselves."""
+    config = given.get("job_config")
+    if config is None:
+        return given
+    return {**given, "namespace": given["namespace"] or config.ray_namespace,
+            "runtime_env": given.get("runtime_env") or config.runtime_env or None}
+
+
 def check(address: str | None, given: dict[str, Any]) -> None:
     """Refuse bad arguments of `init` as Ray does, before anything is started."""
     own = ("num_nodes", "on_deadlock")

@@ -161,3 +161,11 @@ def summarize_objects(**as_in_ray: Any) -> Row:
     """num_objects, used_bytes, capacity_bytes, counters (spilled, restored, evicted ...), num_reconstructions."""
     _accept(as_in_ray)
     return book.book_objects(running())
+
+
+def __getattr__(name: str) -> Any:
+    """`ray.state.nodes()`, `ray.state.actors()`: what older programs found here, with Ray's old keys."""
+    from ._private import state as old
+    if name in old.__all__:
+        return getattr(old, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

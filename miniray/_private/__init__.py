@@ -9,6 +9,6 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("services", "state", "worker"):
+    if name in ("services", "state", "test_utils", "worker"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,1 +1,18 @@
-"""What Ray calls experimental: `tqdm_ray`, progress bars of many workers on one screen."""
+"""What Ray calls experimental: `tqdm_ray`, progress bars of many workers on one screen; where objects are; the key-value store.
+
+Each is imported when it is asked for.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = frozenset({"internal_kv", "locations", "tqdm_ray"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in ("get_object_locations", "get_local_object_locations"):
+        return getattr(importlib.import_module(f"{__name__}.locations"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

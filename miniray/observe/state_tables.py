@@ -297,7 +297,7 @@ JOBS: Readers = {
     "error_type": lambda job, look: None,
     "start_time": lambda job, look: _worker_start(DRIVER, look),
     "end_time": lambda job, look: 0,
-    "metadata": lambda job, look: {},
+    "metadata": lambda job, look: dict(look.metadata),
     "runtime_env": lambda job, look: dict(look.runtime_env),
     "driver_agent_http_address": lambda job, look: None,
     "driver_node_id": lambda job, look: look.driver_node.hex if look.driver_node is not None else None,

@@ -69,7 +69,7 @@ class Look:
     env_of: of a task's specification.
     """
 
-    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "cluster", "hex", "process",
+    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "metadata", "cluster", "hex", "process",
                  "resources", "group", "env_of")
 
     def __init__(self, runtime: Any):
@@ -78,6 +78,7 @@ class Look:
         self.cluster: Cluster = runtime.cluster
         self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)
         self.runtime_env: dict = runtime.options.get("runtime_env") or {}
+        self.metadata: dict = getattr(runtime.options.get("job_config"), "metadata", {})
         self.hex = Memo(lambda record: record.hex)
         self.process = Memo(lambda worker: process_of(worker).hex)
         self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))

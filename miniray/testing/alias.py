@@ -18,6 +18,8 @@ from .installed import Installed
 PORTABILITY = "chapters/13_to_ray/README.md"
 # What people import from Ray that is not Ray Core: named here, so that `from ray import data` can be answered too.
 LIBRARIES = frozenset({"air", "data", "job_submission", "llm", "rllib", "serve", "train", "tune", "workflow"})
+# What else `ray` itself has and miniray has not, so that the answer to it is more than that it is not there.
+NOT_HERE = frozenset({"LoggingConfig", "cross_language", "internal", "java_actor_class", "java_function", "widgets"})
 
 
 def missing(name: str) -> ModuleNotFoundError:
@@ -39,6 +41,7 @@ class _Libraries(MetaPathFinder):
 _package = sys.modules["miniray"]
 _alias, _libraries = Alias("ray", "miniray", missing), _Libraries()
 _installed, OWN_VERSION = Installed("ray", _package.__ray_version__), _package.__version__
+_own_names = vars(_package)["__getattr__"]
 _times = 0                                  # how often it was asked for, and not yet taken back
 _real: dict[str, ModuleType] = {}           # Ray's own modules that were there before
 
@@ -57,7 +60,7 @@ def alias_ray() -> "_Undo":
         _real.update(_alias.take_modules())
         _alias.install()
         sys.meta_path[:0] = [_libraries, _installed]
-        vars(_package).setdefault("__getattr__", _library)
+        vars(_package)["__getattr__"] = _library
         vars(_package)["__version__"] = _package.__ray_version__
         metrics.set_lenient(True)
     return _Undo()
@@ -76,15 +79,15 @@ def unalias_ray() -> None:
         _alias.remove()
         sys.modules.update(_real)
         _real.clear()
-        if vars(_package).get("__getattr__") is _library:
-            del _package.__getattr__
+        vars(_package)["__getattr__"] = _own_names
         metrics.set_lenient(False)
 
 
 def _library(name: str) -> Any:
     """`ray.data.range(...)` after a plain `import ray`, which real Ray answers by importing the library."""
-    raise AttributeError(str(missing(f"ray.{name}")) if name in LIBRARIES
-                         else f"module 'miniray' has no attribute {name!r}")
+    if name in LIBRARIES or name in NOT_HERE:
+        raise AttributeError(str(missing(f"ray.{name}")).replace("No module named", "There is no", 1))
+    return _own_names(name)
 
 
 class _Undo:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from miniray.api import list_named_actors
+from miniray.api import init, list_named_actors
 from miniray.runtime.context import current
 from miniray.runtime.inspect_serializability import inspect_serializability
 from miniray.runtime.serialization import deregister_serializer, register_serializer
@@ -32,7 +32,9 @@ __all__ = [
 ]
 
 del annotations         # what the first line has left behind: here the name is a submodule's
-_WHEN_ASKED_FOR = frozenset({"annotations", "client", "metrics", "multiprocessing", "queue", "scheduling_strategies", "state"})
+_WHEN_ASKED_FOR = frozenset({
+    "accelerators", "annotations", "check_serialize", "client", "debug", "metrics", "multiprocessing", "queue", "rpdb",
+    "scheduling_strategies", "serialization", "state"})
 
 
 def get_node_ip_address() -> str:
@@ -41,7 +43,20 @@ def get_node_ip_address() -> str:
     return "127.0.0.1" if execution is None else execution.worker.node.name
 
 
+def connect(conn_str: str, **kwargs: Any) -> Any:
+    """Ray Client's older spelling of `init("ray://HOST:PORT")`: a ConnectionError that says how to run on a cluster."""
+    return init(f"ray://{conn_str}")
+
+
+def disconnect() -> None:
+    """Part from the cluster that `connect` has found, of which there is none."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in ("log_once", "disable_log_once_globally", "enable_periodic_logging"):
+        return getattr(importlib.import_module(f"{__name__}.debug"), name)
+    if name == "pdb":
+        name = "rpdb"
     if name in _WHEN_ASKED_FOR:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,11 +94,11 @@ def test_a_program_runs(aliased):
 
 def test_afterwards_ray_is_what_it_was():
     """Where Ray is not installed, not there; the import system and miniray are as before."""
-    found, path = names_of_ray(), list(sys.meta_path)
+    found, path, own = names_of_ray(), list(sys.meta_path), miniray.__getattr__
     with alias_ray():
         import ray.util.queue                                               # noqa: F401
     assert names_of_ray() == found and sys.meta_path == path
-    assert not hasattr(miniray, "__getattr__")
+    assert miniray.__getattr__ is own
     if not RAY_IS_INSTALLED:
         with pytest.raises(ModuleNotFoundError, match="^No module named 'ray'$"):
             importlib.import_module("ray")
