@@ -17,5 +17,5 @@ class Language(Enum):
         return self.name
 
 
-__all__ = ["ActorClassID", "ActorID", "BaseID", "ClusterID", "DynamicObjectRefGenerator", "FunctionID", "JobID", "Language", "NodeID",
-           "ObjectID", "ObjectRef", "ObjectRefGenerator", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"]
+__all__ = ["ActorClassID", "ActorID", "BaseID", "ClusterID", "DynamicObjectRefGenerator", "FunctionID", "JobID", "Language",
+           "NodeID", "ObjectID", "ObjectRef", "ObjectRefGenerator", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"]

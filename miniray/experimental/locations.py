@@ -21,8 +21,8 @@ def get_object_locations(obj_refs: list[ObjectRef], timeout_ms: int = -1) -> dic
 
 
 def _location(record: Any) -> dict[str, Any]:
-    return {"node_ids": [node.hex for node in (record.locations or {}).values()], "object_size": record.size if record.size >= 0 else None,
-            "did_spill": record.done == SPILLED}
+    return {"node_ids": [node.hex for node in (record.locations or {}).values()],
+            "object_size": record.size if record.size >= 0 else None, "did_spill": record.done == SPILLED}
 
 
 def get_local_object_locations(obj_refs: list[ObjectRef]) -> dict[ObjectRef, dict[str, Any]]:

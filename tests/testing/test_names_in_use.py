@@ -1,4 +1,4 @@
-"""Every name of Ray Core that real programs use is there under the alias, or its absence is said with the page that tells what to do.
+"""Every name of Ray Core that real programs use is there under the alias, or the page is named that says what to do without it.
 
 The table was counted over the files of 32 public repositories. What is marked `-` is not part of miniray.
 """
@@ -127,7 +127,8 @@ def test_a_job_config_gives_what_init_was_not_given():
 
 
 @pytest.mark.parametrize(("given", "error"), [
-    ({"num_cpus": "x"}, TypeError), ({"num_cpus": 1.5}, TypeError), ({"bundles": {"CPU": 1}}, TypeError), ({"bundles": [1]}, TypeError),
+    ({"num_cpus": "x"}, TypeError), ({"num_cpus": 1.5}, TypeError),
+    ({"bundles": {"CPU": 1}}, TypeError), ({"bundles": [1]}, TypeError),
     ({"bundles": [{"CPU": "x"}]}, TypeError), ({"bundles": [{1: 1}]}, TypeError), ({"bundles": [{"CPU": 1}]}, RuntimeError),
     ({}, RuntimeError), ({"num_cpus": -1}, RuntimeError)])
 def test_what_is_asked_of_the_autoscaler_is_checked_as_by_ray(given, error):
@@ -238,6 +239,19 @@ def test_log_once():
     debug.reset_log_once()
 
 
-def test_without_the_alias_miniray_has_the_same_names():
-    """And says of others only that they are not there, since nobody asked for Ray's."""
-    assert miniray.experimental.tqdm_ray and miniray.client and miniray.job_config
+def test_two_places_for_one_thing():
+    """Where Ray has moved something, both names give the same."""
+    from ray._common import test_utils
+    from ray._private.test_utils import SignalActor
+    from ray.client_builder import client
+    from ray.experimental.locations import get_object_locations
+    from ray.util import accelerators, pdb
+    from ray.util.check_serialize import inspect_serializability
+    from ray.util.debug import log_once
+    from ray.util.rpdb import set_trace
+    from ray.util.serialization import register_serializer
+    assert SignalActor is test_utils.SignalActor and client is miniray.client and pdb.set_trace is set_trace
+    assert get_object_locations is miniray.experimental.get_object_locations and log_once is miniray.util.log_once
+    assert inspect_serializability is miniray.util.inspect_serializability
+    assert register_serializer is miniray.util.register_serializer
+    assert accelerators.NVIDIA_TESLA_V100 == "V100" and len(accelerators.__all__) == 41
