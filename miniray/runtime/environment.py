@@ -112,6 +112,8 @@ def _layer_of(execution: Execution) -> Layer | None:
     if actor is None:
         return _make(variables)
     handle = (actor.worker or execution.worker).handle
+    if handle is None:                          # a thread of the actor's that has outlived it
+        return _make(variables)
     with _making:
         if not hasattr(handle, "environ"):
             handle.environ = _make(variables)

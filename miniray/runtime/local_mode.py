@@ -262,7 +262,7 @@ class LocalRuntime(Runtime):
         """Let go of the actor; a task that runs further up the stack goes on, and its report does not count."""
         handle = worker.handle
         if handle is not None:
-            handle.instance = None
+            handle.instance = handle.space = None
             if handle.loop is not None:
                 handle.loop.stop()
 

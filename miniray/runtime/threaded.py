@@ -82,6 +82,7 @@ class ThreadedRuntime(Runtime):
             self.worker_ended(worker)
             forget_thread()
             self.threads.pop(handle, None)
+            worker.handle = None                # the record of a dead worker is kept, and would keep all that it had
             handle.done.release()
 
     def _serve(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
@@ -110,6 +111,8 @@ class ThreadedRuntime(Runtime):
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Put a task into the worker's inbox."""
         handle = worker.handle
+        if handle is None:                      # it has died since, and its thread has ended
+            return
         if handle.loop is not None:
             handle.loop.post(task)
         else:
@@ -117,12 +120,14 @@ class ThreadedRuntime(Runtime):
 
     def stop_worker(self, worker: WorkerRecord) -> None:
         """An idle worker's inbox tells it to end."""
-        worker.handle.inbox.put(None)
+        handle = worker.handle
+        if handle is not None:                  # else the session has ended, and its thread before this
+            handle.inbox.put(None)
 
     def kill_worker(self, worker: WorkerRecord) -> None:
         """Wake the worker, or raise in its thread, so that it ends; a thread that sits in C code is left behind."""
         handle = worker.handle
-        if handle is None:                      # its start is still to be carried out, and will see that it is dead
+        if handle is None:                      # its thread has ended, or else will see that it is dead when it is started
             return
         handle.inbox.put(None)
         if handle.loop is None or handle.waiter is not None:

@@ -69,12 +69,12 @@ class Waiting:
         cluster: Cluster
         lock: Any
         dropped: Any
+        spill: Any
         waits: Any
         driver_waiters: dict[Waiter, list]
         now: Callable[[], float]
         stuck: Callable[[list], None] | None
         closed: bool
-        spill: Any
         head: Any
         tell: Callable[..., None]
         carry_out: Callable[[list], None]

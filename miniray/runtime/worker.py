@@ -52,7 +52,8 @@ class WorkerHandle:
                  "loop", "sent", "environ")
 
     def __init__(self, record: WorkerRecord, space: Space):
-        self.record, self.space = record, space
+        self.record = record
+        self.space: Any = space
         self.ident = 0
         self.waiter: Waiter | None = None
         self.waiting: Any = ()
