@@ -15,7 +15,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/api tests/runtimes)
 
-.PHONY: demo test fast check lint types bench bench-ray chapters refresh ray-check clients seeds chaos \
+.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
     conformance-stress conformance-alias clean
 
 demo:
@@ -68,6 +68,10 @@ conformance-alias: $(VENV)/.pytest
 
 bench:
 	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
+
+# Two hundred thousand tasks through a small store: memory, threads, descriptors and files must not grow.
+soak:
+	$(PYTHON) -m tests.bench.soak
 
 # The same with real Ray: RAY_PYTHON is a Python that has it installed.
 bench-ray:

@@ -1,0 +1,212 @@
+"""Soak: tasks, puts, gets and actor calls by the hundred thousand, through a store of 64 MB. Nothing may grow.
+
+    python -m tests.bench.soak --tasks 200000       as `make soak` does
+
+Twice as many bytes of large values as the store holds are referred to all the time, so that values are spilled and restored
+without end. After each thousand tasks everything is at rest and is counted: resident memory, threads, file descriptors, files,
+records. Memory may grow while the table of finished tasks and the event log fill, and not after that. The table is made to fill
+early: 10,000 are remembered instead of 100,000 (`--records`). At the end of the session threads, descriptors and files must be
+as before it. Linux only: /proc is read.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import deque
+from typing import Any, Callable
+
+import miniray as ray
+from miniray.runtime import context
+
+STORE = 64_000_000
+SIZES = (110_000, 200_000, 400_000, 1_000_000)      # bytes of the large values
+BATCH = 1_000           # tasks, of which so many:
+LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5           # make a large value; take one; call a task; fail once and are tried again
+PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20          # and besides: values put, large values got, calls of actors, items yielded
+RECORDS = 10_000        # finished tasks that are remembered
+WARM_UP = 3             # it is over when so many times as many have finished: then the dict of them grows no more, either
+FLAT_BYTES = 4_000_000  # noise: what memory may have grown by, from the first tenth after the warm-up to the last
+COLUMNS = "tasks", "resident", "threads", "fds", "files", "records", "objects", "workers"
+
+
+@ray.remote
+def add(left: int, right: int) -> int:
+    """A small task."""
+    return left + right
+
+
+@ray.remote
+def make(number: int, size: int) -> bytes:
+    """A large value that can be told from others."""
+    return bytes([number % 256]) * size
+
+
+@ray.remote
+def first_byte(value: bytes) -> int:
+    """A task that takes one."""
+    return value[0]
+
+
+@ray.remote
+def nested(number: int) -> int:
+    """A task that calls one and waits for it."""
+    return ray.get(add.remote(number, 1))
+
+
+@ray.remote(max_retries=1, retry_exceptions=True)
+def fail_once() -> int:
+    """A task whose first attempt fails."""
+    if context.current.get().task.attempt == 0:
+        raise ValueError("once")
+    return 1
+
+
+@ray.remote(num_returns="streaming")
+def items(count: int) -> Any:
+    """A generator."""
+    for number in range(count):
+        yield number
+
+
+@ray.remote
+class Counter:
+    """An actor that lives as long as the session, and one for each batch."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def add(self, amount: int) -> int:
+        """Count."""
+        self.total += amount
+        return self.total
+
+
+class Held:
+    """The large values that are referred to, with the byte that each is made of."""
+
+    def __init__(self, most_bytes: int):
+        self.most, self.bytes = most_bytes, 0
+        self.values: deque[tuple[ray.ObjectRef, int, int]] = deque()
+
+    def add(self, ref: ray.ObjectRef, number: int, size: int) -> None:
+        """One more; the oldest are let go of when they are too many bytes."""
+        self.values.append((ref, number % 256, size))
+        self.bytes += size
+        while self.bytes > self.most:
+            self.bytes -= self.values.popleft()[2]
+
+
+def batch(start: int, chance: random.Random, held: Held, counter: Any) -> None:
+    """A thousand tasks and what goes with them; each result is looked at."""
+    for number in range(start, start + PUTS):
+        size = chance.choice(SIZES)
+        held.add(ray.put(bytes([number % 256]) * size), number, size)
+    for number in range(start, start + LARGE):
+        size = chance.choice(SIZES)
+        held.add(make.remote(number, size), number, size)
+    taken = [chance.choice(held.values) for _ in range(TAKE)]
+    firsts = [first_byte.remote(ref) for ref, _, _ in taken]
+    small = [add.remote(number, 1) for number in range(BATCH - LARGE - TAKE - 2 * NESTED - FAIL - 1)]
+    deep = [nested.remote(number) for number in range(NESTED)]
+    failing = [fail_once.remote() for _ in range(FAIL)]
+    own = Counter.remote()
+    calls = [counter.add.remote(1) for _ in range(CALLS // 2)] + [own.add.remote(1) for _ in range(CALLS // 2)]
+    yielded = [ray.get(ref) for ref in items.remote(ITEMS)]
+    for ref, byte, size in [chance.choice(held.values) for _ in range(GETS)]:
+        value = ray.get(ref)
+        assert value[0] == byte and len(value) == size
+    assert ray.get(firsts) == [byte for _, byte, _ in taken]
+    assert ray.get(small) == [number + 1 for number in range(len(small))]
+    assert ray.get(deep) == [number + 1 for number in range(NESTED)]
+    assert ray.get(failing) == [1] * FAIL and yielded == list(range(ITEMS))
+    assert ray.get(calls[-1]) == CALLS // 2
+
+
+def count(tasks: int) -> dict[str, int]:
+    """Everything that could grow, with what the program has let go of already gone."""
+    runtime = context.running()
+    with runtime.locked() as cluster:
+        tables = {"records": len(cluster.tasks), "objects": len(cluster.objects), "workers": len(cluster.workers),
+                  "finished": len(cluster.tasks) + cluster.dropped["tasks"], "events_dropped": cluster.dropped["events"]}
+    folder = runtime.spill.path
+    return {"tasks": tasks, **of_the_process(), "files": len(os.listdir(folder)) if folder else 0, **tables}
+
+
+def of_the_process() -> dict[str, int]:
+    """Resident bytes, threads, file descriptors."""
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return {"resident": resident, "threads": len(os.listdir("/proc/self/task")), "fds": len(os.listdir("/proc/self/fd"))}
+
+
+def soak(tasks: int, store: int = STORE, records: int = RECORDS, seed: int = 0,
+         tell: Callable[[dict[str, int]], None] = lambda row: None) -> tuple[list[dict[str, int]], dict[str, int]]:
+    """Run so many tasks. records: how many finished ones are remembered. tell: is given each row.
+
+    Returns the rows, one for each thousand tasks, and what the store counted. AssertionError when a result is wrong, or
+    something is left after the session.
+    """
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="miniray-soak-") as folder:
+        before = of_the_process()
+        ray.init(num_cpus=2, object_store_memory=store, object_spilling_directory=folder, log_to_driver=False)
+        try:
+            runtime = context.running()
+            runtime.cluster.history.limit = records
+            held, counter, rows = Held(2 * store), Counter.remote(), []
+            for start in range(0, tasks, BATCH):
+                batch(start, chance, held, counter)
+                rows.append(count(start + BATCH))
+                tell(rows[-1])
+            stats = runtime.head.store.stats()
+        finally:
+            ray.shutdown()
+        after = of_the_process()
+        assert os.listdir(folder) == [], "files are left"
+    assert after["threads"] <= before["threads"], f"{after['threads'] - before['threads']} threads are left"
+    assert after["fds"] <= before["fds"], f"{after['fds'] - before['fds']} file descriptors are left"
+    return rows, stats
+
+
+def growth(rows: list[dict[str, int]], column: str) -> float:
+    """By how much the mean of a column has grown from the first tenth of these rows to the last."""
+    tenth = max(1, len(rows) // 10)
+    return (sum(row[column] for row in rows[-tenth:]) - sum(row[column] for row in rows[:tenth])) / tenth
+
+
+def main(arguments: list[str]) -> int:
+    """The command line. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.soak", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tasks", type=int, default=200_000)
+    parser.add_argument("--store", type=float, default=STORE, help="bytes of the object store")
+    parser.add_argument("--records", type=int, default=RECORDS, help="how many finished tasks are remembered")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    every = max(1, options.tasks // BATCH // 20)
+    print("".join(f"{name:>10}" for name in COLUMNS) + "   (resident in MB)")
+
+    def tell(row: dict[str, int]) -> None:
+        if row["tasks"] // BATCH % every == 0:
+            print("".join(f"{row[name] / 1e6:10.1f}" if name == "resident" else f"{row[name]:10}" for name in COLUMNS), flush=True)
+    began = time.perf_counter()
+    rows, stats = soak(options.tasks, int(options.store), options.records, options.seed, tell)
+    print(f"{time.perf_counter() - began:.0f} s; " + ", ".join(f"{name} {value}" for name, value in stats.items()))
+    warm = [row for row in rows if row["finished"] > WARM_UP * options.records and row["events_dropped"]]
+    if len(warm) < 2:
+        print("the warm-up was not over: more tasks, or fewer records")
+        return 2
+    grown = {name: growth(warm, name) for name in COLUMNS[1:]}
+    print(f"grown after the warm-up, over {len(warm) * BATCH} tasks: " + ", ".join(
+        f"{name} {value / 1e6:.2f} MB" if name == "resident" else f"{name} {value:.1f}" for name, value in grown.items()))
+    flat = grown["resident"] < FLAT_BYTES and grown["threads"] < 1 and grown["fds"] < 1
+    print("flat" if flat else "it grows")
+    return 0 if flat else 1
+
+
+if __name__ == "__main__":
+    from tests.bench.soak import main as imported_main      # so that tasks find this module by its name
+    sys.exit(imported_main(sys.argv[1:]))
