@@ -8,6 +8,7 @@ import pytest
 
 import miniray
 from miniray.util import ActorPool
+from tests.api.gate import RemoteGate
 
 
 @pytest.fixture(autouse=True)
@@ -36,20 +37,6 @@ class Worker:
         miniray.actor.exit_actor()
 
 
-class Gate:
-    """Lets nobody through before it is opened."""
-
-    def __init__(self) -> None:
-        import asyncio
-        self.event = asyncio.Event()
-
-    async def passed(self) -> bool:
-        return await self.event.wait()
-
-    async def open(self) -> None:
-        self.event.set()
-
-
 def give(actor: Any, value: Any) -> Any:
     return actor.give.remote(value)
 
@@ -63,7 +50,7 @@ def workers(count: int) -> list[Any]:
 
 
 def closed_gate() -> Any:
-    return miniray.remote(num_cpus=0)(Gate).remote()
+    return RemoteGate.remote()
 
 
 def test_an_actor_has_one_call_at_a_time():

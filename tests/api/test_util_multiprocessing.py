@@ -12,6 +12,7 @@ import pytest
 import miniray
 from miniray.util.multiprocessing import Pool, TimeoutError
 from miniray.util.multiprocessing.pool import PoolTaskError
+from tests.api.gate import RemoteGate
 
 
 @pytest.fixture(autouse=True)
@@ -51,19 +52,6 @@ def after(gate: list[Any]) -> str:
     """A result that is there when the gate's object is."""
     miniray.get(gate[0])
     return "passed"
-
-
-@miniray.remote(num_cpus=0)
-class Gate:
-    def __init__(self) -> None:
-        import asyncio
-        self.event = asyncio.Event()
-
-    async def passed(self) -> bool:
-        return await self.event.wait()
-
-    async def open(self) -> None:
-        self.event.set()
 
 
 def test_an_error_is_raised_as_the_function_raised_it():
@@ -115,7 +103,7 @@ def test_a_shutdown_ends_the_wait_for_a_callback(monkeypatch: pytest.MonkeyPatch
     """Nothing is called, no thread is left, no error is shown, and no new session is started."""
     called: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", called.append)
-    result = Pool(1).apply_async(after, ([Gate.remote().passed.remote()],), None, called.append, called.append)
+    result = Pool(1).apply_async(after, ([RemoteGate.remote().passed.remote()],), None, called.append, called.append)
     miniray.shutdown()
     result._watcher.join()
     assert not called and not miniray.is_initialized()
@@ -147,7 +135,7 @@ def test_imap_reads_ahead_one_batch_for_each_actor():
 
 def test_imap_waits_for_its_turn():
     """A timeout loses nothing, and the batches that were ready earlier come in their turn."""
-    gate = Gate.remote()
+    gate = RemoteGate.remote()
     with Pool(2) as pool:
         results = pool.imap(lambda item: after(item) if isinstance(item, list) else item,
                             [[gate.passed.remote()], "quick"])
@@ -161,7 +149,7 @@ def test_imap_waits_for_its_turn():
 
 def test_a_result_that_is_not_there_yet():
     """get has a timeout with multiprocessing's own error; wait just returns; successful is not known."""
-    gate = Gate.remote()
+    gate = RemoteGate.remote()
     with Pool(1) as pool:
         result = pool.apply_async(after, ([gate.passed.remote()],))
         with pytest.raises(multiprocessing.TimeoutError):
@@ -222,7 +210,7 @@ def test_a_dead_actor_fails_what_it_is_given():
 
 def test_terminate_fails_what_is_not_done():
     """Its results are errors, and a second terminate does nothing."""
-    gate = Gate.remote()
+    gate = RemoteGate.remote()
     pool = Pool(1)
     result = pool.apply_async(after, ([gate.passed.remote()],))
     pool.terminate()

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ from miniray import api
 from miniray.observe import log_files
 from miniray.observe.logs import get_log, list_logs
 from miniray.observe.state_query import RayStateApiException
+from tests.observe.printed import captured, log, run
 
 PID = os.getpid()
 
@@ -27,23 +27,6 @@ def session(monkeypatch):
     miniray.init(num_cpus=2)
     yield api.session
     miniray.shutdown()
-
-
-@contextlib.contextmanager
-def captured():
-    """What is written to the driver's stdout, redirected after init."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        yield out
-
-
-def log(**which):
-    """A log as one text."""
-    return "".join(get_log(**which))
-
-
-def run(function, **options):
-    """Run a function as a task and wait for its result."""
-    return miniray.get(miniray.remote(function).options(**options).remote())
 
 
 def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):

@@ -15,7 +15,8 @@ import miniray
 from miniray import api
 from miniray.observe import log_streams
 from miniray.observe.log_folding import HINT, Folding
-from miniray.observe.logs import get_log, system_message
+from miniray.observe.logs import system_message
+from tests.observe.printed import captured, log, run
 
 PID = os.getpid()
 
@@ -27,23 +28,6 @@ def session(monkeypatch):
     miniray.init(num_cpus=2)
     yield api.session
     miniray.shutdown()
-
-
-@contextlib.contextmanager
-def captured():
-    """What is written to the driver's stdout, redirected after init."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        yield out
-
-
-def log(**which):
-    """A log as one text."""
-    return "".join(get_log(**which))
-
-
-def run(function, **options):
-    """Run a function as a task and wait for its result."""
-    return miniray.get(miniray.remote(function).options(**options).remote())
 
 
 # ---------------------------------------------------------------- prefixes
