@@ -50,6 +50,16 @@ def test_what_a_page_names_is_there(page):
     assert not missing, missing
 
 
+def test_no_solution_stands_open_beside_its_exercise():
+    """Whoever reads the questions would have read the answers: they are folded, until one asks for them."""
+    fold = re.compile(r"^<details>\n<summary>Solutions.*</summary>\n(.*)^</details>\n", re.M | re.S)
+    for page in PAGES:
+        _, found, exercises = page.read_text(encoding="utf-8").partition("\n## Exercises\n")
+        questions, *folded = fold.split(exercises)
+        assert not found or folded, f"{page} has no solutions"
+        assert "```" not in questions and not "".join(folded[1:]).strip(), f"{page} shows a solution"
+
+
 def _is_there(name: str) -> bool:
     parts = name.split(".")
     for split in range(len(parts), 0, -1):
