@@ -97,7 +97,7 @@ class ClassInfo:
             self.methods.setdefault(name, MethodInfo(name, lambda args, kwargs: None, False, {}, builtin))
 
     def _add(self, cls: type, name: str, function: Any) -> None:
-        plain = inspect.getattr_static(cls, name)
+        plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         bound = isinstance(plain, (staticmethod, classmethod))
         self.is_async = self.is_async or is_async(function)
         function = inspect.unwrap(function)     # as in Ray: what a decorator wraps says whether it yields, and has the options

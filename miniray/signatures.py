@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 Checker = Callable[[Sequence[Any], Mapping[str, Any]], None]
@@ -24,10 +25,18 @@ def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
     `inspect.Signature.bind`: "missing a required argument: 'a'", "too many positional arguments", "got an unexpected
     keyword argument 'z'", "multiple values for argument 'a'".
     """
+    if type(function) is FunctionType and not hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+        shape = _shape_of_code(function, skip_first)
+        if shape is not None:
+            return _checker(*shape, lambda: _signature(function, skip_first))
+    return _checker_of(_signature(function, skip_first))
+
+
+def _signature(function: Callable[..., Any], skip_first: bool) -> inspect.Signature:
     signature = inspect.signature(function)
     if skip_first:
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
-    return _checker_of(signature)
+    return signature
 
 
 def constructor_checker(cls: type) -> Checker:
@@ -52,9 +61,27 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
+def _shape_of_code(function: FunctionType, skip_first: bool) -> tuple | None:
+    """The first five arguments of `_checker`, as a function's code tells them, in a tenth of the time that a signature takes.
+    None when the parameter to be left out is none of its own."""
+    code, left_out = function.__code__, int(skip_first)
+    count = code.co_argcount
+    if left_out > count:
+        return None
+    names = code.co_varnames
+    position = {names[place]: place - left_out for place in range(max(code.co_posonlyargcount, left_out), count)}
+    keywords = names[count:count + code.co_kwonlyargcount]
+    defaults = function.__kwdefaults__ or {}
+    position.update(dict.fromkeys(keywords, _KEYWORD_ONLY))
+    required = max(count - len(function.__defaults__ or ()) - left_out, 0)
+    at_most = float("inf") if code.co_flags & inspect.CO_VARARGS else count - left_out
+    return (required, at_most, position, {name for name in keywords if name not in defaults},
+            bool(code.co_flags & inspect.CO_VARKEYWORDS))
+
+
 def _checker_of(signature: inspect.Signature) -> Checker:
     positional: list[inspect.Parameter] = []
-    position: dict[str, int] = {}         # of each parameter that may be given by name
+    position: dict[str, int] = {}
     keywords_required: set[str] = set()
     takes_any_positional = takes_any_keyword = False
     for parameter in signature.parameters.values():
@@ -73,6 +100,13 @@ def _checker_of(signature: inspect.Signature) -> Checker:
     # Parameters with a default come last, so the required ones are the first so many.
     required = sum(parameter.default is parameter.empty for parameter in positional)
     at_most = float("inf") if takes_any_positional else len(positional)
+    return _checker(required, at_most, position, keywords_required, takes_any_keyword, lambda: signature)
+
+
+def _checker(required: int, at_most: float, position: dict[str, int], keywords_required: set[str], takes_any_keyword: bool,
+             signature: Callable[[], inspect.Signature]) -> Checker:
+    """required, at_most: of positional arguments. position: of each parameter that may be given by name, _KEYWORD_ONLY for those
+    that can be given in no other way; keywords_required: those of them without a default. signature: made for an error's text."""
 
     def fits_with_keywords(given: int, kwargs: Mapping[str, Any]) -> bool:
         if given > at_most:
@@ -99,7 +133,7 @@ def _checker_of(signature: inspect.Signature) -> Checker:
         elif required <= len(args) <= at_most:
             return
         try:
-            signature.bind(*args, **kwargs)
+            signature().bind(*args, **kwargs)
         except TypeError as problem:
             raise TypeError(str(problem)) from None    # without the frames of inspect, which say nothing to the caller
 

@@ -27,6 +27,7 @@ OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 USERS = tuple(OURS + folder + os.sep for folder in ("util", "experimental", "testing"))      # written as a user would have
 CALLERS = {OURS + os.path.join("runtime", name) for name in ("worker.py", "async_worker.py")}
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
+STARTING_AT_A_TIME = 4          # threads of actors that have been ordered and have not come up
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
 # There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
 # was left behind, would stop every debugger and coverage that is started later.
@@ -41,11 +42,37 @@ class ThreadedRuntime(Runtime):
         self.timers = Timers(self.timer)
         self.postponed: deque = deque()                 # interrupts to be tried again: the arguments of _raise_in
         self.threads: dict[WorkerHandle, None] = {}     # handles whose thread has not ended
+        self.unstarted: deque[WorkerRecord] = deque()   # workers of actors whose threads are still to be started
+        self.may_start: deque[None] = deque([None] * STARTING_AT_A_TIME)     # one for each that may be starting
 
     # ------------------------------------------------------------ workers
 
     def start_worker(self, worker: WorkerRecord) -> None:
-        """Start the worker's thread."""
+        """Start the worker's thread. Those of actors are started a few at a time, the next by one that has come up: whoever makes
+        a thousand actors does not wait for a thousand threads. Ray limits how many workers may be starting, too."""
+        if worker.actor is None:
+            self._start_thread(worker)
+        else:
+            self.unstarted.append(worker)
+            self._start_next()
+
+    def _start_next(self) -> None:
+        while self.unstarted:
+            try:
+                self.may_start.pop()
+            except IndexError:
+                return                          # who is starting now comes here when it has come up
+            try:
+                worker = self.unstarted.popleft()
+            except IndexError:
+                self.may_start.append(None)     # somebody else took it; one may have come between the two
+                continue
+            if worker.status is DEAD:           # it was killed, or nobody wants it any more: it need not start
+                self.may_start.append(None)
+            else:
+                self._start_thread(worker)
+
+    def _start_thread(self, worker: WorkerRecord) -> None:
         actor = worker.actor
         first = actor_handle(worker)                # of an actor's further threads
         space = first.space if first is not None else Space()
@@ -60,7 +87,16 @@ class ThreadedRuntime(Runtime):
         self.threads[handle] = None
         if worker.status is DEAD or self.closed:    # it was killed between the order and now, or comes after the end
             handle.inbox.put(None)
-        _thread.start_new_thread(self._thread_main, (worker, handle))
+        try:
+            _thread.start_new_thread(self._thread_main, (worker, handle))
+        except RuntimeError as error:               # the system has no thread left for us
+            self.threads.pop(handle, None)
+            handle.done.release()
+            handle.inbox.close()
+            if actor is not None:
+                self.may_start.append(None)
+            self.tell(self.cluster.worker_died, worker, Failure(
+                "WORKER_DIED", f"its thread could not be started: {error}", about=worker))
 
     def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
         handle.ident = _thread.get_ident()
@@ -70,6 +106,9 @@ class ThreadedRuntime(Runtime):
             sys.setprofile(threading.getprofile())
         try:
             self.tell(self.cluster.worker_started, worker)
+            if worker.actor is not None:
+                self.may_start.append(None)
+                self._start_next()
             if handle.loop is not None:
                 handle.loop.run()
             else:
