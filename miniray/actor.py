@@ -17,6 +17,7 @@ from .runtime.base import Runtime
 from .runtime.context import current, running
 from .runtime.environment import inherited
 from .runtime.serialization import capture, contain, current_space
+from .runtime.waiting import WorkerExit
 from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
@@ -47,9 +48,10 @@ def method(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
     assert not args, "@method takes keyword options only, as @method(num_returns=2)"
-    given = checks.method_decorator_options(kwargs)
+    checks.method_decorator_options(kwargs)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        given = checks.method_decorator_options(kwargs, is_generator(function))
         function.__miniray_method__ = given     # type: ignore[attr-defined]
         return function
     return decorate
@@ -74,6 +76,11 @@ def _terminate(instance: Any) -> None:
 
 def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return function(instance, *args, **kwargs)
+
+
+def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
+    """What a call does that names a concurrency group which its actor does not have: it ends the actor's worker, as in Ray."""
+    raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
 class ClassInfo:
@@ -108,10 +115,7 @@ class ClassInfo:
                 return
             raise
         options = getattr(function, "__miniray_method__", {})
-        generator = is_generator(function)
-        if options:
-            options = checks.method_decorator_options(options, generator)
-        self.methods[name] = MethodInfo(name, check, generator, options)
+        self.methods[name] = MethodInfo(name, check, is_generator(function), options)
 
     def check_groups(self, groups: dict[str, int]) -> None:
         """AssertionError for a method whose decorator names a concurrency group that the class does not have."""
@@ -186,7 +190,7 @@ class ActorVariant(Generic[T]):
         checks.check_actor_call(given)
         wanted = scheduling_class(runtime, given, need, hold)
         groups = {"": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
-                  **(given.get("concurrency_groups") or {})}
+                  **{name: int(size) for name, size in (given.get("concurrency_groups") or {}).items()}}
         info.check_groups(groups)
         if given.get("allow_out_of_order_execution") is False and (info.is_async or groups[""] > 1):
             raise ValueError("'allow_out_of_order_execution' cannot be False for an actor whose calls overlap: an async one, or "
@@ -233,14 +237,18 @@ class Template:
         num_returns = options.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if found.generator else 1
+        elif isinstance(num_returns, float):
+            num_returns = int(num_returns)
         retries = options.get("max_task_retries")
         if retries is None:
             retries = self.given.get("max_task_retries", 0)
         shown = f"{self.info.name}.{found.name}"
+        group = options.get("concurrency_group") or ""
+        function = found.builtin if group in self.groups else _undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
-        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, found.builtin, None, {}, num_returns,
+        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, function, None, {}, num_returns,
                         retries,
-                        options.get("retry_exceptions") or False, options.get("concurrency_group") or "",
+                        options.get("retry_exceptions") or False, group,
                         backpressure=-1 if backpressure is None else backpressure,
                         options={"method": found.name, "generator": found.generator})
 
@@ -258,7 +266,7 @@ class ActorClass(ActorVariant[T]):
         super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
         self.__ray_actor_class__ = cls
         self.__ray_metadata__ = self._info
-        self.__doc__ = cls.__doc__
+        self.__doc__, self.__module__ = cls.__doc__, cls.__module__
 
     def options(self, **actor_options: Any) -> ActorVariant[T]:
         """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
@@ -358,6 +366,9 @@ class ActorMethod:
         raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{name}()', try "
                         f"'object.{name}.remote()'.")
 
+    def __reduce__(self):
+        return _restore_method, (self._handle, self._found.name, self._given)
+
     def __repr__(self) -> str:
         return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
 
@@ -369,7 +380,7 @@ class ActorHandle(Generic[T]):
     Ray: ray.actor.ActorHandle.
     """
 
-    __slots__ = ("_record", "__weakref__")
+    __slots__ = ("_record", "__weakref__", "__dict__")      # a program may note things on a handle, as in Ray
 
     _record: ObjectRecord
 
@@ -404,11 +415,11 @@ class ActorHandle(Generic[T]):
         return type(other) is ActorHandle and other._record is self._record
 
     def __hash__(self) -> int:
-        return hash(self._record.number)
+        return hash(self._actor_id)
 
     def __repr__(self) -> str:
         actor = self._record.actor
-        return f"Actor({actor.meta.info.name}, {actor.hex})"
+        return f"Actor({actor.class_name}, {actor.hex})"
 
     def __copy__(self) -> ActorHandle[T]:
         return new_handle(running(), self._record)
@@ -440,6 +451,10 @@ def _restore_handle(number: int) -> ActorHandle[Any]:
     if actor is None:
         raise ValueError("this actor is not of this session, or was forgotten after its death")
     return ActorHandle(actor.handle)
+
+
+def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:
+    return ActorMethod(handle, handle._record.actor.meta.info.methods[name], given)
 
 
 def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:

@@ -337,7 +337,7 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
     """The checked options of `@method(...)`: a new dict of those that were given.
 
-    is_generator: whether the method yields, once it is known; the decorator is checked before it sees the method.
+    is_generator: whether the method yields; None before the decorator has seen it, when only names are checked.
     Raises AssertionError for an unknown name, as Ray does; ValueError or TypeError for a `num_returns` or
     `_num_objects_per_yield` that cannot be. Everything else is looked at when the method is called (`method_options`).
     """
@@ -349,7 +349,8 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
         if "_num_objects_per_yield" in options:
             _check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, _TASK, "methods")
         if "tensor_transport" in options:
-            _check_tensor_transport(options["tensor_transport"])
+            raise ValueError(f"there is no tensor transport {options['tensor_transport'].upper()!r} here: values go through the "
+                             "object store")
     return _normalised(options)
 
 
@@ -473,8 +474,11 @@ def check_method_call(options: Mapping[str, Any]) -> None:
             continue
         assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or Exception classes; not {value!r}"
         raise _must_be(name, option.types, value)
-    if isinstance(options.get("num_returns"), str) and options["num_returns"] not in ("streaming", "dynamic"):
-        raise _must_be("num_returns", (int,), options["num_returns"])
+    num_returns = options.get("num_returns")
+    if isinstance(num_returns, str) and num_returns not in ("streaming", "dynamic"):
+        raise _must_be("num_returns", (int,), num_returns)
+    if isinstance(num_returns, (int, float)) and int(num_returns) >= 2**31:
+        raise OverflowError(f"num_returns must be below 2147483648, not {num_returns}")
 
 
 def check_scheduling_strategy(strategy: Any) -> None:
@@ -517,10 +521,10 @@ def _check_concurrency_groups(groups: Any) -> None:
     for name, size in (groups or {}).items():
         if not isinstance(name, str):
             raise AttributeError(f"a concurrency group's name must be a string, not {name!r}")
-        if not isinstance(size, int):
+        if not isinstance(size, (int, float)):
             raise TypeError(f"the size of the concurrency group {name!r} must be an integer, not {size!r}")
-        if size < 0:
-            raise OverflowError(f"the size of the concurrency group {name!r} cannot be negative, and {size} is")
+        if not 0 <= int(size) < 2**32:
+            raise OverflowError(f"the size of the concurrency group {name!r} must be from 0 to 4294967295, not {size}")
 
 
 # --- What options ask for -----------------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
 """get_runtime_context: what a driver, a task or an actor can ask about itself. Ray: ray.runtime_context."""
 from __future__ import annotations
 
-import json
+import tempfile
 from typing import Any
 
 from .actor import ActorHandle, new_handle
 from .core.records import amounts
-from .ids import JOB_HEX, placement_group_hex, worker_hex
+from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
 from .runtime.base import Runtime
 from .runtime.context import Execution, current
 from .runtime.environment import env_of
+from .runtime_env import RuntimeEnv
 from .scheduling import lease_in_group
+
+# The families of accelerators that Ray asks about.
+ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")
 
 
 class RuntimeContext:
@@ -20,10 +24,12 @@ class RuntimeContext:
         self._runtime, self._execution = runtime, execution
 
     def get(self) -> dict[str, Any]:
-        """job_id, node_id, and in a task task_id and actor_id, in one dict."""
-        found: dict[str, Any] = {"job_id": self.get_job_id(), "node_id": self.get_node_id(), "namespace": self.namespace}
+        """The ids as objects, in one dict: job_id, node_id, namespace, in a task task_id, in an actor actor_id."""
+        found: dict[str, Any] = {"job_id": self.job_id, "node_id": self.node_id, "namespace": self.namespace}
         if self._execution is not None:
-            found["task_id"], found["actor_id"] = self.get_task_id(), self.get_actor_id()
+            found["task_id"] = self.task_id
+            if self._actor() is not None:
+                found["actor_id"] = self.actor_id
         return found
 
     @property
@@ -35,6 +41,15 @@ class RuntimeContext:
     def gcs_address(self) -> str:
         """Where the cluster would be reached: there is nothing to reach."""
         return "127.0.0.1:0"
+
+    def get_session_name(self) -> str:
+        """What this session is called: it has no folder whose name would tell it from others."""
+        self._live("session's name")
+        return "session"
+
+    def get_temp_dir(self) -> str:
+        """The folder for files of sessions."""
+        return str(self._runtime.options.get("_temp_dir") or tempfile.gettempdir())
 
     def _live(self, what: str) -> None:
         if self._runtime.closed:
@@ -71,8 +86,11 @@ class RuntimeContext:
         """The running task's function as module.function; None on the driver."""
         if self._execution is None:
             return None
-        spec = self._execution.task.spec
-        return f"{spec.module}.{spec.func_name}" if spec.module else spec.func_name
+        spec, actor = self._execution.task.spec, self._execution.task.actor
+        name = spec.func_name
+        if actor is not None and actor.is_async:            # there Ray spells the class's qualified name
+            name = f"{actor.class_name}.{name.rpartition('.')[2]}"
+        return f"{spec.module}.{name}" if spec.module else name
 
     def get_actor_id(self) -> str | None:
         """32 hex digits of the actor this runs in; None elsewhere."""
@@ -97,9 +115,11 @@ class RuntimeContext:
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
-        """Whether the actor was made anew after a death. AssertionError outside of an actor."""
+        """Whether the actor was made anew after a death. AssertionError on the driver, AttributeError in a task, as in Ray."""
+        assert self._execution is not None, "was_current_actor_reconstructed is for actors, not for the driver."
         actor = self._actor()
-        assert actor is not None, "This method should not be called outside of an actor."
+        if actor is None:
+            raise AttributeError("was_current_actor_reconstructed is for actors, and this is a task")
         return actor.restarts > 0
 
     def get_assigned_resources(self) -> dict[str, float]:
@@ -113,7 +133,21 @@ class RuntimeContext:
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """The accelerators given to this worker, by resource name."""
-        return {"GPU": [str(index) for index in gpu_ids()]}
+        return {name: [str(index) for index in gpu_ids()] if name == "GPU" else [] for name in ACCELERATORS}
+
+    def get_resource_ids(self) -> dict[str, list[str]]:
+        """As get_accelerator_ids."""
+        return self.get_accelerator_ids()
+
+    def is_canceled(self) -> bool:
+        """Whether this task was asked to stop. RuntimeError on the driver, and in an async actor, whose calls get a
+        CancelledError at their next await."""
+        if self._execution is None:
+            raise RuntimeError("is_canceled is for tasks and actors, not for the driver.")
+        actor = self._actor()
+        if actor is not None and actor.is_async:
+            raise RuntimeError("is_canceled is not for async actors: catch asyncio.CancelledError.")
+        return bool(self._execution.task.cancelled)
 
     def get_placement_group_id(self) -> str | None:
         """36 hex digits of the placement group this runs in; None outside of one."""
@@ -129,14 +163,13 @@ class RuntimeContext:
 
     def get_runtime_env_string(self) -> str:
         """The runtime environment as JSON."""
-        return json.dumps(self.runtime_env, sort_keys=True, default=str)
+        return self.runtime_env.serialize()
 
     @property
-    def runtime_env(self) -> dict[str, Any]:
+    def runtime_env(self) -> RuntimeEnv:
         """The runtime environment of the task or actor: what it was given on top of what it inherits."""
-        if self._execution is None:
-            return dict(self._runtime.options.get("runtime_env") or {})
-        return dict(env_of(self._execution) or {})
+        own = self._runtime.options.get("runtime_env") if self._execution is None else env_of(self._execution)
+        return RuntimeEnv(_validate=False, **(own or {}))
 
     def get_node_labels(self) -> dict[str, str]:
         """The labels of the node this runs on."""
@@ -148,24 +181,33 @@ class RuntimeContext:
         return None if self._execution is None else self._execution.worker
 
     @property
-    def job_id(self) -> str:
-        """As get_job_id."""
-        return self.get_job_id()
+    def job_id(self) -> JobID:
+        """As get_job_id, as an object."""
+        return JobID.from_hex(self.get_job_id())
 
     @property
-    def node_id(self) -> str:
-        """As get_node_id."""
-        return self.get_node_id()
+    def node_id(self) -> NodeID:
+        """As get_node_id, as an object."""
+        return NodeID.from_hex(self.get_node_id())
 
     @property
-    def task_id(self) -> str | None:
-        """As get_task_id."""
-        return self.get_task_id()
+    def task_id(self) -> TaskID:
+        """As get_task_id, as an object. AssertionError on the driver."""
+        assert self._execution is not None, "task_id is for tasks and actors, not for the driver."
+        return TaskID.from_hex(self._execution.hex)
 
     @property
-    def actor_id(self) -> str | None:
-        """As get_actor_id."""
-        return self.get_actor_id()
+    def actor_id(self) -> ActorID | None:
+        """As get_actor_id, as an object. AssertionError on the driver."""
+        assert self._execution is not None, "actor_id is for tasks and actors, not for the driver."
+        actor = self._actor()
+        return None if actor is None else ActorID.from_hex(actor.hex)
+
+    @property
+    def current_placement_group_id(self) -> PlacementGroupID:
+        """As get_placement_group_id, as an object; the nil one outside of a group."""
+        found = self.get_placement_group_id()
+        return PlacementGroupID.nil() if found is None else PlacementGroupID.from_hex(found)
 
 
 def get_runtime_context() -> RuntimeContext:

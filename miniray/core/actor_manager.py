@@ -91,7 +91,9 @@ class ActorManager:
             return
         actor.calls[task.number] = task
         group = actor.groups.get(task.spec.group)
-        if group is None or task.deps:
+        if group is None:                           # the actor does not have it: the call will end its worker, as in Ray
+            group = actor.groups[task.spec.group] = ConcurrencyGroup(task.spec.group, 1)
+        if task.deps:
             self._line_up(now, actor, task)
             return
         group.queue.append(task)                    # the common case: nothing to wait for
@@ -103,11 +105,7 @@ class ActorManager:
                 self.pump(now, actor, group, task)
 
     def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
-        group = actor.groups.get(task.spec.group)
-        if group is None:
-            self.cluster.task_manager.fail(now, task, Failure(
-                "TASK_EXECUTION_EXCEPTION", f"{actor.class_name} has no concurrency group {task.spec.group!r}", about=task))
-            return
+        group = actor.groups[task.spec.group]
         if actor.in_order:                          # the queue holds also what waits for arguments, so that order is kept
             queue, place = group.queue, len(group.queue)
             while before_later_calls and place and queue[place - 1].number > task.number:

@@ -292,10 +292,12 @@ class Cluster:
         """
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
+        kind = task.spec.kind
+        if task.cancelled and kind == ACTOR_TASK:   # it went on to its end, and nobody gets what it made, as in Ray
+            return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         worker.tasks_done += 1
         task.cancelled = 0
-        kind = task.spec.kind
         if kind == NORMAL_TASK:
             if task.returns and task.returns[0].waiters is not None and self._lent_for(task.returns[0].waiters):
                 self._return_cpu(now, worker, task, sizes, contained)

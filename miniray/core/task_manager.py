@@ -381,7 +381,7 @@ class TaskManager:
             return
         task.cancelled = task.cancelled or 1
         if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
-            return                                  # a plain method that runs goes on, as in Ray
+            return                                  # a plain method goes on to its end, as in Ray, though for nothing
         if force:
             self.fail(now, task, failure)
             self.cluster.kill_worker(now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker))

@@ -116,8 +116,10 @@ class AsyncWorker:
         task = execution.task
         try:
             outcome = await self._attempt(execution)
+            if task.cancelled:              # it caught its CancelledError, or did not wait for anything: cancelled it is, as in Ray
+                outcome = self._cancelled(execution, asyncio.CancelledError())
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
+            if isinstance(error, asyncio.CancelledError) or task.cancelled and isinstance(error, Exception):
                 outcome = self._cancelled(execution, error)
             else:
                 outcome = outcome_of_error(self.runtime, execution, error)

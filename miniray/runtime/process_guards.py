@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+import types
 from typing import Any, Callable
 
 from . import context, ctrl_c
 from .context import current
+from .pickler import reduces
 from .worker import WorkerExit
 
 saved: list[tuple[Any, str, Any]] = []     # what the last `uninstall` puts back: an object, an attribute's name, its value
@@ -32,10 +34,25 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
             if why is not None:
                 raise WorkerExit(why)
         return original(*args, **kwargs)
-    guarded.__name__, guarded.__doc__ = name, original.__doc__
-    guarded.__wrapped__ = original              # type: ignore[attr-defined]
+    _put(module, name, guarded)
+
+
+def _put(module: Any, name: str, guard: Any) -> None:
+    """Set a guard in place of the original, under its name: so it is sent to tasks by reference, as the original is."""
+    original = getattr(module, name)
+    guard.__name__ = guard.__qualname__ = name
+    guard.__module__, guard.__doc__, guard.__wrapped__ = module.__name__, original.__doc__, original
     saved.append((module, name, original))
-    setattr(module, name, guarded)
+    setattr(module, name, guard)
+
+
+@reduces(types.BuiltinFunctionType)
+def _reduce_original(function: Any, pickler: Any) -> Any:
+    """An original that a program took before the guards came (`from time import sleep`) is not what its name stands for now."""
+    for module, name, original in saved:
+        if original is function:
+            return getattr, (module, name)
+    return NotImplemented
 
 
 def _own(pid: int, number: int) -> str | None:
@@ -53,10 +70,7 @@ def _guard_sleep() -> None:
         if runtime is None or not runtime.sleep(execution, seconds):
             original(seconds)
     ctrl_c.waits.add(sleep.__code__)
-    sleep.__doc__ = original.__doc__
-    sleep.__wrapped__ = original                # type: ignore[attr-defined]
-    saved.append((time, "sleep", original))
-    time.sleep = sleep
+    _put(time, "sleep", sleep)
 
 
 def install() -> None:

@@ -177,6 +177,8 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
         if spec.function is not None:           # a method that every actor has
             return spec.function, (instance, *args), kwargs
         return getattr(instance, spec.options["method"]), args, kwargs
+    if spec.kind == ACTOR_CREATION_TASK and 0 in task.actor.meta.groups.values():
+        raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")     # as in Ray
     # Before its arguments: a class that both hold is then as it came with the arguments, which are newer.
     function = spec.function.load(execution.space)
     args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
@@ -348,6 +350,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
             return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: its code raised SystemExit({error.code})"
                            if not error.code else f"SYSTEM_ERROR: its code raised SystemExit({error.code})")
         return Outcome(exit="worker", message=f"its task raised SystemExit({error.code})")
+    if task.cancelled and actor is not None and isinstance(error, exceptions.TaskCancelledError):
+        return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
     name = task.spec.func_name
     repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
     if actor is not None and actor.repr_name:

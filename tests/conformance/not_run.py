@@ -32,6 +32,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     ),
     "something running is cancelled, or killed, from outside": (
         "actors/cancel_actor_calls",
+        "actors/cancelled_while_it_ran",
         "actors/kill_ends_pending_and_later_calls",
         "cluster/task_retried_when_its_node_dies",
         "errors/a_task_may_handle_its_cancellation",
