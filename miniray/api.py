@@ -19,6 +19,7 @@ from .remote_function import RemoteFunction
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import current
+from .runtime.process_guards import is_guard
 from .runtime.waiting import SessionEnded
 from .runtime_context import gpu_ids
 
@@ -201,7 +202,7 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 
 def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
-    if inspect.isfunction(thing):
+    if inspect.isfunction(thing) and not is_guard(thing):
         return RemoteFunction(thing, options)
     if inspect.isclass(thing):
         return ActorClass(thing, options)

@@ -46,6 +46,12 @@ def _put(module: Any, name: str, guard: Any) -> None:
     setattr(module, name, guard)
 
 
+def is_guard(function: Any) -> bool:
+    """Whether this stands in a built-in function's place, and is to be taken for one."""
+    return any(isinstance(original, types.BuiltinFunctionType) and vars(module).get(name) is function
+               for module, name, original in saved)
+
+
 @reduces(types.BuiltinFunctionType)
 def _reduce_original(function: Any, pickler: Any) -> Any:
     """An original that a program took before the guards came (`from time import sleep`) is not what its name stands for now."""
