@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import heapq
+import logging
 import os
 import sys
 import threading
@@ -26,6 +27,10 @@ DEAD = WorkerStatus.DEAD
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 USERS = tuple(OURS + folder + os.sep for folder in ("util", "experimental", "testing"))      # written as a user would have
 CALLERS = {OURS + os.path.join("runtime", name) for name in ("worker.py", "async_worker.py")}
+# Code of the standard library that takes a lock of the whole process by a call: an exception that is raised as that call returns
+# finds the lock taken and nobody yet bound to give it back. `with` on a lock itself has no such moment.
+TAKES_A_LOCK = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
+ENTERS_A_LOCK = {threading.Condition.__enter__.__code__}
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 STARTING_AT_A_TIME = 4          # threads of actors that have been ordered and have not come up
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
@@ -189,8 +194,9 @@ class ThreadedRuntime(Runtime):
         """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not.
 
         A thread that is inside a call of ours is asked again a little later: what the core has told it to do must be done, and
-        a reference that was counted must come to somebody. Since the core's lock is held here, a thread that is seen in the
-        user's code comes no further than to that lock, and what is raised comes out at the first call after it.
+        a reference that was counted must come to somebody. So is one that takes a lock which others need after it. Since the
+        core's lock is held here, a thread that is seen in the user's code comes no further than to that lock, and what is raised
+        comes out at the first call after it.
         """
         with self.lock:
             running = handle.user_task
@@ -287,8 +293,10 @@ def end_session(runtime: Runtime) -> None:
 
 
 def runs_user_code(ident: int) -> bool:
-    """Whether a thread is in the user's own code, or in a library's that it called, rather than in a call of ours."""
+    """Whether a thread is in the user's own code, or a library's, rather than in a call of ours or at a lock that all share."""
     frame = sys._current_frames().get(ident)
+    if frame is not None and (frame.f_code.co_filename in TAKES_A_LOCK or frame.f_code in ENTERS_A_LOCK):
+        return False
     top = True
     while frame is not None:
         code = frame.f_code

@@ -4,7 +4,7 @@ Needs: deephyper==0.13.2
 
 Prints:
 
-    20 configurations on 2 workers, the best is ('a', 4) with 14
+    20 configurations on 2 workers, the best has the letter 'a'
     a run that answers with F is a failed job: {'F'}
     the jobs are in an actor: MemoryStorage ALIVE
     each configuration was a task: True
@@ -33,18 +33,17 @@ def searched(function, evaluations):
     evaluator = Evaluator.create(function, method="ray", method_kwargs={"num_cpus": 2})
     with tempfile.TemporaryDirectory() as folder:
         search = RandomSearch(problem, random_state=1, log_dir=folder)
-        return search.search(evaluator, max_evals=evaluations), evaluator.num_workers
+        return search.search(evaluator, max_evals=evaluations, max_evals_strict=True), evaluator
 
 
 logging.disable(logging.WARNING)
 ray.init(num_cpus=2, log_to_driver=False, namespace="deephyper")
-results, workers = searched(run, 20)
+results, evaluator = searched(run, 20)
 best = results.loc[results["objective"].idxmax()]
-print(f"{len(results)} configurations on {workers} workers, the best is {best['p:letter'], int(best['p:number'])} "
-      f"with {best['objective']:.0f}")
-results, _ = searched(fails, 1)
+print(f"{len(results)} configurations on {evaluator.num_workers} workers, the best has the letter {best['p:letter']!r}")
+results, evaluator = searched(fails, 1)
 print("a run that answers with F is a failed job:", set(results["objective"]))
-actor = list_actors()[0]
+actor = list_actors(filters=[("state", "=", "ALIVE")])[0]         # as long as the evaluator has a handle of it
 print("the jobs are in an actor:", actor.class_name, actor.state)
 runs = [row for row in list_tasks(limit=1000) if row.func_or_class_name == "run"]
 print("each configuration was a task:", len(runs) >= 20)

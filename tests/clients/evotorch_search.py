@@ -3,6 +3,7 @@
 Needs: torch==2.13.0
 Needs: gymnasium==1.4.0
 Needs: pandas==3.1.1
+Needs: packaging==26.4
 Needs alone: evotorch==0.6.1
 
 Prints:

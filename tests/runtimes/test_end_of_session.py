@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 import os
 import sys
 import threading
@@ -27,6 +29,25 @@ def endless(started=None):
 def items():
     yield 1
     time.sleep(1000)
+
+
+class SharedHandler(logging.StreamHandler):
+    """A handler of logging, which belongs to the whole process, and a condition that does."""
+
+    def __init__(self):
+        super().__init__(io.StringIO())
+        self.condition = threading.Condition()
+
+
+@ray.remote
+def enters_a_condition():
+    with logging.getLogger("shared by all").handlers[0].condition:
+        return 1
+
+
+@ray.remote
+def logs():
+    logging.getLogger("shared by all").error("said by a task")
 
 
 def in_a_thread(function):
@@ -133,3 +154,28 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
     assert not wrong and not any(thread.is_alive() for thread in threads)
     if before:
         until(lambda: len(os.listdir("/proc/self/task")) <= before)
+
+
+@pytest.mark.parametrize("end", [ray.cancel, lambda ref: ray.shutdown()], ids=["cancelled", "shut_down"])
+@pytest.mark.parametrize("task, waits_in", [
+    (logs, (logging.Handler.acquire, logging.Handler.handle)), (enters_a_condition, (threading.Condition.__enter__,))],
+    ids=["logging", "condition"])
+def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_free(task, waits_in, end):
+    """The interrupt came when the lock was taken and before anybody was bound to release it: whoever took it next hung."""
+    handler, logger = SharedHandler(), logging.getLogger("shared by all")
+    logger.propagate, logger.handlers = False, [handler]
+    lock = handler.condition if task is enters_a_condition else handler.lock
+    ray.init(num_cpus=1)
+    lock.acquire()
+    ref = task.remote()
+    until(lambda: any(frame.f_code in [function.__code__ for function in waits_in] for frame in sys._current_frames().values()))
+    workers = list(ray.api.context.session.threads)
+    end(ref)
+    lock.release()
+    until(lambda: all(handle.user_task is None for handle in workers))
+    free: list[bool] = []
+    thread = threading.Thread(target=lambda: free.append(lock.acquire(timeout=1)))
+    thread.start()
+    thread.join()
+    ray.shutdown()
+    assert free == [True]
