@@ -233,6 +233,7 @@ class ActorManager:
             return                                  # of an ended session
         if actor.status is DEAD:
             del objects[actor.handle.number]
+            self._forget_class(actor)
             return
         actor.out_of_scope = True
         self._end_if_unwanted(now, actor)
@@ -304,6 +305,7 @@ class ActorManager:
             handle = actor.handle
             if not (handle.refs or handle.uses or handle.held):     # its last holder was waited for, or it was never let go
                 cluster.objects.pop(handle.number, None)
+                self._forget_class(actor)
             self._bury(actor)
         for worker in workers:
             cluster.owner_died(now, worker)
@@ -330,6 +332,12 @@ class ActorManager:
         actor.lineage -= 1
         if not actor.lineage and actor.status is DEAD and actor.creation.args is not None:
             self.cluster.references.release_arguments(now, actor.creation)
+            self._forget_class(actor)
+
+    def _forget_class(self, actor: ActorRecord) -> None:
+        """It is dead for good, and nobody can ask for its methods any more: its record is kept, its class need not be."""
+        if actor.handle.number not in self.cluster.objects and not self.can_come_back(actor):
+            actor.meta = None
 
     def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
         """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""

@@ -47,6 +47,7 @@ class AsyncWorker:
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+            self.loop = None                # the record of a dead worker is kept, and this with it
 
     def _cancel_what_is_left(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ending = True
@@ -87,9 +88,10 @@ class AsyncWorker:
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Have the loop call something, if it is there and not closed yet."""
-        if self.loop is not None and not self.loop.is_closed():
+        loop = self.loop
+        if loop is not None and not loop.is_closed():
             try:
-                self.loop.call_soon_threadsafe(callback)
+                loop.call_soon_threadsafe(callback)
             except RuntimeError:            # closed between the question and the call
                 return
 

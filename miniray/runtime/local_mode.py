@@ -256,7 +256,9 @@ class LocalRuntime(Runtime):
         self.runnable.append(partial(self._execute, worker, task))
 
     def stop_worker(self, worker: WorkerRecord) -> None:
-        """There is no thread to stop."""
+        """There is no thread to stop; the copies of classes that it has made go."""
+        if worker.handle is not None:
+            worker.handle.space = None
 
     def kill_worker(self, worker: WorkerRecord) -> None:
         """Let go of the actor; a task that runs further up the stack goes on, and its report does not count."""

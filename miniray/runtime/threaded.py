@@ -121,7 +121,7 @@ class ThreadedRuntime(Runtime):
         except (TaskInterrupt, WorkerExit, SessionEnded):
             pass_on(handle)                     # it hit this thread after its task was over
         finally:
-            handle.instance = None
+            handle.instance = handle.space = None       # the record of a dead worker is kept, and its handle with it
             handle.inbox.close()
             self.worker_ended(worker)
             forget_thread()

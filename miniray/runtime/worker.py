@@ -45,7 +45,8 @@ class WorkerHandle:
 
     ident: the thread that runs it. waiter, waiting: what its thread waits for in get or wait. interrupted: an exception to be
     raised when that wait is over. user_task: the task whose user code is being run; guarded by the runtime's lock.
-    instance: the actor that lives in it. space: its copies of classes and functions. environ: as an Execution's, for the actor.
+    instance: the actor that lives in it. space: its copies of classes and functions; both None when the worker has ended.
+    environ: as an Execution's, for the actor.
     """
 
     __slots__ = ("record", "ident", "waiter", "waiting", "interrupted", "user_task", "instance", "space", "inbox", "done",
