@@ -28,7 +28,7 @@ class Refused(Exception):
         self.code = code
 
 
-def takes_program(parser: argparse.ArgumentParser) -> None:
+def takes_program(parser: argparse.ArgumentParser, what: str = "tables") -> None:
     """Let the command be followed by `-- script.py args`, in `args.program`; argparse would take its options as ours."""
     parse = parser.parse_known_args
 
@@ -39,7 +39,7 @@ def takes_program(parser: argparse.ArgumentParser) -> None:
         namespace.program = words[at + 1:]
         return namespace, rest
     parser.parse_known_args = parse_known_args          # type: ignore[method-assign, assignment]
-    parser.epilog = "The program after -- is run first, and what is shown are its tables at its end."
+    parser.epilog = f"The program after -- is run first, and what is shown are its {what} at its end."
     parser.set_defaults(words=parser.prog)
 
 

@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         usage="miniray doctor [--after SECONDS] [--format {default,json}] [--questions] [-- script.py args]")
     parser.add_argument("--after", type=float, metavar="SECONDS",
                         help="look then if the program has not ended, and interrupt it, as Ctrl-C does at any time")
-    parser.add_argument("--format", choices=("default", "json"), default="default")
+    parser.add_argument("--format", choices=("default", "json"), default="default", help="how to print: as text, or as JSON")
     parser.add_argument("--questions", action="store_true", help="only say what would be asked")
     takes_program(parser)
     parser.set_defaults(resource=None)

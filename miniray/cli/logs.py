@@ -1,16 +1,22 @@
 """`miniray logs`: the names of a session's logs, or what stands in one of them. Ray: `ray logs`,
 util/state/state_cli.py.
 
-    miniray logs [cluster] [GLOB]       the names that fit, or the log itself when only one does
+    miniray logs [cluster] [GLOB] -- script.py      the names that fit, or the log itself when only one does
     miniray logs actor --id ID | task --id ID [-a ATTEMPT] | worker --pid PID
 
-The session is the one of this process: the command is for `miniray.cli.main([...])` in a program that has one.
+They are those of the program behind `--`, or of this process's session, for `miniray.cli.main([...])` in a program that has one.
 """
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import Any
+
+from ..observe.logs import get_log, list_logs
+from ..observe.state_query import RayStateApiException
+from ..runtime import context
+from . import _look
 
 KINDS = ("cluster", "actor", "task", "worker", "job")
 TRUNCATED = ("--- Log has been truncated to last {} lines. Use `--tail` flag to toggle. "
@@ -20,9 +26,9 @@ TRUNCATED = ("--- Log has been truncated to last {} lines. Use `--tail` flag to 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `logs`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "logs", help="the logs of this process's session: their names, or one of them",
-        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options]")
-    parser.add_argument("words", nargs="*", metavar="KIND or GLOB", help="whose log, or which names (*)")
+        "logs", help="what a program's workers have printed: the names of its logs, or one of them",
+        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py args]")
+    parser.add_argument("which", nargs="*", metavar="KIND or GLOB", help="whose log, or which names (*)")
     parser.add_argument("--id", help="of the actor or the task")
     parser.add_argument("-a", metavar="ID or N", help="the actor's id, or the task's attempt number")
     parser.add_argument("--attempt-number", type=int, metavar="N", help="which attempt of the task (0)")
@@ -36,7 +42,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
     parser.add_argument("--encoding", default="utf-8", help="of the log (utf-8)")
     parser.add_argument("--encoding-errors", default="strict", metavar="HOW", help="what to do with other bytes")
-    parser.add_argument("--address", help="accepted; there is only the session of this process")
+    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    _look.takes_program(parser, "logs")
     parser.set_defaults(usage_error=parser.error)
     return parser
 
@@ -45,62 +52,77 @@ def run(args: argparse.Namespace) -> int:
     """Print names, or a log. 1 with a sentence on stderr for a log that there is not; argparse's 2 for words that make
     no sense.
     """
-    from miniray import api
-    from miniray.util.state.exception import RayStateApiException
-    kind = args.words.pop(0) if args.words and args.words[0] in KINDS else "cluster"
-    if len(args.words) > (kind == "cluster"):
-        args.usage_error(f"unexpected words: {' '.join(args.words)}")
-    if api.session is None:
-        args.usage_error("Could not find any running Ray instance: this process has no session. "
-                         "The logs of a session are in its own process and end with it.")
-    if args.node_id is None and args.node_ip is None:
-        args.node_ip = api.session.head.name
+    kind = args.which.pop(0) if args.which and args.which[0] in KINDS else "cluster"
+    _check(args, kind)
+    if args.program:
+        return _look.show(args, lambda runtime: _at_the_end(args, kind, runtime).rstrip("\n"))
+    if context.session is None:
+        args.usage_error("Could not find any running Ray instance: the logs of a session are its program's own, and end with it. "
+                         "Give the program: python -m miniray logs -- script.py [args]")
     try:
-        return cluster(args) if kind == "cluster" else show(args, kind)
+        for text in _said(args, kind, context.session):
+            print(text, end="", flush=True)
+    except BrokenPipeError:
+        raise
     except (RayStateApiException, OSError) as problem:
-        if isinstance(problem, BrokenPipeError):
-            raise
         print(f"Error: {problem}", file=sys.stderr)
         return 1
-
-
-def cluster(args: argparse.Namespace) -> int:
-    """The names of a node's logs that fit a pattern; the log itself when there is exactly one."""
-    from miniray.observe.logs import list_logs
-    found = list_logs(node_id=args.node_id, node_ip=args.node_ip, glob_filter=args.words[0] if args.words else "*")
-    names = [name for category in found.values() for name in category]
-    if len(names) == 1:
-        return show(args, "cluster", names[0])
-    print(f"Node ID: {args.node_id}" if args.node_id else f"Node IP: {args.node_ip}")
-    print("---")
-    for category, listed in found.items():
-        print("\n- ".join([f"{category}:", *listed]))
-    print("...\n" if found else "{}\n...\n")
     return 0
 
 
-def show(args: argparse.Namespace, kind: str, filename: str | None = None) -> int:
-    """Print one log, as it was written."""
-    from miniray.observe.logs import get_log
+def _check(args: argparse.Namespace, kind: str) -> None:
+    if len(args.which) > (kind == "cluster"):
+        args.usage_error(f"unexpected words: {' '.join(args.which)}")
+    if kind == "actor" and not (args.id or args.a or args.pid):
+        args.usage_error("Missing option: at least one of `--pid` and `--id` has to be set")
+    if kind in ("task", "job") and not args.id:
+        args.usage_error("Missing option '--id'.")
+    if kind == "worker" and not args.pid:
+        args.usage_error("Missing option '--pid' / '-pid'.")
+    if args.follow and args.program:
+        args.usage_error("the program after -- is looked at when it ends: there is nothing to --follow")
+
+
+def _at_the_end(args: argparse.Namespace, kind: str, runtime: Any) -> str:
+    try:
+        return "".join(_said(args, kind, runtime))
+    except OSError as problem:
+        raise _look.Refused(str(problem), 1) from None
+    except RayStateApiException as problem:
+        raise _look.Refused(str(problem), 1) from None
+
+
+def _said(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
+    """The text of the answer, piece by piece."""
+    if args.node_id is None and args.node_ip is None:
+        args.node_ip = runtime.head.name
+    if kind != "cluster":
+        yield from _one(args, kind)
+        return
+    found = list_logs(node_id=args.node_id, node_ip=args.node_ip, glob_filter=args.which[0] if args.which else "*")
+    names = [name for category in found.values() for name in category]
+    if len(names) == 1:
+        yield from _one(args, kind, names[0])
+        return
+    yield f"Node ID: {args.node_id}\n---\n" if args.node_id else f"Node IP: {args.node_ip}\n---\n"
+    for category, listed in found.items():
+        yield "\n- ".join([f"{category}:", *listed]) + "\n"
+    yield "...\n\n" if found else "{}\n...\n\n"
+
+
+def _one(args: argparse.Namespace, kind: str, filename: str | None = None) -> Iterator[str]:
+    """One log, as it was written."""
     which: dict[str, Any] = {"filename": filename, "node_id": args.node_id, "node_ip": args.node_ip}
     if kind == "actor":
         which["actor_id"], which["pid"] = args.id or args.a, args.pid
-        if not which["actor_id"] and not args.pid:
-            args.usage_error("Missing option: at least one of `--pid` and `--id` has to be set")
     elif kind == "task":
         which["task_id"], which["attempt_number"] = args.id, args.attempt_number or int(args.a or 0)
     elif kind == "worker":
         which["pid"] = args.pid
     elif kind == "job":
         which["submission_id"] = args.id
-    if kind in ("task", "job") and not args.id:
-        args.usage_error("Missing option '--id'.")
-    if kind == "worker" and not args.pid:
-        args.usage_error("Missing option '--pid' / '-pid'.")
     chunks = get_log(**which, follow=args.follow, tail=args.tail, suffix="err" if args.err else "out",
                      encoding=args.encoding, errors=args.encoding_errors)
     if args.tail > 0:
-        print(TRUNCATED.format(args.tail))
-    for chunk in chunks:
-        print(chunk, end="", flush=True)
-    return 0
+        yield TRUNCATED.format(args.tail) + "\n"
+    yield from chunks

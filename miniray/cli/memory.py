@@ -26,8 +26,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "memory", help="the references to objects in a program, and its object stores",
         usage="miniray memory [options] [-- script.py args]")
-    parser.add_argument("--group-by", choices=("NODE_ADDRESS", "STACK_TRACE"), default="NODE_ADDRESS", type=str.upper)
-    parser.add_argument("--sort-by", choices=("PID", "OBJECT_SIZE", "REFERENCE_TYPE"), default="OBJECT_SIZE", type=str.upper)
+    parser.add_argument("--group-by", choices=("NODE_ADDRESS", "STACK_TRACE"), default="NODE_ADDRESS", type=str.upper,
+                        help="a table for each node, or for each call site (NODE_ADDRESS)")
+    parser.add_argument("--sort-by", choices=("PID", "OBJECT_SIZE", "REFERENCE_TYPE"), default="OBJECT_SIZE",
+                        type=str.upper, help="the order in a table (OBJECT_SIZE)")
     parser.add_argument("--units", choices=tuple(UNITS), default="B", type=str.upper, help="of sizes (B)")
     parser.add_argument("--no-format", action="store_true", help="one line for an entry, whatever the terminal's width")
     parser.add_argument("--stats-only", action="store_true", help="only what the object stores hold")

@@ -1,4 +1,4 @@
-"""`miniray list`, `get`, `summary`, `memory`: Ray's layout, formats, filters, exit codes, and programs to look at."""
+"""`miniray list`, `get`, `summary`, `memory`, `logs`: Ray's layout, formats, filters, exit codes, and programs to look at."""
 import json
 import re
 import subprocess
@@ -251,3 +251,50 @@ def test_programs_that_are_none(tmp_path):
     (tmp_path / "empty.py").write_text("")
     assert run(tmp_path, "list", "tasks", "--", "empty.py")[::2] == (
         1, "Error: empty.py started no session, so there is nothing to show\n")
+
+
+# ---------------------------------------------------------------- logs
+
+
+PRINTS = """
+import miniray as ray
+ray.init(num_cpus=1, log_to_driver=False)
+
+@ray.remote
+class Talker:
+    def talk(self):
+        print("from an actor")
+
+talker = Talker.remote()
+ray.get(talker.talk.remote())
+print(talker._actor_id.hex())
+"""
+
+
+def test_the_logs_of_a_program_have_names(tmp_path):
+    """Which worker's, and the system's; a pattern that fits one shows it."""
+    (tmp_path / "prints.py").write_text(PRINTS)
+    code, out, _ = run(tmp_path, "logs", "--", "prints.py")
+    assert code == 0 and out.startswith("Node IP: 127.0.0.1\n---\nworker_out:\n- worker-") and out.endswith("- raylet.out\n...\n")
+    code, out, _ = run(tmp_path, "logs", "worker-*.out", "--tail", "-1", "--", "prints.py")
+    assert (code, out) == (0, ":job_id:01000000\n:actor_name:Talker\nfrom an actor\n")
+
+
+def test_a_log_of_a_program_that_is_not_there_is_an_error(tmp_path):
+    """In a sentence, and with a code; words that make no sense are refused before the program is run."""
+    (tmp_path / "prints.py").write_text(PRINTS)
+    code, out, err = run(tmp_path, "logs", "actor", "--id", "f" * 32, "--", "prints.py")
+    assert (code, out) == (1, "") and err.endswith(f"Error: Actor ID {'f' * 32} not found.\n")
+    code, out, err = run(tmp_path, "logs", "task", "--", "prints.py")
+    assert code == 2 and "Missing option '--id'." in err and "from an actor" not in err
+
+
+def test_the_logs_of_this_process_s_session(session, capsys):
+    """For a program that asks itself; without a session there are none."""
+    assert main(["logs", "raylet*"]) == 0 and "node_joined" in capsys.readouterr().out
+    assert main(["logs", "nothing*"]) == 0 and capsys.readouterr().out == "Node IP: 127.0.0.1\n---\n{}\n...\n\n"
+    assert main(["logs", "actor", "--id", "0" * 32]) == 1 and "not found" in capsys.readouterr().err
+    ray.shutdown()
+    with pytest.raises(SystemExit):
+        main(["logs"])
+    assert "Give the program: python -m miniray logs -- script.py" in capsys.readouterr().err

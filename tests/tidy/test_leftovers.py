@@ -21,7 +21,8 @@ LONG_FOR_A_REASON: dict[str, str] = {
 }
 FOUND_BY_NAME = {"miniray.__main__": "python -m miniray",
                  "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml",
-                 "miniray.util.state.common": "Ray's own path to the row classes"}
+                 "miniray.util.state.common": "Ray's own path to the row classes",
+                 "miniray.util.state.exception": "Ray's own path to the error of a question that makes no sense"}
 """Modules that are started by their name, not imported by a line of Python."""
 
 

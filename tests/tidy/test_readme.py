@@ -22,3 +22,9 @@ def test_every_python_block_prints_what_the_page_says(tmp_path):
         assert done.returncode == 0, done.stderr
         if i + 1 < len(blocks) and blocks[i + 1][0] == "text":
             assert done.stdout == blocks[i + 1][1]
+
+
+def test_every_target_of_make_is_named():
+    """Whoever looks for a command finds it here."""
+    targets = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert targets and [name for name in targets if not re.search(rf"\bmake {name}\b(?!-)", README)] == []
