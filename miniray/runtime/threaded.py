@@ -34,6 +34,7 @@ ENTERS_A_LOCK = {threading.Condition.__enter__.__code__}
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 STARTING_AT_A_TIME = 4          # threads of actors that have been ordered and have not come up
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
+IN_USER_CODE_S = 0.1            # and for one of them that was interrupted, and may be in C code that goes on
 # There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
 # was left behind, would stop every debugger and coverage that is started later.
 CPYTHON_3_11 = sys.version_info[:2] == (3, 11)
@@ -247,13 +248,15 @@ class ThreadedRuntime(Runtime):
         for handle in threads:
             if handle.ident == _thread.get_ident():
                 continue
-            # One in user code gets a moment to be interrupted; all together wait no longer than JOIN_S.
-            patience = max(0.0, deadline - self.now())
-            if handle.user_task is not None and handle.waiter is None:
-                patience = min(patience, 0.1)
-            if not handle.done.acquire(True, patience) and (handle.loop is not None or not handle.sent):
-                self._raise_in(handle, WorkerExit)          # a coroutine blocks its loop; a task was just in a call of ours
-                handle.done.acquire(True, min(0.1, max(0.0, deadline - self.now())))
+            again_in_s = FIRST_RETRY_S
+            while True:
+                patience = max(0.0, deadline - self.now())      # all together wait no longer than JOIN_S
+                if handle.user_task is not None and handle.waiter is None:
+                    patience = min(patience, again_in_s if handle.loop is None and not handle.sent else IN_USER_CODE_S)
+                if handle.done.acquire(True, patience) or handle.sent or self.now() >= deadline:
+                    break
+                self._raise_in(handle, WorkerExit)      # it was in a call of ours at the last try, or a coroutine blocks its loop
+                again_in_s *= 2
             if handle.sent and handle.done.locked() and (threading.gettrace() is not None or CPYTHON_3_11):
                 clear_async_exception(handle)
 

@@ -197,6 +197,21 @@ def yields() -> Iterator[int]:
     yield 2
 
 
+class Threads(dict):
+    """The table of threads that have not ended, and what tells when it is empty."""
+
+    def __init__(self, threads: dict) -> None:
+        super().__init__(threads)
+        self.empty = threading.Event()
+
+    def pop(self, *args: Any) -> Any:
+        """One has ended."""
+        found = super().pop(*args)
+        if not self:
+            self.empty.set()
+        return found
+
+
 class Between:
     """Holds a thread back just before a step, until the end of the session has looked for those who wait."""
 
@@ -204,6 +219,7 @@ class Between:
         self.came, self.over = threading.Event(), threading.Event()
         end = session.spill.remove              # the last that the end of a session does before it waits for the threads
         monkeypatch.setattr(session.spill, "remove", lambda: (end(), self.over.set()))
+        session.threads = self.threads = Threads(session.threads)
 
     def wait(self) -> None:
         """In the thread."""
@@ -218,7 +234,7 @@ def test_a_task_that_begins_to_sleep_while_the_session_ends_is_ended(session: An
     sleeps_in_turns.remote()
     assert between.came.wait(20)
     ray.shutdown()
-    assert not session.threads
+    assert between.threads.empty.wait(20)
 
 
 def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
@@ -228,7 +244,7 @@ def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(sessi
     runs_on.remote()
     assert between.came.wait(20)
     ray.shutdown()
-    assert not session.threads
+    assert between.threads.empty.wait(20)
 
 
 def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
@@ -239,7 +255,7 @@ def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session
     stream = yields.remote()
     assert between.came.wait(20)
     ray.shutdown()
-    assert not session.threads
+    assert between.threads.empty.wait(20)
     del stream
 
 
