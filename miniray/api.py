@@ -231,7 +231,7 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     reference nor a list, TypeError for a list with anything else in it. Values are fresh copies; buffers are read-only views.
     A generator of references is returned as it is.
     """
-    runtime = session_or_start()
+    runtime = context.session or session_or_start()
     if type(object_refs) is ObjectRef:
         record = object_refs._record
         if timeout is not None:
@@ -287,7 +287,7 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
 def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
     """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent;
     ValueError for an `_owner`, which Ray has given up."""
-    runtime = session_or_start()
+    runtime = context.session or session_or_start()
     if isinstance(value, ObjectRef):
         raise TypeError("Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
                         "ray.ObjectRef in a list and call 'put' on it.")

@@ -477,7 +477,9 @@ class Cluster:
         self.objects[obj.number] = obj
         if size > INLINE_BYTES:
             self.store.created(now, obj, node)
-        return self._done(now)
+        if self.ready or self.actions:
+            return self._done(now)
+        return NOTHING
 
     def wait_for(self, now: float, waiter: Waiter, objects, worker: WorkerRecord | None = None) -> list[Action]:
         """Somebody waits for objects and streams. worker: the worker whose task does, when it is to lend its CPU."""

@@ -54,13 +54,13 @@ class ReferenceCounter:
         objects, outlived = self.cluster.objects, self.cluster.history.outlived
         for obj in gone:
             task = obj.task
-            if task is not None and obj.done == READY and task.args is None and obj.locations is None \
-                    and not obj.contained and not obj.lineage and task.number not in outlived:
+            if obj.done == READY and obj.locations is None and not obj.contained and not obj.lineage and (
+                    obj.actor is None if task is None else task.args is None and task.number not in outlived):
                 if objects.pop(obj.number, None) is obj:        # the common case of _free: a small value, nothing inside
                     if type(obj.value) not in self.harmless:
                         self.freed.append(obj.value)
                     obj.value = DROPPED
-                    if len(task.returns) == 1:
+                    if task is not None and len(task.returns) == 1:
                         task.returns = ()           # they refer to each other: the cyclic collector need not come for them
             else:
                 self.check(now, obj)

@@ -295,7 +295,20 @@ class Runtime(Waiting):
         size = size_of(stored)
         if size > INLINE_BYTES:
             make_room(self, node, size)
-        self.tell(self._owned, obj.owner, self.cluster.put, obj, size, node)
+        cluster, lock = self.cluster, self.lock
+        if not lock.try_enter(False):           # `with lock`, written out
+            lock.wait()
+        try:
+            now = self.now()
+            if self.dropped:
+                cluster.references.drop(now, self.dropped)
+            actions = self._owned(now, obj.owner, cluster.put, obj, size, node)
+        finally:
+            lock.release()
+            if lock.line:
+                lock.wake_one()
+        if actions or cluster.references.freed:
+            self.carry_out(actions)
         return obj
 
     def add_reference(self, record: Any) -> None:
