@@ -78,7 +78,7 @@ class ActorManager:
                 move(task, SUBMITTED)
         for group in actor.groups.values():
             self.pump(now, actor, group)
-        self._end_if_unwanted(now, actor)
+        self.end_if_unwanted(now, actor)
 
     # ------------------------------------------------------------ calls
 
@@ -213,7 +213,7 @@ class ActorManager:
             self.pump(now, actor, group)
 
     def call_over(self, now: float, task: TaskRecord) -> None:
-        """A call has reached its last state."""
+        """A call has failed, or was let go of."""
         actor = task.actor
         if actor.calls.pop(task.number, None) is None:
             return
@@ -222,7 +222,7 @@ class ActorManager:
             if group.queue and group.running < group.limit:     # others may have stood behind it
                 self.pump(now, actor, group)
         if actor.out_of_scope:
-            self._end_if_unwanted(now, actor)
+            self.end_if_unwanted(now, actor)
 
     # ------------------------------------------------------------ death
 
@@ -236,7 +236,7 @@ class ActorManager:
             self._forget_class(actor)
             return
         actor.out_of_scope = True
-        self._end_if_unwanted(now, actor)
+        self.end_if_unwanted(now, actor)
 
     @staticmethod
     def _wanted(actor: ActorRecord) -> bool:
@@ -244,7 +244,8 @@ class ActorManager:
         handle = actor.handle
         return bool(handle.refs or handle.uses or handle.held or actor.detached or actor.calls)
 
-    def _end_if_unwanted(self, now: float, actor: ActorRecord) -> None:
+    def end_if_unwanted(self, now: float, actor: ActorRecord) -> None:
+        """Nobody holds it, or one call less is to be run: it ends when that was all it was there for."""
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
             actor.out_of_scope = False              # somebody got a new one, by its name

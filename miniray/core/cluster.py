@@ -82,7 +82,10 @@ class Cluster:
         if waiters:
             failed = obj.done == FAILED
             for waiter in waiters:
-                self.satisfy(waiter, failed)
+                if not waiter.fired:                # as satisfy(), without the call: this is the hot path
+                    waiter.need -= 1
+                    if waiter.need <= 0 or failed and waiter.hasty:
+                        self.wake(waiter)
         dependents, obj.dependents = obj.dependents, None
         if dependents:
             for task in dependents:
@@ -311,7 +314,9 @@ class Cluster:
                 self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
             if task.t_finished:                     # else it runs once more already, for an item that was lost meanwhile
-                self.actor_manager.call_over(now, task)
+                task.actor.calls.pop(task.number, None)
+                if task.actor.out_of_scope:
+                    self.actor_manager.end_if_unwanted(now, task.actor)
         else:
             self._constructed(now, worker, task)
         return self._reported(now, worker)

@@ -252,7 +252,8 @@ class Captured:
         stored = self._stored
         if stored is None:
             return self._target
-        return space.load(stored.data, stored.buffers, once=self)
+        made = space.loaded.get(self)
+        return made if made is not None else space.load(stored.data, stored.buffers, once=self)
 
 
 def capture(target: Any) -> Captured:

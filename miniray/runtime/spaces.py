@@ -78,14 +78,14 @@ class Space:
     Whoever owns the space (a worker, an actor, a session) keeps the only strong reference to it.
     """
 
-    __slots__ = ("_classes", "_loaded", "_lock", "__weakref__")
+    __slots__ = ("_classes", "loaded", "_lock", "__weakref__")
 
     def __init__(self) -> None:
         # Guards the moment in which a finished load is made known. Reentrant, since a __del__ of the user's may run
         # in the middle of it, on this thread, and load something too.
         self._lock = threading.RLock()
         self._classes: weakref.WeakValueDictionary[str, Tracked] = weakref.WeakValueDictionary()
-        self._loaded: ByIdentity[Any] = ByIdentity()
+        self.loaded: ByIdentity[Any] = ByIdentity()
 
     def load(self, data: Any, buffers: tuple = (), once: Any = None) -> Any:
         """The value of a pickle stream that may hold classes and functions by value.
@@ -94,7 +94,7 @@ class Space:
         again, or asks on another thread at the same time, gets the identical object.
         """
         while True:
-            if once is not None and (made := self._loaded.get(once)) is not None:
+            if once is not None and (made := self.loaded.get(once)) is not None:
                 return made
             loading = _Loading(self, getattr(_thread, "loading", None))
             _thread.loading = loading
@@ -115,14 +115,14 @@ class Space:
         if not classes and once is None:
             return True
         with self._lock:
-            if once is not None and self._loaded.get(once) is not None:
+            if once is not None and self.loaded.get(once) is not None:
                 return False
             for tracker_id in classes:
                 if (known := self._classes.get(tracker_id)) is not None and known.ref() is not None:
                     return False
             self._classes.update(classes)
             if once is not None:
-                self._loaded.setdefault(once, value)
+                self.loaded.setdefault(once, value)
         return True
 
 

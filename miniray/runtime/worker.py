@@ -76,15 +76,13 @@ def actor_handle(worker: WorkerRecord) -> WorkerHandle | None:
 class Outcome:
     """How an attempt went. values: what to store for each return, with contained records and sizes; or failure; or exit."""
 
-    failure: Failure | None = None
-    retry = False
-    exit = message = ""
-    result: Any = None              # kept until it is reported: the references in it must not go before they are counted
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
 
-    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, **how: Any):
-        self.values, self.sizes, self.contained = values, sizes, contained
-        if how:
-            self.__dict__.update(how)
+    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, failure: Failure | None = None,
+                 retry: bool = False, exit: str = "", message: str = ""):
+        self.values, self.sizes, self.contained, self.failure, self.retry = values, sizes, contained, failure, retry
+        self.exit, self.message = exit, message
+        self.result: Any = None         # kept until it is reported: the references in it must not go before they are counted
 
 
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:

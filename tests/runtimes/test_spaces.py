@@ -139,7 +139,7 @@ def test_nothing_is_left_of_a_class_that_is_gone():
     gc.collect()
     assert original() is None and copy() is None
     assert len(spaces._tracked) == before
-    assert len(space._classes) == 0 and len(space._loaded) == 0
+    assert len(space._classes) == 0 and len(space.loaded) == 0
 
 
 def test_a_space_that_is_gone_takes_its_copies_along():

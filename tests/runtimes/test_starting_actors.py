@@ -72,6 +72,8 @@ def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypa
     monkeypatch.undo()
     for function, args in started:
         begin(function, args)
+    for _, (_, handle) in started:
+        assert handle.done.acquire(timeout=60)
     assert ray.get(Named.remote(1).who.remote(), timeout=60) == (1, True)
     assert not session.unstarted and len(session.may_start) == STARTING_AT_A_TIME
 
