@@ -155,9 +155,11 @@ class ActorVariant(Generic[T]):
     def remote(self, *args: Any, **kwargs: Any) -> ActorHandle[T]:
         """Create an actor and return a handle to it at once. TypeError when the arguments do not fit the constructor or cannot be
         sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
-        from .api import session_or_start
         info, given = self._info, self._given
-        runtime = session_or_start()
+        runtime = context.session
+        if runtime is None:
+            from .api import session_or_start
+            runtime = session_or_start()
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
         if name:
             checks.check_actor_call(given)
