@@ -156,8 +156,11 @@ atexit.register(shutdown)
 def _after_fork() -> None:
     """In a forked child there are no worker threads: it starts without a session."""
     global _starting
-    context.session, _starting = None, threading.RLock()
+    runtime, context.session, _starting = context.session, None, threading.RLock()
     object_ref.dropped.clear()
+    if runtime is not None:
+        from .session import abandon
+        abandon(runtime)
 
 
 if hasattr(os, "register_at_fork"):

@@ -6,12 +6,16 @@ import uuid
 from typing import Any, Callable
 
 from . import options
+from .core.records import DROPPED, ENDED
+from .core.transitions import WorkerStatus
 from .exceptions import DeadlockError
 from .object_ref import ObjectRef, dropped, is_ready
 from .observe import logs, metrics
 from .observe.explain import explain_object, find_deadlock
-from .runtime import process_guards
+from .runtime import environment, process_guards
 from .runtime.base import Runtime
+from .runtime.context import current
+from .runtime.core_lock import CoreLock
 from .runtime.threaded import ThreadedRuntime
 
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
@@ -113,6 +117,23 @@ def end(runtime: Runtime) -> None:
         metrics.reset()
         process_guards.uninstall()
         runtime.stuck = None
+
+
+def abandon(runtime: Runtime) -> None:
+    """In a forked child: the session is the parent's. What it has put in place is taken down, without its workers, which are not
+    here, and without its locks, which threads that are not here either may have held. Whoever holds a reference or a function of it
+    is told that it has ended; a task that forked goes on as a plain program, with its environment."""
+    environment.keep_what_is_seen()
+    current.set(None)
+    runtime.closed = True
+    runtime.lock = CoreLock()
+    for worker in list(runtime.cluster.workers.values()):
+        worker.status = WorkerStatus.DEAD               # also the one that forked: when its task returns, it takes no other
+    for obj in list(runtime.cluster.objects.values()):
+        obj.value, obj.done = DROPPED, ENDED
+    logs.after_fork()
+    metrics.after_fork()
+    process_guards.uninstall()
 
 
 def _stuck(runtime: Runtime, objects: list) -> None:

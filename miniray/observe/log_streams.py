@@ -243,6 +243,12 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
             setattr(logging.StreamHandler, "stream", _HandlerStream())     # noqa: B010 - a checker knows it as a stream
 
 
+def after_fork() -> None:
+    """In a forked child: a thread of the parent's may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
 def _attribute(door: Door) -> property:
     return property(lambda module: door.seen(), lambda module, stream: door.replace(stream),
                     lambda module: door.replace(None))

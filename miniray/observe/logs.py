@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import threading
 import time
 import urllib.error
 from collections.abc import Generator, Iterator
@@ -57,6 +58,16 @@ def uninstall(runtime: "Runtime") -> None:
         bars.close()
         log_streams.close_doors(logs)
         _running = None
+
+
+def after_fork() -> None:
+    """In a forked child: `sys` is as it was before the session. What was held back is the parent's to show."""
+    global _running
+    logs, _running = _running, None
+    log_streams.after_fork()
+    bars.lock = threading.RLock()
+    if logs is not None:
+        log_streams.close_doors(logs)
 
 
 def system_message(runtime: "Runtime", text: str, level: str = "WARNING") -> None:

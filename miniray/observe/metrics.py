@@ -553,6 +553,13 @@ def reset() -> None:
         session_labels.clear()
 
 
+def after_fork() -> None:
+    """In a forked child: a thread of the parent's may have held the lock, and its session is not the child's."""
+    global _lock
+    _lock = threading.RLock()
+    reset()
+
+
 def set_lenient(lenient: bool) -> None:
     """Let undeclared tags (dropped) and names that the driver registers twice (one shared metric) pass, as Ray does.
 

@@ -186,6 +186,20 @@ def install() -> None:
                 environ.__class__ = _Environ
 
 
+def keep_what_is_seen() -> None:
+    """In a forked child of a task: what the task sees is the child's own environment, also for C code and whatever it executes."""
+    own = layer()
+    if own is None:
+        return
+    real: Any = own.real
+    for key, value in own.changes.items():
+        if value is not None:
+            os.putenv(key, value)
+            real[key] = value
+        elif real.pop(key, None) is not None:
+            os.unsetenv(key)
+
+
 def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
     original = getattr(module, name)
     process_guards.saved.append((module, name, original))
