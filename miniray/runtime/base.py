@@ -28,7 +28,6 @@ from .waiting import Waiting, refuse_the_dead, the_end
 
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
-DROPPED_BACKLOG = 16            # a submission takes note of references that were let go only when they are more
 GC_CHECK, GC_MANY, GC_PACE = 0xff, 500, (50_000, 10, 10)     # every so many submissions; from so many objects; thresholds
 
 
@@ -215,7 +214,7 @@ class Runtime(Waiting):
             lock.wait()
         try:
             now = self.now()
-            if len(self.dropped) > DROPPED_BACKLOG:
+            if self.dropped:
                 cluster.references.drop(now, self.dropped)
             if self.closed:
                 raise the_end()
@@ -241,7 +240,7 @@ class Runtime(Waiting):
             lock.wait()
         try:
             now = self.now()
-            if len(self.dropped) > DROPPED_BACKLOG:
+            if self.dropped:
                 cluster.references.drop(now, self.dropped)
             if self.closed:
                 raise the_end()

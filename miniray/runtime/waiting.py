@@ -309,7 +309,10 @@ class Waiting:
         """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
         waiter = Waiter(1, callback)
         with self.lock:
-            actions = self.cluster.wait_for(self.now(), waiter, (obj,)) if not self.closed else None
+            now = self.now()
+            if self.dropped:
+                self.cluster.references.drop(now, self.dropped)
+            actions = self.cluster.wait_for(now, waiter, (obj,)) if not self.closed else None
         if actions is None:
             callback()                          # which finds the object ended, as everything is
         else:
