@@ -38,7 +38,7 @@ def test_a_program_that_only_polls_lets_an_actor_go_by_it(one_cpu: Any):
 
 
 @pytest.mark.parametrize("call", [
-    lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get(ref, timeout=20), lambda ref: ref.future().result(20),
+    ray.get, lambda ref: ray.wait([ref]), lambda ref: ray.get(ref, timeout=20), lambda ref: ref.future().result(20),
 ], ids=["get", "wait", "get with a timeout", "future"])
 def test_a_call_that_waits_lets_an_actor_go(one_cpu: Any, call: Any):
     """The task that is waited for gets the CPU that the actor held."""
