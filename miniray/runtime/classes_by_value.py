@@ -15,7 +15,7 @@ import types
 import typing
 import weakref
 from itertools import count
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator
 
 from .functions_by_value import global_names
 from .pickler import ATOMS, ByValuePickler, dump, importable, reduces
@@ -56,7 +56,7 @@ def _reduce_to_definition(cls: type, pickler: ByValuePickler) -> Any:
     return _load_class, (tracked.tracker_id, version, *parts)
 
 
-def _load_class(tracker_id: str, version: Optional[int], data: bytes, *buffers: bytes) -> type:
+def _load_class(tracker_id: str, version: int | None, data: bytes, *buffers: bytes) -> type:
     """The class of that id in the space that is being loaded into, brought up to date if it is not an original."""
     tracked = find(tracker_id)
     if tracked is not None and (cls := tracked.ref()) is not None:
@@ -127,7 +127,7 @@ def _is_watched(name: str, value: Any) -> bool:
     return kind in (list, dict, set) or function is not None and bool(global_names(function.__code__))
 
 
-def _function_of(value: Any) -> Optional[types.FunctionType]:
+def _function_of(value: Any) -> types.FunctionType | None:
     """The function that an attribute of a class is, or is made of; of a property the one that reads it."""
     kind = type(value)
     if kind is staticmethod or kind is classmethod:
@@ -183,7 +183,7 @@ def _slots_of(cls: type) -> tuple[str, ...]:
                  if type(value) is types.MemberDescriptorType and value.__objclass__ is cls)
 
 
-def _members(cls: type) -> Optional[dict[str, Any]]:
+def _members(cls: type) -> dict[str, Any] | None:
     """Of an enum with members: their names (aliases too) and values. None for any other class."""
     if not isinstance(cls, enum.EnumMeta):
         return None
@@ -191,6 +191,8 @@ def _members(cls: type) -> Optional[dict[str, Any]]:
     return {name: member.value for name, member in members.items()}
 
 
+_REGISTERED = "_miniray_registered"         # of a copy: the virtual subclasses that came with it
+NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)       # of the attributes of a class
 _MADE_BY_ENUM = ("_member_names_", "_member_map_", "_value2member_map_", "_member_type_", "_unhashable_values_",
                  "_hashable_values_", "_unhashable_values_map_")
 
@@ -198,7 +200,7 @@ _MADE_BY_ENUM = ("_member_names_", "_member_map_", "_value2member_map_", "_membe
 def _class_state(cls: type) -> dict[str, Any]:
     """What _fill_class puts into the class: its attributes, but for those that come with its creation."""
     attributes = dict(vars(cls))
-    for name in ("__dict__", "__weakref__", "__module__", "_abc_impl", *_slots_of(cls)):
+    for name in (*NOT_SENT, "__module__", *_slots_of(cls)):
         attributes.pop(name, None)
     if isinstance(cls, enum.EnumMeta):
         for name in (*_MADE_BY_ENUM, *cls.__members__):
@@ -211,7 +213,7 @@ def _class_state(cls: type) -> dict[str, Any]:
 
 
 def _make_class(tracker_id: str, metaclass: type, name: str, bases: tuple[type, ...], seed: dict[str, Any],
-                members: Optional[dict[str, Any]]) -> type:
+                members: dict[str, Any] | None) -> type:
     """The space's class of that id; a new one, still without its attributes, when it has none."""
     tracked = find(tracker_id)
     cls = None if tracked is None else tracked.ref()
@@ -229,7 +231,7 @@ def _make_class(tracker_id: str, metaclass: type, name: str, bases: tuple[type, 
 _TYPED_DICT: type = type(typing.TypedDict("_Any", {}))     # type: ignore[operator]
 
 
-def _execute(body: Any, seed: dict[str, Any], members: Optional[dict[str, Any]]) -> None:
+def _execute(body: Any, seed: dict[str, Any], members: dict[str, Any] | None) -> None:
     """The class statement's body, as far as it is needed at once."""
     for name, value in (*seed.items(), *(members or {}).items()):
         body[name] = value      # one by one: an enum's body notices its members by __setitem__
@@ -244,6 +246,8 @@ def _fill_class(cls: type, state: dict[str, Any]) -> None:
         type.__setattr__(cls, name, value)
     for registered in state["registered"]:
         cls.register(registered)        # type: ignore[attr-defined]
+    if state["registered"]:             # the registry holds none of them, and this may come before the first of their instances
+        type.__setattr__(cls, _REGISTERED, tuple(state["registered"]))
 
 
 @reduces(typing.TypeVar)
@@ -259,7 +263,7 @@ def _reduce_typevar(variable: typing.TypeVar, pickler: ByValuePickler) -> Any:
 
 
 def _make_typevar(tracker_id: str, name: str, constraints: tuple, bound: Any, options: dict[str, bool],
-                  module: Optional[str]) -> typing.TypeVar:
+                  module: str | None) -> typing.TypeVar:
     tracked = find(tracker_id)
     variable = None if tracked is None else tracked.ref()
     if variable is None:

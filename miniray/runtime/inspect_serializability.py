@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Any, Iterator, Optional, TextIO
+from typing import Any, Iterator, TextIO
 
+from .classes_by_value import NOT_SENT
 from .functions_by_value import global_names
 from .pickler import ATOMS, dump, importable
 
@@ -16,7 +17,6 @@ _LONGEST_REPR = 200
 _DEEPEST = 50           # steps into a value; nobody reads a longer way
 
 _MORE = "miniray.util.inspect_serializability(value) tells more."
-_NOT_SENT = ("__dict__", "__weakref__", "_abc_impl")       # of the attributes of a class
 _HINT = "Leave it out, or make it where it is used: inside the task, or in the actor's __init__."
 
 
@@ -91,7 +91,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, type):
         if not importable(value):
             for name, attribute in vars(value).items():
-                if name not in _NOT_SENT and type(attribute) is not types.MemberDescriptorType:
+                if name not in NOT_SENT and type(attribute) is not types.MemberDescriptorType:
                     yield f"attribute {name!r} of {value.__qualname__}", attribute
             yield from ((f"base {base.__qualname__} of {value.__qualname__}", base) for base in value.__bases__)
     else:
@@ -157,8 +157,8 @@ class FailureTuple:
         return f"FailTuple({names[-1]} [path={' -> '.join(self.path)}, obj={self.obj}, parent={self.parent}])"
 
 
-def inspect_serializability(base_obj: Any, name: Optional[str] = None, depth: int = 3,
-                            print_file: Optional[TextIO] = None) -> tuple[bool, set[FailureTuple]]:
+def inspect_serializability(base_obj: Any, name: str | None = None, depth: int = 3,
+                            print_file: TextIO | None = None) -> tuple[bool, set[FailureTuple]]:
     """Tell whether base_obj can be sent, and print what was tried.
 
     name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file:
@@ -185,7 +185,7 @@ def inspect_serializability(base_obj: Any, name: Optional[str] = None, depth: in
 class _Report:
     """Where the search prints to, and how far it is indented."""
 
-    def __init__(self, print_file: Optional[TextIO]):
+    def __init__(self, print_file: TextIO | None):
         self.print_file, self.level = print_file, 0
 
     def say(self, *lines: str) -> None:
@@ -193,7 +193,7 @@ class _Report:
             print("    " * self.level + line, file=self.print_file)
 
 
-def _inspect(obj: Any, name: Optional[str], depth: int, parent: Any, path: tuple[str, ...], failures: set[FailureTuple],
+def _inspect(obj: Any, name: str | None, depth: int, parent: Any, path: tuple[str, ...], failures: set[FailureTuple],
              report: _Report) -> bool:
     """Whether obj can be sent. If not, the first failing part, as far inside as depth allows, joins failures."""
     if parent is not None:

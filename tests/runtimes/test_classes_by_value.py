@@ -4,6 +4,7 @@ import abc
 import collections
 import dataclasses
 import enum
+import gc
 import pickle
 import threading
 import typing
@@ -311,6 +312,20 @@ def test_a_virtual_subclass_stays_one(space):
 
     Shape.register(Round)
     assert call(space, lambda value: isinstance(value, Shape), Round())
+
+
+def test_a_virtual_subclass_is_kept_until_the_first_of_its_instances_comes(space):
+    """A registry holds its classes weakly: what came with the function was gone, now and then, before the argument came."""
+    class Shape(abc.ABC):       # noqa: B024
+        pass
+
+    class Round:
+        pass
+
+    Shape.register(Round)
+    is_shape, stored = capture(lambda value: isinstance(value, Shape)).load(space), serialize(Round())
+    gc.collect()
+    assert is_shape(space.load(stored.data, stored.buffers))
 
 
 def test_a_class_that_cannot_be_sent_is_named():
