@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pickle
 from pickle import PicklingError, load
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from .runtime.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
 from .runtime.serialization import dumps, loads
@@ -15,7 +15,7 @@ __all__ = ["CloudPickler", "Pickler", "PicklingError", "dump", "dumps", "load", 
 class CloudPickler(ByValuePickler):
     """pickle.Pickler, for functions and classes by value too."""
 
-    def __init__(self, file: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None):
+    def __init__(self, file: Any, protocol: int | None = None, buffer_callback: Callable | None = None):
         protocol = pickle.HIGHEST_PROTOCOL if protocol is None else protocol
         super().__init__(file, protocol, buffer_callback=buffer_callback)
 
@@ -23,6 +23,6 @@ class CloudPickler(ByValuePickler):
 Pickler = CloudPickler
 
 
-def dump(obj: Any, file: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None) -> None:
+def dump(obj: Any, file: Any, protocol: int | None = None, buffer_callback: Callable | None = None) -> None:
     """dumps into a file that is open for writing bytes."""
     file.write(dumps(obj, protocol, buffer_callback))

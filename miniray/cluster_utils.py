@@ -46,12 +46,11 @@ class Cluster:
         self.head_node: ClusterNode | None = None
         self.connected = False
         self._runtime: Any = None
-        self._head_args = head_node_args or {}
         clusters[self.address] = self
         if not initialize_head and connect:
             raise RuntimeError("Cannot connect to uninitialized cluster.")
         if initialize_head:
-            self.add_node(**self._head_args)
+            self.add_node(**(head_node_args or {}))
             if connect:
                 self.connect()
 

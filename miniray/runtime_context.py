@@ -11,7 +11,7 @@ from .runtime.base import Runtime
 from .runtime.context import Execution, current
 from .runtime.environment import env_of
 from .runtime_env import RuntimeEnv
-from .scheduling import lease_in_group
+from .scheduling import captures, lease_in_group
 
 # The families of accelerators that Ray asks about.
 ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")
@@ -156,10 +156,7 @@ class RuntimeContext:
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
         """Whether what this submits goes into its placement group too."""
-        if self._execution is None:
-            return False
-        actor = self._execution.worker.actor
-        return (actor.creation.spec if actor is not None else self._execution.task.spec).capture_child_tasks
+        return captures(self._execution)
 
     def get_runtime_env_string(self) -> str:
         """The runtime environment as JSON."""

@@ -28,7 +28,7 @@ def captures_children(options: Mapping[str, Any]) -> bool:
         return False
     strategy = options.get("scheduling_strategy")
     asked = (options if strategy is None else vars(strategy)).get("placement_group_capture_child_tasks")
-    return _captures(current.get()) if asked is None else bool(asked)
+    return captures(current.get()) if asked is None else bool(asked)
 
 
 def inherits_group(options: Mapping[str, Any]) -> bool:
@@ -41,7 +41,7 @@ def inherits_group(options: Mapping[str, Any]) -> bool:
 
 def depends_on_caller(options: Mapping[str, Any]) -> bool:
     """Whether the call's place, or that of its children, depends on the task that makes it, and not on its options alone."""
-    return inherits_group(options) or _may_be_in_group(options) and _captures(current.get())
+    return inherits_group(options) or _may_be_in_group(options) and captures(current.get())
 
 
 def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
@@ -52,8 +52,8 @@ def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
     return worker.lease if worker is not None and worker.bundle is not None else None
 
 
-def _captures(execution: Execution | None) -> bool:
-    """Whether the running task captures its children."""
+def captures(execution: Execution | None) -> bool:
+    """Whether what the running task submits goes into its placement group too; never so for the driver."""
     if execution is None:
         return False
     actor = execution.worker.actor

@@ -32,12 +32,7 @@ def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
 
 def check(address: str | None, given: dict[str, Any]) -> None:
     """Refuse bad arguments of `init` as Ray does, before anything is started."""
-    own = ("num_nodes", "on_deadlock")
-    options.check_init({name: value for name, value in given.items() if name not in own})
-    if given["on_deadlock"] not in ("log", "raise"):
-        raise ValueError(f"'on_deadlock' takes 'log' or 'raise', not {given['on_deadlock']!r}")
-    if not isinstance(given["num_nodes"], int) or given["num_nodes"] < 1:
-        raise ValueError(f"'num_nodes' must be a whole number from 1 up, not {given['num_nodes']!r}")
+    options.check_init(given)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
     if address and address not in ("local", "auto") and _cluster_at(address) is None:
@@ -96,7 +91,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     else:
         resources, store = node_resources(given["num_cpus"], given["num_gpus"], given["resources"],
                                           given.get("_memory"), given["object_store_memory"])
-        for index in range(given["num_nodes"]):
+        for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     process_guards.install()
     logs.install(runtime)

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.cluster import Cluster
 from ..core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import TaskStatus, WorkerStatus
-from ..runtime.base import Runtime
+from ..runtime.waiting import waits_for_ever
 from .lookup import find, id_text
 from .why import Link, Record, calls_ahead, identity, link, missing, name_of
 
@@ -232,21 +232,11 @@ def _something_runs(runtime: Any, cluster: Cluster) -> bool:
         busy = worker.running or worker.task is not None
         if busy and _blocked(runtime, worker) is None and not _held_back(worker):
             return True
-    return bool(cluster.task_manager.interrupted) or any(not _waits_here(thread) for thread in threading.enumerate()
-                                                         if not thread.daemon)
+    return bool(cluster.task_manager.interrupted) or any(
+        not waits_for_ever(sys._current_frames().get(thread.ident or 0)) for thread in threading.enumerate() if not thread.daemon)
 
 
 def _held_back(worker: WorkerRecord) -> bool:
     """Whether its task is a generator that waits for its consumer."""
     stream = worker.task.stream if worker.task is not None else None
     return stream is not None and stream.producer_waiter is not None
-
-
-def _waits_here(thread: threading.Thread) -> bool:
-    """Whether a thread of the program waits in get or wait, without a timeout."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    while frame is not None:
-        if frame.f_code is Runtime.wait_for.__code__:
-            return frame.f_locals["timeout"] is None
-        frame = frame.f_back
-    return False

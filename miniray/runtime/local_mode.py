@@ -13,7 +13,6 @@ from collections import deque
 from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
-from types import FrameType
 from typing import Any, Callable, Iterator
 
 from ..core.records import TaskRecord, WorkerRecord
@@ -23,7 +22,7 @@ from .base import Runtime
 from .context import Execution, current
 from .serialization import Space
 from .threaded import end_session
-from .waiting import Waiting, get_ident
+from .waiting import get_ident, waits_for_ever
 from .worker import Outcome, WorkerHandle, actor_handle, report, run_attempt
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
@@ -281,7 +280,7 @@ class LocalRuntime(Runtime):
         if self.put_off:
             return False
         here = get_ident()
-        return all(_waits(frame) for ident, frame in sys._current_frames().items() if ident != here)
+        return all(waits_for_ever(frame) for ident, frame in sys._current_frames().items() if ident != here)
 
     def shutdown(self) -> None:
         """Drop everything."""
@@ -301,12 +300,3 @@ def outside_of_event_loops() -> Iterator[None]:
         yield
     finally:
         asyncio._set_running_loop(outer)
-
-
-def _waits(frame: FrameType | None) -> bool:
-    """Whether a thread waits for values, without a timeout."""
-    while frame is not None:
-        if frame.f_code is Waiting.wait_for.__code__:
-            return frame.f_locals["timeout"] is None
-        frame = frame.f_back
-    return False

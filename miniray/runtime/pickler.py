@@ -12,7 +12,7 @@ import pickle
 import sys
 import threading
 import types
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 # What is immutable, holds nothing, and is known to marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
@@ -63,7 +63,7 @@ def contain(record: Any) -> bool:
 
     False when no stream of ours is being written on this thread, as under the user's own pickle.dumps.
     """
-    pickler: Optional[ByValuePickler] = getattr(_thread, "pickler", None)
+    pickler: ByValuePickler | None = getattr(_thread, "pickler", None)
     if pickler is None:
         return False
     pickler.keep(record)
@@ -86,9 +86,9 @@ class ByValuePickler(pickle.Pickler):
     """Send a class by reference to its definition, which needs protocol 5, instead of in the stream itself."""
     sent_by_value = False
     """Set when the stream has to be loaded into a space (see `Space.load`)."""
-    contained: Optional[dict[int, Any]] = None
+    contained: dict[int, Any] | None = None
     """The records that `contain` was called with during the run, by identity."""
-    namespaces: Optional[dict[int, dict[str, Any]]] = None
+    namespaces: dict[int, dict[str, Any]] | None = None
     """What becomes of the globals of the functions in the stream, by the identity of those."""
 
     def keep(self, record: Any) -> None:
@@ -119,7 +119,7 @@ class ByValuePickler(pickle.Pickler):
         return reducer(obj, self)
 
 
-def importable(obj: Any, name: Optional[str] = None) -> bool:
+def importable(obj: Any, name: str | None = None) -> bool:
     """Whether a fresh process would find this very object by its module and its (qualified) name.
 
     On the way there are modules and classes only: an actor class, which stands where its plain class was, shows the class's

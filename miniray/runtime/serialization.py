@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 import marshal
 import pickle
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable
 
 from . import classes_by_value, functions_by_value, special_values     # noqa: F401, they register with the pickler
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
@@ -105,7 +105,7 @@ def size_of(stored: Any) -> int:
 # ------------------------------------------------------------------------------------------------- what needs no pickle
 
 
-def _is_immutable(value: Union[tuple, frozenset]) -> bool:
+def _is_immutable(value: tuple | frozenset) -> bool:
     for item in value:
         kind = type(item)
         if kind not in ATOMS and not ((kind is tuple or kind is frozenset) and _is_immutable(item)):
@@ -113,13 +113,13 @@ def _is_immutable(value: Union[tuple, frozenset]) -> bool:
     return True
 
 
-def _to_bytes(value: Union[bytearray, memoryview]) -> bytes:
+def _to_bytes(value: bytearray | memoryview) -> bytes:
     if type(value) is memoryview and not value.c_contiguous:
         raise BufferError("memoryview: underlying buffer is not C-contiguous")
     return bytes(value)
 
 
-def _store_plain(value: Union[list, dict, set]) -> Serialized:
+def _store_plain(value: list | dict | set) -> Serialized:
     # First the copy, then the look at it: another thread may be changing the value.
     copied = value.copy()
     size = _size_of_atoms(copied)
@@ -161,7 +161,7 @@ class _Cycle(Exception):
     """A list or a dict holds itself."""
 
 
-def _copy_inside(copied: Union[list, dict], above: set[int]) -> bool:
+def _copy_inside(copied: list | dict, above: set[int]) -> bool:
     """Replace, in a copy, all lists and dicts inside by copies of their own, and buffers by bytes.
 
     above: ids of the lists and dicts that the original is in, itself included.
@@ -209,7 +209,7 @@ def _store(value: Any, definitions: bool = True) -> Serialized:
 _TOO_DEEP = "Could not pickle the object: it is nested too deeply"
 
 
-def dumps(value: Any, protocol: Optional[int] = None, buffer_callback: Optional[Callable] = None) -> bytes:
+def dumps(value: Any, protocol: int | None = None, buffer_callback: Callable | None = None) -> bytes:
     """value in one stream of bytes, with everything that is sent by value written out in it. Raises as pickle does.
 
     The arguments are those of pickle.dumps; the protocol is 5 unless told otherwise.
@@ -239,7 +239,7 @@ class Captured:
 
     __slots__ = ("_target", "_stored", "contained", "size", "__weakref__")
 
-    def __init__(self, target: Any, stored: Optional[Serialized]):
+    def __init__(self, target: Any, stored: Serialized | None):
         self._target, self._stored = target, stored
         self.contained: tuple = () if stored is None else stored.contained
         self.size: int = 0 if stored is None else stored.size

@@ -18,7 +18,7 @@ import pickle
 import threading
 import weakref
 from itertools import count
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Generic, TypeVar
 
 from . import context
 
@@ -39,7 +39,7 @@ class ByIdentity(Generic[T]):
     def __init__(self) -> None:
         self._notes: dict[int, tuple[weakref.ref, T]] = {}
 
-    def get(self, obj: Any) -> Optional[T]:
+    def get(self, obj: Any) -> T | None:
         """The note about this very object, or None."""
         entry = self._notes.get(id(obj))
         return None if entry is None else entry[1]
@@ -131,7 +131,7 @@ class _Loading:
 
     __slots__ = ("space", "outer", "classes")
 
-    def __init__(self, space: Space, outer: Optional["_Loading"]):
+    def __init__(self, space: Space, outer: "_Loading" | None):
         self.space, self.outer = space, outer
         self.classes: dict[str, Tracked] = {}
 
@@ -158,14 +158,14 @@ def track(cls: Any) -> Tracked:
     return tracked
 
 
-def known(cls: Any) -> Optional[Tracked]:
+def known(cls: Any) -> Tracked | None:
     """What is known of a class, without telling the current space of it."""
     return _tracked.get(cls)
 
 
-def find(tracker_id: str) -> Optional[Tracked]:
+def find(tracker_id: str) -> Tracked | None:
     """What the space that is being loaded into has under that id, finished or under construction on this thread."""
-    loading: Optional[_Loading] = getattr(_thread, "loading", None)
+    loading: _Loading | None = getattr(_thread, "loading", None)
     space = current_space() if loading is None else loading.space
     while loading is not None:
         if loading.space is space and tracker_id in loading.classes:
@@ -177,6 +177,6 @@ def find(tracker_id: str) -> Optional[Tracked]:
 def adopt(cls: Any, tracker_id: str) -> None:
     """cls was just built, from the definition with that id, in the space that is being loaded into."""
     tracked = _tracked.setdefault(cls, Tracked(cls, tracker_id, original=False))
-    loading: Optional[_Loading] = getattr(_thread, "loading", None)
+    loading: _Loading | None = getattr(_thread, "loading", None)
     # Without a loading, somebody has called pickle.loads himself on a stream of ours: known at once, done only once.
     (current_space()._classes if loading is None else loading.classes)[tracker_id] = tracked

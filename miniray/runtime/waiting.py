@@ -6,6 +6,7 @@ methods use.
 from __future__ import annotations
 
 import _thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, overload
 
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
@@ -322,3 +323,12 @@ class Waiting:
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
         """The callback is not wanted any more."""
         self.tell(self.cluster.stop_waiting, waiter, (obj,))
+
+
+def waits_for_ever(frame: FrameType | None) -> bool:
+    """Whether the thread that is in this frame waits for values, without a timeout."""
+    while frame is not None:
+        if frame.f_code is Waiting.wait_for.__code__:
+            return frame.f_locals["timeout"] is None
+        frame = frame.f_back
+    return False

@@ -440,7 +440,7 @@ def test_nothing_runs_and_nobody_is_left_to_change_anything(monkeypatch):
     """A get for what fits nowhere can never return, when every thread of the program waits."""
     session = StillSession(CPU=1)
     huge = session.task("huge", cpus=8)
-    monkeypatch.setattr("miniray.observe.explain._waits_here", lambda thread: True)
+    monkeypatch.setattr("miniray.observe.explain.waits_for_ever", lambda frame: True)
     found = find_deadlock(session, [huge.returns[0]])
     assert found.reason == "infeasible" and str(found).endswith("; nothing else runs that could change this")
     session.start(session.task("busy"))

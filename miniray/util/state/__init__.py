@@ -15,15 +15,15 @@ from typing import Any
 from ...observe import state as answers
 from ...observe.logs import get_log, list_logs
 from ...observe.state_query import GetApiOptions, ListApiOptions, SummaryApiOptions
-from ...observe.state_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState, PlacementGroupState,
-                                   RuntimeEnvState, StateResource, SummaryResource, TaskState, WorkerState)
+from ...observe.state_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState,
+                                   PlacementGroupState, RuntimeEnvState, StateResource, SummaryResource, TaskState,
+                                   WorkerState)
 from ...runtime import context
 
 __all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group",
-           "get_task",
-           "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects",
-           "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers", "summarize_actors",
-           "summarize_objects", "summarize_tasks"]
+           "get_task", "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes",
+           "list_objects", "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers",
+           "summarize_actors", "summarize_objects", "summarize_tasks"]
 NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
                "session of this process, and go with it.")
 
