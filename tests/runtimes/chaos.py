@@ -5,7 +5,7 @@
 
 A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked (`--every N`:
 after every Nth, and always after a strike). At the end every result is compared with what plain Python gives, every attempt
-must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread.
+must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread, no descriptor.
 """
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class Striker:
         """Do one thing of the plan to whatever stands at `pick` (0 to 1) among those that it could be done to."""
         cluster = self.cluster
         if kind == "worker":
-            found: list = [w for w in cluster.workers.values() if w.status in (WorkerStatus.LEASED, WorkerStatus.BLOCKED)]
+            found: list = [w for w in cluster.workers.values() if w.status is not WorkerStatus.DEAD]
         elif kind == "node":
             found = [n for n in cluster.scheduler.alive if not n.is_head]
         else:
@@ -313,7 +313,7 @@ def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
 
 def play(seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None) -> dict[str, int]:
     """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is wrong."""
-    chance = random.Random(seed)
+    chance, descriptors = random.Random(seed), open_descriptors()
     texts = texts_of(chance, sizes.texts)
     notes.entered.clear()
     notes.disk.clear()
@@ -352,7 +352,13 @@ def play(seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str]
         nodes.shutdown()
     assert folder is None or not os.path.exists(folder), "the spill folder is left"
     assert not runtime.threads, f"threads are left: {list(runtime.threads)}"
+    assert open_descriptors() <= descriptors, f"{open_descriptors() - descriptors} file descriptors are left"
     return found
+
+
+def open_descriptors() -> int:
+    """How many this process has; 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 def main(arguments: list[str]) -> None:
