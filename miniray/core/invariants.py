@@ -333,6 +333,11 @@ def stores_hold_what_is_located(cluster: Any) -> None:
         require(store.spilled == spilled[node.number], node, "counts {} bytes spilled, has {}", store.spilled, spilled[node.number])
         for number, obj in store.spilling.items():
             require(number in store.objects, obj, "is being spilled on {}, and is not there", node)
+        for number, file in store.files.items():
+            obj = cluster.objects.get(number)
+            require(obj is not None and node.number in (obj.locations or ()), number, "a file of {} is nobody's", node)
+            require(obj.done != SPILLED or obj.value is file, obj, "is spilled on {}, and not in its file", node)
+            require(number not in store.spilling, obj, "is being spilled on {} once more", node)
 
 
 # ---------------------------------------------------------------- references

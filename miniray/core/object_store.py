@@ -3,10 +3,13 @@
 A small value stays with its owner and is in no store (Ray's in-process memory store). A large one has a primary copy on the
 node where it was made, and copies where it was fetched. When a store is over its capacity the least recently used copies go,
 and then the least recently used primaries are spilled to files. A spilled value counts as being there: whoever takes it reads it
-back, so that no task has to have all of its arguments in memory before it starts. A value larger than a whole store stands in a
-file from the beginning (Ray: fallback allocation). Ray: plasma, LocalObjectManager.
+back, so that no task has to have all of its arguments in memory before it starts. Its file stays as long as the value does, so
+that it is written once and no more: it goes from memory for nothing the next time. A value larger than a whole store stands in
+a file from the beginning (Ray: fallback allocation). Ray: plasma, LocalObjectManager.
 """
 from __future__ import annotations
+
+from typing import Any
 
 from .actions import DropValues, SpillObject
 from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
@@ -15,14 +18,16 @@ INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
 
 
 class ObjectStore:
-    """What one node holds. objects: number -> record, least recently used first. All sizes are bytes. full: how many faults
-    are active by which new values are refused, whatever could be spilled."""
+    """What one node holds. objects: number -> record, least recently used first. files: number -> the runtime's own name for
+    the file (opaque) of each value that was spilled here, also of those that are in memory again. All sizes are bytes. full: how
+    many faults are active by which new values are refused, whatever could be spilled."""
 
     def __init__(self, capacity: int):
         self.capacity = capacity
         self.full = 0
         self.used = self.peak = self.spilled = 0
         self.objects: dict[int, ObjectRecord] = {}
+        self.files: dict[int, Any] = {}
         self.spilling: dict[int, ObjectRecord] = {}
         self.counters = {"created": 0, "evicted": 0, "spilled": 0, "restored": 0, "transferred": 0, "spill_failures": 0,
                          "fallback": 0, "spilled_bytes": 0, "restored_bytes": 0, "transferred_bytes": 0}
@@ -58,23 +63,46 @@ class Stores:
         over = store.used + size - store.capacity - sum(o.size for o in store.spilling.values())
         if over <= 0:
             return
-        copies = [obj for obj in store.objects.values() if next(iter(obj.locations)) != node.number]
-        for obj in copies:                              # the primary is on another node
-            self._remove(obj, node)
-            store.counters["evicted"] += 1
-            over -= obj.size
-            if over <= 0:
-                return
-        for number, obj in store.objects.items():
-            if number not in store.spilling and obj.done == READY:
-                self._spill(obj, node)
+        if len(self.cluster.scheduler.alive) > 1:       # on one node there are none
+            copies = [obj for obj in store.objects.values() if next(iter(obj.locations)) != node.number]
+            for obj in copies:                          # the primary is on another node
+                self._remove(obj, node)
+                store.counters["evicted"] += 1
                 over -= obj.size
                 if over <= 0:
                     return
+        going = []
+        for number, obj in store.objects.items():
+            if number not in store.spilling and obj.done == READY:
+                going.append(obj)
+                over -= obj.size
+                if over <= 0:
+                    break
+        for obj in going:
+            if obj.number in store.files:
+                self._back_to_file(obj, node)
+            else:
+                self._spill(obj, node)
 
     def _spill(self, obj: ObjectRecord, node: NodeRecord) -> None:
         node.store.spilling[obj.number] = obj
         self.cluster.actions.append(SpillObject(obj))
+
+    def _back_to_file(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        """The value goes from memory, and is in its file as before."""
+        file = node.store.files[obj.number]
+        node.store.counters["evicted"] += 1
+        if obj.value is not file:                       # else it is being restored just now
+            self.cluster.references.freed.append(obj.value)
+            obj.value = file
+        self._in_file_only(obj, node)
+
+    def _in_file_only(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        for holder in list(obj.locations.values()):
+            self._remove(obj, holder)                   # of the same memory, which is to be free now
+        obj.locations[node.number] = node               # the file belongs to the node that wrote it
+        node.store.spilled += obj.size
+        obj.done = SPILLED
 
     def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
         """A value is used on this node: a copy comes there if there is none, and it counts as just used."""
@@ -116,11 +144,8 @@ class Stores:
         del store.spilling[obj.number]
         store.counters["spilled"] += 1
         store.counters["spilled_bytes"] += obj.size
-        store.spilled += obj.size
-        for holder in list(obj.locations.values()):
-            self._remove(obj, holder)                           # of the same memory, which is to be free now
-        obj.locations[node.number] = node                       # the file belongs to the node that wrote it
-        obj.done = SPILLED
+        store.files[obj.number] = obj.value
+        self._in_file_only(obj, node)
         self.cluster.events.add(now, "spilled", f"object {obj.hex}, {obj.size} bytes, was spilled to a file", obj)
 
     @staticmethod
@@ -162,10 +187,13 @@ class Stores:
         """The object goes: no node holds it any more."""
         for node in list(obj.locations.values()):
             node.store.spilling.pop(obj.number, None)
-            if obj.done == SPILLED:
+            file = node.store.files.pop(obj.number, None)
+            if obj.done == SPILLED:                     # its value is the file, and goes with it
                 node.store.spilled -= obj.size
             else:
                 self._remove(obj, node)
+                if file is not None:
+                    self.cluster.references.freed.append(file)
         obj.locations = None
 
     def node_died(self, now: float, node: NodeRecord) -> list[ObjectRecord]:
@@ -177,14 +205,16 @@ class Stores:
             del obj.locations[node.number]
             if not obj.locations:
                 obj.locations = None
-                obj.done = LOST
                 lost.append(obj)
-                values.append(obj.value)
-                obj.value = DROPPED
+                if obj.done == READY:                   # else it is one of the files
+                    values.append(obj.value)
+                obj.done, obj.value = LOST, DROPPED
+        values.extend(node.store.files.values())
         node.store.objects.clear()
         node.store.spilling.clear()
+        node.store.files.clear()
         node.store.used = node.store.spilled = 0
-        if lost:
+        if values:
             self.cluster.actions.append(DropValues(values))
         return lost
 

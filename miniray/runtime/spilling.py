@@ -194,6 +194,8 @@ def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
     cluster = runtime.cluster
     with runtime.lock:
         now = runtime.now()
+        if runtime.dropped:                     # room that has come since the last entry
+            cluster.references.drop(now, runtime.dropped)
         home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
         actions = cluster.make_room(now, home, obj.size) if home is not None else []
     runtime.carry_out(actions)
@@ -215,8 +217,6 @@ def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
         mine = mine and obj.done == READY       # it has its place in memory again
         if mine:
             obj.value = value
-    if mine:
-        spilled.delete()
     runtime.spill.moved(spilled.length)
     runtime.carry_out(actions)
     return value

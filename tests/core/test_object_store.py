@@ -96,6 +96,47 @@ def test_a_value_that_is_read_back_makes_others_go():
     assert value.done == READY and store(c).spilled == 0 and store(c).counters["restored_bytes"] == LARGE
 
 
+def back_in_memory(c) -> tuple[ObjectRecord, ObjectRecord]:
+    """A value that was spilled and read back into a store for two, and one that was used after it."""
+    value, second = put(c, LARGE), put(c, LARGE)
+    third, _ = make(c)
+    spill(c, value)
+    drop(c, second)
+    c.take_freed()
+    assert c.object_restored(NOW, value) == []
+    value.value = "a value that was put"
+    raise_in(c, running_task(c, deps=(third,))[0])
+    return value, third
+
+
+def test_a_value_is_written_once():
+    """Its file stays when it is read back, as in Ray: it goes from memory for nothing the next time, and comes back again. It used
+    to be written anew each time."""
+    c = one_node(store_bytes=2 * LARGE)
+    value, _ = back_in_memory(c)
+    assert make(c)[1] == [] and value.done == SPILLED and value.value == "file"
+    assert c.take_freed() == ["a value that was put"]
+    assert (store(c).counters["spilled"], store(c).counters["evicted"], store(c).used) == (1, 1, 2 * LARGE)
+    c.object_restored(NOW, value)
+    assert value.done == READY and store(c).counters["restored"] == 2
+
+
+def test_the_file_of_a_value_that_is_in_memory_goes_with_it():
+    """When nobody refers to it, when every copy is lost, and when the node dies."""
+    c = one_node(store_bytes=2 * LARGE)
+    value, _ = back_in_memory(c)
+    drop(c, value)
+    assert c.take_freed() == ["file", "a value that was put"] and store(c).files == {}
+    c = one_node(store_bytes=2 * LARGE)
+    value, _ = back_in_memory(c)
+    assert c.lose_object(NOW, value) == [DropValues(["a value that was put"])] and c.take_freed() == ["file"]
+    c = several_nodes(2, 2, store_bytes=2 * LARGE)
+    value = put(c, LARGE, on=2)
+    c.nodes[2].store.files[value.number] = "file"
+    (dropped,) = (action for action in c.remove_node(NOW, node(c, 2)) if type(action) is DropValues)
+    assert dropped.values == ["a value that was put", "file"]
+
+
 def test_a_value_larger_than_the_store_stands_in_a_file():
     """Ray's fallback allocation: it is spilled by itself, and nothing else has to go for it."""
     c = one_node(store_bytes=LARGE)

@@ -16,6 +16,7 @@ import pytest
 
 import miniray as ray
 from miniray.core.records import READY, SPILLED
+from miniray.experimental.locations import get_object_locations
 from miniray.runtime import context
 from miniray.testing import faults
 from tests.runtimes.several_nodes import LARGE, blob, cluster, core, settle, store_of
@@ -232,13 +233,32 @@ def test_spilled_values_are_for_the_users_eyes_only(session):
 
 
 def test_a_file_goes_with_its_value(session):
-    """When nobody refers to it, and when it is back in memory."""
+    """When nobody refers to it, and not before: a value that is back in memory may have to go from there again."""
     refs = [put(number) for number in range(7)]
     ray.get(refs[0])                                    # two are spilled, this one comes back, another goes
-    assert len(list(folder().iterdir())) == 2
+    assert len(list(folder().iterdir())) == 3 and there(refs).count(False) == 2
     refs.clear()
     settle()
     assert list(folder().iterdir()) == []
+
+
+def test_a_value_is_written_once_however_often_it_is_read_back(session):
+    """As in Ray: to go through more than fits again and again is to read again and again, and no more than that."""
+    refs = [put(number) for number in range(7)]
+    for _ in range(3):
+        assert [ray.get(ref)[0] for ref in refs] == list(range(7))
+    assert stats()["spilled"] == 7 and stats()["restored"] == 21
+    assert all(row["did_spill"] for row in get_object_locations(refs).values())
+
+
+def test_to_read_and_let_go_writes_nothing(session):
+    """What was let go of counts before anything is spilled for what is read back; each value read used to push another out."""
+    refs = [put(number) for number in range(20)]
+    spilled = stats()["spilled"]
+    for number in range(20):
+        assert ray.get(refs[number])[0] == number
+        refs[number] = None
+    assert (spilled, stats()["spilled"]) == (15, 16)
 
 
 def test_the_folder_is_gone_after_shutdown():
