@@ -203,7 +203,8 @@ class TaskManager:
     def fail(self, now: float, task: TaskRecord, failure: Failure) -> None:
         """No attempt is left: the error is what every return holds."""
         move(task, TASK_FAILED)
-        task.failure, task.t_finished = failure, now
+        task.failure = failure
+        self._note_end(now, task)
         self.interrupted.pop(task.number, None)
         for index, obj in enumerate(task.returns):
             if obj.done != PENDING and obj.done != LOST:
@@ -219,6 +220,13 @@ class TaskManager:
         if task.spec.kind == ACTOR_TASK:
             self.cluster.actor_manager.call_over(now, task)
         self._end(now, task)
+
+    @staticmethod
+    def _note_end(now: float, task: TaskRecord) -> None:
+        """An attempt has ended, perhaps by others than its worker. That notes when the task's code began and ended without waiting
+        for this event, and its clock may have gone on a little when it did."""
+        task.t_finished = now               # first: it notes nothing any more from here on
+        task.t_finished = max(now, task.t_started, task.t_ended)
 
     def attempt_failed(self, now: float, task: TaskRecord, failure: Failure, retry: bool) -> None:
         """The running attempt is over. retry: whether this kind of failure may be tried again, if attempts are left."""
@@ -240,7 +248,7 @@ class TaskManager:
         if task.number not in self.cluster.tasks:           # it had ended, and its record was let go of
             self.cluster.tasks[task.number] = task
             self.cluster.history.dropped -= 1
-        task.t_finished = now
+        self._note_end(now, task)
         if task.history is None:
             task.history = []
         task.history.append(Attempt(task, failure))

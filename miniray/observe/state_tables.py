@@ -237,7 +237,8 @@ def thread_id(w: Worker) -> int:
     """The ident of the thread that the worker is, 0 when it has ended."""
     if isinstance(w, Driver):
         return threading.main_thread().ident or 0
-    return w.handle.ident if w.handle is not None and w.status is not WorkerStatus.DEAD else 0
+    handle = w.handle                           # looked at once: its thread takes it away when it ends
+    return handle.ident if handle is not None and w.status is not WorkerStatus.DEAD else 0
 
 
 # ------------------------------------------------------------ placement groups

@@ -16,8 +16,9 @@ from ..core.transitions import WorkerStatus
 from . import failures
 from .base import Runtime
 from .context import Execution, current
-from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, note_repr, outcome_of_error, report, report_item,
-                     settle_interrupt, store, wait_for_consumer)
+from .waiting import WorkerExit
+from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, note_end, note_repr, outcome_of_error, report,
+                     report_item, settle_interrupt, store, wait_for_consumer)
 
 DEAD = WorkerStatus.DEAD
 
@@ -112,7 +113,7 @@ class AsyncWorker:
         """A call's coroutine is over. One that was cancelled before its first step never came to report that."""
         task = execution.task
         if task.number in self.calls:
-            self._over(task, self._cancelled(execution, asyncio.CancelledError()))
+            self._over(execution, self._cancelled(execution, asyncio.CancelledError()))
 
     async def _call(self, execution: Execution) -> None:
         task = execution.task
@@ -125,11 +126,12 @@ class AsyncWorker:
                 outcome = self._cancelled(execution, error)
             else:
                 outcome = outcome_of_error(self.runtime, execution, error)
-        self._over(task, outcome)
+        self._over(execution, outcome)
 
-    def _over(self, task: TaskRecord, outcome: Outcome) -> None:
+    def _over(self, execution: Execution, outcome: Outcome) -> None:
+        task = execution.task
         if not task.t_ended:
-            task.t_ended = self.runtime.now()
+            note_end(self.runtime, execution)
         self.calls.pop(task.number, None)
         self._report(task, outcome)
 
@@ -158,7 +160,7 @@ class AsyncWorker:
             if task.cancelled:                          # before it came here: there was no coroutine to cancel
                 raise asyncio.CancelledError
             function, args, kwargs = call_of(runtime, execution)
-            task.t_started = runtime.now()
+            self._note_start(task)
             self.handle.user_task = task
             result = function(*args, **kwargs)
             del args, kwargs
@@ -168,15 +170,23 @@ class AsyncWorker:
                 runtime.end_lines(execution)
             if task.spec.streams:
                 return await self._stream(execution, result)
-            task.t_ended = runtime.now()
+            note_end(runtime, execution)
             return store(runtime, task, result)
         finally:
             settle_interrupt(self.handle)
 
+    def _note_start(self, task: TaskRecord) -> None:
+        """The call's code is about to be entered, unless the actor was declared dead meanwhile. As `note_end`."""
+        now = self.runtime.now()
+        if self.worker.status is DEAD:
+            raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+        if not task.t_finished:
+            task.t_started = now
+
     async def _construct(self, execution: Execution) -> Outcome:
         runtime, task = self.runtime, execution.task
         construct, (_, _, cls, args, kwargs), _ = call_of(runtime, execution)
-        task.t_started = runtime.now()
+        self._note_start(task)
         instance = execution.instance = self.handle.instance = cls.__new__(cls)
         if cls.__init__ is not object.__init__:
             waiting = instance.__init__(*args, **kwargs)
@@ -203,5 +213,5 @@ class AsyncWorker:
             for item in generator:
                 report_item(runtime, self.worker, task, item)
                 wait_for_consumer(runtime, execution)
-        task.t_ended = runtime.now()
+        note_end(runtime, execution)
         return Outcome((None,), (0,))

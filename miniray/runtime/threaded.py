@@ -127,7 +127,8 @@ class ThreadedRuntime(Runtime):
             self.worker_ended(worker)
             forget_thread()
             self.threads.pop(handle, None)
-            worker.handle = None                # the record of a dead worker is kept, and would keep all that it had
+            with self.lock:                     # under which others look at what the handle has, once they have seen one
+                worker.handle = None            # the record of a dead worker is kept, and would keep all that it had
             handle.done.release()
 
     def _serve(self, worker: WorkerRecord, handle: WorkerHandle) -> None:

@@ -105,7 +105,8 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
             if task.cancelled:                          # meanwhile: its interrupt found nobody to be raised in
                 raise TaskInterrupt
-            task.t_started = now
+            if not task.t_finished:                     # its owner has died: it runs, and is over already
+                task.t_started = now
             result = function(*args, **kwargs)
             del args, kwargs
             if runtime.unfinished_lines:
@@ -115,8 +116,8 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             elif spec.kind == ACTOR_CREATION_TASK:
                 outcome = Outcome()
             else:
-                now = runtime.now()
-                if execution.worker.status is not DEAD:
+                now = runtime.now()                     # note_end, written out
+                if execution.worker.status is not DEAD and not task.t_finished:
                     task.t_ended = now
                 outcome = store(runtime, task, result)
             return outcome
@@ -125,10 +126,18 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             if handle.sent:
                 settle_interrupt(handle)
     except BaseException as error:
-        now = runtime.now()
-        if not task.t_ended and execution.worker.status is not DEAD:
-            task.t_ended = now
+        if not task.t_ended:
+            note_end(runtime, execution)
         return outcome_of_error(runtime, execution, error)
+
+
+def note_end(runtime: Runtime, execution: Execution) -> None:
+    """Note when the attempt's code ended, unless the core has ended the attempt by itself. The lock is not taken: the clock is read
+    first, so that no call, at which another thread could have its turn, comes between the look and the note. The core allows
+    for a clock that was read a little later than its own."""
+    now, task = runtime.now(), execution.task
+    if execution.worker.status is not DEAD and not task.t_finished:
+        task.t_ended = now
 
 
 def settle_interrupt(handle: WorkerHandle) -> None:
@@ -286,9 +295,7 @@ def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
         wait_for_consumer(runtime, execution)
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
-    now = runtime.now()
-    if worker.status is not DEAD:
-        task.t_ended = now
+    note_end(runtime, execution)
     return Outcome((None,), (0,))
 
 

@@ -177,6 +177,18 @@ def test_each_attempt_keeps_its_own_worker_and_times():
     assert task.attempt == 1 and task.worker is not first and task.t_created == 2.0
 
 
+def test_an_attempt_does_not_end_before_it_began():
+    """Its worker notes times without waiting for the core. The event that kills it may have looked at the clock first."""
+    c = one_node()
+    crashed, worker = running_task(c, retries=1)
+    crashed.t_started, crashed.t_ended = 3.0, 3.5
+    c.worker_died(2.0, worker, Failure("WORKER_DIED", "it crashed", about=worker))
+    cancelled, _ = running_task(c)
+    cancelled.t_started = 5.0
+    c.cancel(4.0, cancelled, True, False)
+    assert (crashed.history[0].t_finished, cancelled.t_finished) == (3.5, 5.0)
+
+
 def test_a_late_report_of_a_dead_worker_is_ignored():
     """A worker declared dead finishes after all: the retry goes on, and its result is the one that stands."""
     c = one_node(cpus=1)

@@ -67,6 +67,21 @@ def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
             tables._done = own
 
 
+class Threads(dict):
+    """A runtime's table of threads that have not ended, and what tells when it is empty."""
+
+    def __init__(self, threads: dict) -> None:
+        super().__init__(threads)
+        self.empty = threading.Event()
+
+    def pop(self, *args: Any) -> Any:
+        """One has ended."""
+        found = super().pop(*args)
+        if not self:
+            self.empty.set()
+        return found
+
+
 @ray.remote(num_cpus=0)
 class Gate:
     """Holds tasks back until it is opened. A task that waits here can be interrupted, and lends its CPU."""

@@ -22,7 +22,7 @@ from miniray.runtime import context, worker
 from miniray.runtime.local_async import LocalAsyncWorker
 from miniray.runtime.local_mode import LocalRuntime
 from miniray.runtime.waiting import Waiting
-from tests.runtimes.several_nodes import settle, until
+from tests.runtimes.several_nodes import Threads, settle, until
 
 
 @pytest.fixture
@@ -195,21 +195,6 @@ def yields() -> Iterator[int]:
     """A generator that waits for its consumer."""
     yield 1
     yield 2
-
-
-class Threads(dict):
-    """The table of threads that have not ended, and what tells when it is empty."""
-
-    def __init__(self, threads: dict) -> None:
-        super().__init__(threads)
-        self.empty = threading.Event()
-
-    def pop(self, *args: Any) -> Any:
-        """One has ended."""
-        found = super().pop(*args)
-        if not self:
-            self.empty.set()
-        return found
 
 
 class Between:
