@@ -101,7 +101,7 @@ class ClassInfo:
         for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
             self._add(cls, name, function)
         for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate)):
-            self.methods.setdefault(name, MethodInfo(name, lambda args, kwargs: None, False, {}, builtin))
+            self.methods.setdefault(name, MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin))
 
     def _add(self, cls: type, name: str, function: Any) -> None:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
@@ -244,6 +244,8 @@ class Template:
         retries = options.get("max_task_retries")
         if retries is None:
             retries = self.given.get("max_task_retries", 0)
+        if retries >= 2**31:
+            raise OverflowError(f"option 'max_task_retries' must be below 2147483648, not {retries}")
         shown = f"{self.info.name}.{found.name}"
         group = options.get("concurrency_group") or ""
         function = found.builtin if group in self.groups else _undeclared_group

@@ -448,14 +448,17 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
     """What Ray refuses only when an actor is created with these options (the decorator's and `.options()` together).
 
     Raises TypeError for None as max_restarts, max_task_retries or max_pending_calls, and for a concurrency group whose
-    name or size is of a wrong type; ValueError for an empty name or namespace; and what `check_task_call` raises for
-    the others.
+    name or size is of a wrong type; OverflowError for a number beyond 32 bits; ValueError for an empty name or
+    namespace; and what `check_task_call` raises for the others.
     """
     if options.get("name") == "":
         raise ValueError("an actor's name cannot be an empty string; None means no name")
     if options.get("namespace") == "":
         raise ValueError("a namespace cannot be an empty string; None means the job's namespace")
     _check_numbers_are_there(options, "max_restarts", "max_task_retries", "max_pending_calls")
+    for number in "max_concurrency", "max_pending_calls":
+        if (options.get(number) or 0) >= 2**31:
+            raise OverflowError(f"option '{number}' must be below 2147483648, not {options[number]}")
     _check_common_at_call(options)
     _check_concurrency_groups(options.get("concurrency_groups"))
 

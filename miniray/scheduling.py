@@ -88,11 +88,12 @@ def _may_be_in_group(options: Mapping[str, Any]) -> bool:
 def _in_group(group: Any, index: int | None) -> tuple:
     """The strategy for a group, "default", or None and the empty group, which are none. Raises AssertionError for what is no
     group; ValueError for a bundle of none."""
-    index = -1 if index is None else index
     if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
-        if index != -1:
+        if index not in (None, -1):
             raise ValueError(f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles")
         return ("DEFAULT",)
+    if index is None:
+        raise TypeError("'placement_group_bundle_index' must be an integer, -1 for any bundle, and it is None")
     assert isinstance(group, PlacementGroup), f"'placement_group' must be a placement group, not {group!r}"
     return ("PLACEMENT_GROUP", int(group.id.hex()[:-8], 16), index)
 

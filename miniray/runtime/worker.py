@@ -200,7 +200,9 @@ def _construct(runtime: Runtime, execution: Execution, cls: Any, args: Any, kwar
     instance = cls.__new__(cls)
     execution.instance = execution.worker.handle.instance = instance
     if cls.__init__ is not object.__init__:
-        instance.__init__(*args, **kwargs)
+        returned = instance.__init__(*args, **kwargs)
+        if returned is not None:
+            raise TypeError(f"__init__() should return None, not '{type(returned).__name__}'")
     note_repr(execution)
 
 
@@ -352,10 +354,9 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if isinstance(error, ActorExit):
         return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: {error}")
     if isinstance(error, SystemExit):
-        if actor is not None:
-            return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: its code raised SystemExit({error.code})"
-                           if not error.code else f"SYSTEM_ERROR: its code raised SystemExit({error.code})")
-        return Outcome(exit="worker", message=f"its task raised SystemExit({error.code})")
+        if actor is not None and error.code == 0:
+            return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
+        return Outcome(exit="worker", message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
     if task.cancelled and actor is not None and isinstance(error, exceptions.TaskCancelledError):
         return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
     name = task.spec.func_name
@@ -363,7 +364,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if actor is not None and actor.repr_name:
         name = f"{actor.repr_name}.{name.rpartition('.')[2]}"
     where: dict[str, Any] = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
-    if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or task.cancelled):
+    if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or not actor.is_async):
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
         return Outcome(failure=failures.from_exception(cancelled, name, "TASK_CANCELLED", **where))
