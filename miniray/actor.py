@@ -152,7 +152,7 @@ class ActorVariant(Generic[T]):
         self._spec: TaskSpec | None = None
         self._template: Template | None = None
 
-    def remote(self, *args: Any, **kwargs: Any) -> ActorHandle[T]:
+    def remote(self, /, *args: Any, **kwargs: Any) -> ActorHandle[T]:
         """Create an actor and return a handle to it at once. TypeError when the arguments do not fit the constructor or cannot be
         sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
         info, given = self._info, self._given
@@ -187,8 +187,9 @@ class ActorVariant(Generic[T]):
             info.check(args, kwargs)
             return self._spec, self._template           # type: ignore[return-value]
         captured = info.capture(runtime)                # the order in which these may refuse is Ray's
-        hold, need = checks.actor_resources(given)
+        checks.check_before_arguments(given, of_actor=True)
         info.check(args, kwargs)
+        hold, need = checks.actor_resources(given)
         checks.check_actor_call(given)
         wanted = scheduling_class(runtime, given, need, hold)
         groups = {"": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
@@ -270,7 +271,9 @@ class ActorClass(ActorVariant[T]):
         super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
         self.__ray_actor_class__ = cls
         self.__ray_metadata__ = self._info
-        self.__doc__, self.__module__ = cls.__doc__, cls.__module__
+        self.__doc__ = cls.__doc__
+        name = f"ActorClass({cls.__name__})"            # each has a type of its own to be called so, as in Ray
+        self.__class__ = type(name, (ActorClass,), {"__module__": cls.__module__, "__qualname__": name})
 
     def options(self, **actor_options: Any) -> ActorVariant[T]:
         """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
@@ -287,7 +290,7 @@ class ActorClass(ActorVariant[T]):
         """This in the driver, and a worker's own copy in a worker, where attributes may be set that nobody else sees."""
         if current.get() is None:
             return self
-        copy = _new_ref(ActorClass)
+        copy = _new_ref(type(self))
         vars(copy).update(self._sent, _original=self)
         del copy.__ray_actor_class__
         return self._copies.setdefault(current_space(), copy)
@@ -327,7 +330,7 @@ class ActorMethod:
     def __init__(self, handle: "ActorHandle", found: MethodInfo, given: dict[str, Any] | None = None):
         self._handle, self._found, self._given = handle, found, given
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, /, *args: Any, **kwargs: Any) -> Any:
         """Submit the call. Returns as a remote function's `.remote`. TypeError when the arguments do not fit the method or cannot
         be sent; PendingCallsLimitExceeded beyond max_pending_calls."""
         found = self._found

@@ -7,14 +7,15 @@ import os
 import sys
 import threading
 from operator import lt
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
+                    overload)
 
 from . import object_ref, waits
 from .actor import ActorClass, ActorHandle, find
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError, RaySystemError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
-from .options import check_init
+from .options import check_init, check_tensor_transport
 from .remote_function import RemoteFunction
 from .runtime import context
 from .runtime.base import Runtime
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
         def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
 
 
-class RayContext:
-    """What `init` returns: facts about the session, and a context manager that shuts it down."""
+class RayContext(Mapping[str, Any]):
+    """What `init` returns: facts about the session, as attributes and as a mapping, and a context manager that shuts it down."""
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
@@ -67,6 +68,12 @@ class RayContext:
     def __getitem__(self, key: str) -> Any:
         return self.address_info[key]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.address_info)
+
+    def __len__(self) -> int:
+        return len(self.address_info)
+
     def disconnect(self) -> None:
         """Shut the session down, if it is still the running one."""
         if context.session is self._runtime:
@@ -79,7 +86,8 @@ class RayContext:
         self.disconnect()
 
     def __repr__(self) -> str:
-        return f"RayContext(python_version={self.python_version!r}, node_id={self._runtime.head.hex!r})"
+        facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
+        return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
 
 
 def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
@@ -209,7 +217,7 @@ def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
         return RemoteFunction(thing, options)
     if inspect.isclass(thing):
         return ActorClass(thing, options)
-    if not callable(thing):
+    if not callable(thing) and not hasattr(thing, "__module__"):
         raise AttributeError(f"@remote is for functions and classes, and {thing!r} is neither")
     raise TypeError(f"The @remote decorator must be applied to either a function or a class, and {thing!r} is neither.")
 
@@ -265,16 +273,23 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
 
 
 def _seconds(timeout: Any) -> float | None:
-    """The timeout of a `get`. A negative one is none, as in Ray. ValueError and TypeError for what is no number."""
-    if isinstance(timeout, str):
-        raise ValueError(f"'timeout' must be a number of seconds or None, not {timeout!r}")
+    """The timeout of a `get`. A negative one is none, as in Ray. Raises what `_milliseconds` does."""
+    return None if _milliseconds(timeout) < 0 else max(0.0, float(timeout))
+
+
+def _milliseconds(timeout: Any) -> int:
+    """As Ray counts a timeout: by whole milliseconds in 64 bits. ValueError for NaN and for text, OverflowError for what is
+    longer, TypeError for what cannot be multiplied."""
     try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
-        raise TypeError(f"'timeout' must be a number of seconds or None, not {timeout!r}") from None
-    if seconds != seconds:
-        raise ValueError("'timeout' must be a number of seconds or None, not NaN")
-    return seconds if seconds >= 0 else None
+        milliseconds = int(timeout * 1000)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"'timeout' must be a number of seconds or None, not {timeout!r}") from None
+    if not -_MOST <= milliseconds < _MOST:
+        raise OverflowError(f"a 'timeout' of {timeout!r} seconds is more than 64 bits of milliseconds")
+    return milliseconds
+
+
+_MOST = 1 << 63
 
 
 def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
@@ -296,6 +311,8 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
                         "ray.ObjectRef in a list and call 'put' on it.")
     if isinstance(value, ObjectRefGenerator):
         raise TypeError("Calling 'put' on an ray.ObjectRefGenerator is not allowed.")
+    if _tensor_transport is not None:
+        check_tensor_transport(_tensor_transport)
     if _owner is not None:
         raise ValueError("'_owner' is not there any more: whoever calls `put` owns the object")
     return ObjectRef._adopt(runtime.put(value))
@@ -321,22 +338,27 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
         return [], []
     waits.check(ray_waitables)
     if _number("num_returns", num_returns) <= 0:
-        raise ValueError(f"Invalid number of objects to return: num_returns={num_returns}.")
+        raise ValueError(f"Invalid number of objects to return: num_returns={int(num_returns)}.")
     if num_returns > len(ray_waitables):
         raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
+    seconds = None if timeout is None else max(0.0, _milliseconds(timeout) / 1000)
     num_returns = int(num_returns)
+    if not num_returns:                                 # it was a fraction below 1
+        raise RaySystemError("wait() was asked for no reference at all: num_returns must be at least 1")
     ready = waits.ready_positions(ray_waitables, num_returns)
-    if len(ready) < num_returns and timeout == 0 and runtime.dropped:
-        with runtime.locked():          # what the program let go of may be what they wait for, and it may only ever poll
-            pass
-    elif len(ready) < num_returns and timeout != 0:
+    if len(ready) < num_returns:
+        if seconds == 0 and runtime.dropped:
+            with runtime.locked():      # what the program let go of may be what they wait for, and it may only ever poll
+                pass
         records = [waits.record_of(w) for w in ray_waitables]
-        deadline = None if timeout is None else runtime.now() + timeout
+        deadline = None if seconds is None else runtime.now() + seconds
         while len(ready) < num_returns:
             pending = [record for record in records if not is_ready(record)]
             for record in pending:
                 if type(record) is ObjectRecord and record.done == ENDED:
                     raise ValueError(f"the object {record.hex} belongs to a session that has been shut down")
+            if seconds == 0:
+                break
             left = None if deadline is None else max(0.0, deadline - runtime.now())
             came = runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
             ready = waits.ready_positions(ray_waitables, num_returns)
@@ -402,11 +424,11 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     if not isinstance(ray_waitable, ObjectRef):
         raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}.")
     task = ray_waitable._record.task
-    if ray_waitable._record.done == ENDED:
+    if ray_waitable._record.done == ENDED or ray_waitable._record.number < 0:
         raise TypeError(f"{ray_waitable!r} is not of this session: there is nothing to cancel")
     if task is None:
         return
-    if force and task.spec.kind == ACTOR_TASK:
+    if force and task.spec.kind == ACTOR_TASK and not task.t_finished:
         raise ValueError("force=True is not supported for actor tasks.")
     runtime.tell(runtime.cluster.cancel, task, force, recursive)
 
@@ -444,8 +466,8 @@ def cluster_resources() -> dict[str, float]:
     """What all living nodes have, by resource name. RaySystemError before init."""
     runtime = _started()
     with runtime.locked() as cluster:
-        totals = [node.total for node in cluster.scheduler.alive]
-        return _sum(totals)
+        found = _sum([node.total for node in cluster.scheduler.alive])
+    return {name: amount for name, amount in found.items() if amount}
 
 
 def available_resources() -> dict[str, float]:

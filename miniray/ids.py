@@ -5,7 +5,7 @@ Ray's: hexadecimal text of Ray's lengths, in which an object names the task that
 
     JobID 4 bytes | ActorID 12 + job | TaskID 8 + actor (16) | ObjectID task (24) + index (4, little endian)
 
-Nothing here is random: the same program gives the same ids again. Ray: src/ray/common/id.h.
+Nothing of a session is random: the same program gives the same ids again. Ray: src/ray/common/id.h.
 """
 from __future__ import annotations
 
@@ -197,5 +197,15 @@ def placement_group_hex(number: int) -> str:
 
 
 def object_number(data: bytes) -> int:
-    """The number of the object whose 28 bytes these are."""
+    """The number of the object whose 28 bytes these are, if it is one of ours."""
     return int.from_bytes(data[:8], "big") << INDEX_BITS | int.from_bytes(data[24:28], "little")
+
+
+def foreign_number(data: bytes) -> int:
+    """A number, always below zero, for 28 bytes that name nothing here; -1 for those of the nil reference."""
+    return int.from_bytes(data, "big") - (1 << 8 * ObjectIDBytes)
+
+
+def foreign_hex(number: int) -> str:
+    """The 56 hex digits that `foreign_number` was given."""
+    return (number + (1 << 8 * ObjectIDBytes)).to_bytes(ObjectIDBytes, "big").hex()

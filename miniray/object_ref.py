@@ -6,12 +6,14 @@ and holds its lock, so it only appends to a queue; the queue is drained at the n
 from __future__ import annotations
 
 import contextvars
+import os
 import weakref
+import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
-from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, object_number, task_hex
+from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import running
@@ -41,7 +43,7 @@ class ObjectRef(Generic[T]):
             raise TypeError(f"an ObjectRef is made of bytes, got {type(id).__name__}")
         if len(id) != ObjectIDBytes:
             raise ValueError(f"an ObjectRef has {ObjectIDBytes} bytes, got {len(id)}")
-        record = _NIL if id == _NIL_BYTES else _found(object_number(id))
+        record = _NIL if id == _NIL_BYTES else _named(id)
         self = object.__new__(cls)              # now: none exists, and is finalised, without a record
         self._record = record
         return self
@@ -62,6 +64,16 @@ class ObjectRef(Generic[T]):
         return cls(id)
 
     @classmethod
+    def from_hex(cls, id: str) -> "ObjectRef":
+        """NotImplementedError, as in Ray: text alone does not say who owns the object."""
+        raise NotImplementedError("an ObjectRef cannot be made from hex digits: use ObjectRef(bytes.fromhex(...))")
+
+    @classmethod
+    def from_random(cls) -> "ObjectRef":
+        """A reference to nothing, under an id that nothing has."""
+        return cls(os.urandom(ObjectIDBytes))
+
+    @classmethod
     def nil(cls) -> "ObjectRef":
         """The reference that names nothing."""
         return cls(_NIL_BYTES)
@@ -72,13 +84,14 @@ class ObjectRef(Generic[T]):
 
     def hex(self) -> str:
         """56 hexadecimal digits."""
-        return "ff" * ObjectIDBytes if self._record is _NIL else self._record.hex
+        return self._record.hex
 
     def binary(self) -> bytes:
         """28 bytes."""
         return bytes.fromhex(self.hex())
 
-    def size(self) -> int:
+    @classmethod
+    def size(cls) -> int:
         """How many bytes an id has."""
         return ObjectIDBytes
 
@@ -91,6 +104,18 @@ class ObjectRef(Generic[T]):
         """The job's id."""
         return JobID.from_hex(JOB_HEX)
 
+    def owner_address(self) -> bytes:
+        """Where its owner listens: nobody does."""
+        return b""
+
+    def redis_shard_hash(self) -> int:
+        """A number that follows from the id."""
+        return zlib.crc32(self.binary())
+
+    def tensor_transport(self) -> None:
+        """How tensors in the value travel: None, with the rest of it."""
+        return None
+
     def call_site(self) -> str:
         """Where it was made: not recorded."""
         return ""
@@ -100,9 +125,10 @@ class ObjectRef(Generic[T]):
         import concurrent.futures
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         runtime = running()
-        future.set_running_or_notify_cancel()
 
         def done() -> None:
+            if not future.set_running_or_notify_cancel():       # cancelled meanwhile: nobody wants the value
+                return
             try:
                 value = runtime.value_of(self._record)
             except BaseException as error:
@@ -172,11 +198,13 @@ class ObjectRef(Generic[T]):
 
     def __reduce__(self):
         if contain(self._record):
+            if self._record.number < 0 or self._record.done == ENDED:
+                raise unowned(self)
             return _restore_number, (self._record.number,)
         return ObjectRef, (self.binary(),)
 
 
-_NIL = ObjectRecord(-1, refs=1 << 62)
+_NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62)
 _NIL.done = ENDED
 
 
@@ -219,6 +247,24 @@ def _found(number: int) -> ObjectRecord:
     record = ObjectRecord(number)
     record.done, record.value = FAILED, Failure("OBJECT_LOST", "no object has this id any more", about=record)
     return record
+
+
+def _named(id: bytes) -> ObjectRecord:
+    """The object with this id, with one reference more. One that never gets a value, as in Ray, when nothing here has the id."""
+    runtime = context.session
+    if runtime is not None:
+        with runtime.locked() as cluster:           # after what the program has let go of went
+            record = cluster.objects.get(object_number(id))
+            if record is not None and record.hex == id.hex():
+                record.refs += 1
+                return record
+    return ObjectRecord(foreign_number(id))
+
+
+def unowned(ref: ObjectRef) -> ValueError:
+    """The error for a reference that cannot be passed on, since nobody here has made its object."""
+    return ValueError(f"{ref!r} names no object of this session, so nobody could answer for it: pass on references that "
+                      "`.remote()` or `put` returned, not ids")
 
 
 def hold_contained(runtime: Runtime, captured: Any) -> None:

@@ -5,9 +5,9 @@ A bad option is refused at one of two moments. Ray's choice is kept, because pro
 When it is given, to `@remote(...)`, `@method(...)` or `.options(...)`: an unknown name, a wrong type, a value out of
 range, a combination that cannot be. `task_options`, `actor_options`, `method_decorator_options`, `method_options`.
 
-At `.remote()`: what Ray finds out only when it submits. Its order is: `resources` or `actor_resources`, then the
-arguments against the signature, then `check_task_call`, `check_actor_call` or `check_method_call`, then the arguments
-are serialised.
+At `.remote()`: what Ray finds out only when it submits. Its order is: `check_before_arguments`, then the arguments
+against the signature, then `resources` or `actor_resources`, then `check_task_call`, `check_actor_call` or
+`check_method_call`, then the arguments are serialised.
 
 An unknown name or a bad value is a ValueError, a wrong type a TypeError, each naming the option; the exceptions to that
 are Ray's. Options are checked in the order in which they were given, and the first bad one is reported.
@@ -364,12 +364,12 @@ def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
         raise ValueError("'_num_objects_per_yield' belongs to the method: give it to @method, not to .options()")
     check_num_returns(options.get("num_returns"), is_generator)
     if options.get("tensor_transport") is not None:
-        _check_tensor_transport(options["tensor_transport"])
+        check_tensor_transport(options["tensor_transport"])
     return _normalised(options)
 
 
-def _check_tensor_transport(value: Any) -> None:
-    """Tensors of other devices are not moved here: every transport but the object store is unknown."""
+def check_tensor_transport(value: Any) -> None:
+    """ValueError for every transport but the object store: tensors of other devices are not moved here."""
     if value.upper() != "OBJECT_STORE":
         raise ValueError(f"there is no tensor transport {value!r} here: values go through the object store")
 
@@ -451,16 +451,26 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
     name or size is of a wrong type; OverflowError for a number beyond 32 bits; ValueError for an empty name or
     namespace; and what `check_task_call` raises for the others.
     """
-    if options.get("name") == "":
-        raise ValueError("an actor's name cannot be an empty string; None means no name")
-    if options.get("namespace") == "":
-        raise ValueError("a namespace cannot be an empty string; None means the job's namespace")
+    _check_names_of_actor(options)
     _check_numbers_are_there(options, "max_restarts", "max_task_retries", "max_pending_calls")
     for number in "max_concurrency", "max_pending_calls":
         if (options.get(number) or 0) >= 2**31:
             raise OverflowError(f"option '{number}' must be below 2147483648, not {options[number]}")
     _check_common_at_call(options)
     _check_concurrency_groups(options.get("concurrency_groups"))
+
+
+def check_before_arguments(options: Mapping[str, Any], of_actor: bool) -> None:
+    """What Ray refuses at `.remote()` before it looks whether the arguments fit.
+
+    Raises ValueError for a reserved name among the resources; of an actor for an empty name or namespace; of a task for
+    a bundle index without a group, and AssertionError for a placement group that is none.
+    """
+    _check_reserved_names(options)
+    if of_actor:
+        _check_names_of_actor(options)
+    else:
+        _check_group(options)
 
 
 def check_method_call(options: Mapping[str, Any]) -> None:
@@ -500,14 +510,33 @@ def _check_numbers_are_there(options: Mapping[str, Any], *names: str) -> None:
             raise TypeError(f"option '{name}' must be an integer when it is used, and it is None")
 
 
+def _check_names_of_actor(options: Mapping[str, Any]) -> None:
+    if options.get("name") == "":
+        raise ValueError("an actor's name cannot be an empty string; None means no name")
+    if options.get("namespace") == "":
+        raise ValueError("a namespace cannot be an empty string; None means the job's namespace")
+
+
+def _check_reserved_names(options: Mapping[str, Any]) -> None:
+    for name in options.get("resources") or ():
+        if name in ("CPU", "GPU", "memory", "object_store_memory"):
+            raise ValueError(f"'{name}' is not given in 'resources': it has an option of its own")
+        if name == "bundle":
+            raise ValueError("'bundle' cannot be asked for in 'resources': placement groups use that name")
+
+
+def _check_group(options: Mapping[str, Any]) -> None:
+    group = options.get("placement_group")
+    assert group in (None, "default") or isinstance(group, PlacementGroup), f"{group!r} is not a placement group"
+    if group in (None, "default") and options.get("scheduling_strategy") is None:
+        if options.get("placement_group_bundle_index", -1) != -1:
+            raise ValueError("'placement_group_bundle_index' needs the 'placement_group' whose bundle it is")
+
+
 def _check_common_at_call(options: Mapping[str, Any]) -> None:
     if not options.keys().isdisjoint(_CHECKED_AT_CALL):
         check_scheduling_strategy(options.get("scheduling_strategy"))
-        group = options.get("placement_group")
-        assert group in (None, "default") or isinstance(group, PlacementGroup), f"{group!r} is not a placement group"
-        if group in (None, "default") and options.get("scheduling_strategy") is None:
-            if options.get("placement_group_bundle_index", -1) != -1:
-                raise ValueError("'placement_group_bundle_index' needs the 'placement_group' whose bundle it is")
+        _check_group(options)
         for what in "_labels", "label_selector":
             for key, value in (options.get(what) or {}).items():
                 if not isinstance(value, str):
@@ -541,13 +570,9 @@ def resources(options: Mapping[str, Any], default_num_cpus: float) -> Resources:
     ValueError for resources that have an option of their own, and for more than one GPU or NPU that is not a whole
     number; AttributeError for a resource whose name is not a string, as Ray does.
     """
-    custom: Mapping[Any, Any] = options.get("resources") or {}
-    amounts: dict[Any, Any] = dict(custom)
-    for name in custom:
-        if name in ("CPU", "GPU", "memory", "object_store_memory"):
-            raise ValueError(f"'{name}' is not given in 'resources': it has an option of its own")
-        if name == "bundle":
-            raise ValueError("'bundle' cannot be asked for in 'resources': placement groups use that name")
+    _check_reserved_names(options)
+    amounts: dict[Any, Any] = dict(options.get("resources") or {})
+    for name in amounts:
         if not isinstance(name, str):
             raise AttributeError(f"a resource's name must be a string, not {name!r}")
     amounts["CPU"] = options.get("num_cpus", default_num_cpus)
@@ -650,6 +675,8 @@ def check_init(arguments: Mapping[str, Any]) -> None:
     if unknown:
         raise RuntimeError(f"init has no argument {', '.join(unknown)}. There are: {', '.join(INIT_PARAMETERS)}")
     given = {name: value for name, value in arguments.items() if value is not None}
+    if arguments.get("logging_level", logging.INFO) is None:
+        raise TypeError("logging_level must be a level of the logging module, not None")
     _check_init_words(given)
     _check_init_amounts(given)
 

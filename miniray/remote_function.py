@@ -53,7 +53,7 @@ class Variant(Generic[Refs]):
         self._runtime: Runtime | None = None
         self._spec: Any = None                              # TaskSpec, since its first call in the session `_runtime`
 
-    def remote(self, *args: Any, **kwargs: Any) -> Refs:
+    def remote(self, /, *args: Any, **kwargs: Any) -> Refs:
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
         references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
         runtime = self._runtime
@@ -85,8 +85,9 @@ class Variant(Generic[Refs]):
         source, given = self._source, self._given
         function = source.function
         captured = source.capture(runtime)              # the order in which these may refuse is Ray's
-        resources = checks.resources(given, 1)
+        checks.check_before_arguments(given, of_actor=False)
         self._check(args, kwargs)
+        resources = checks.resources(given, 1)
         checks.check_task_call(given)
         wanted = scheduling_class(runtime, given, resources, resources)
         num_returns = given.get("num_returns")
@@ -101,7 +102,7 @@ class Variant(Generic[Refs]):
             runtime_env=inherited(runtime, given.get("runtime_env")), capture_child_tasks=captures_children(given),
             backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given})
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A node of a graph that calls this function when the graph is executed."""
         from .dag import FunctionNode
         return FunctionNode(self, args, kwargs, self._given)

@@ -35,7 +35,7 @@ def check(address: str | None, given: dict[str, Any]) -> None:
     options.check_init(given)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
-    if address and address not in ("local", "auto") and _cluster_at(address) is None:
+    if address not in (None, "local", "auto") and _cluster_at(address) is None:
         if ":" not in address:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
         raise ConnectionError(

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from ..ids import INDEX_BITS, actor_hex, creation_task_hex, node_hex, object_hex, placement_group_hex, task_hex, worker_hex
+from ..ids import (INDEX_BITS, actor_hex, creation_task_hex, foreign_hex, node_hex, object_hex, placement_group_hex, task_hex,
+                   worker_hex)
 from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 
 UNIT = 10_000               # resources are counted in ten-thousandths, so that fractions add up exactly (Ray: FixedPoint)
@@ -183,7 +184,8 @@ class ObjectRecord:
     refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
     three its value goes. lineage: values that could only be rebuilt with its help; until that is zero too, whatever could
     rebuild this one stays. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
-    stays with its owner. task: who makes it; None for a put and for an actor's handle.
+    stays with its owner. task: who makes it; None for a put and for an actor's handle. number: below zero for an id that nothing
+    here has (see ids).
     """
 
     __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
@@ -208,6 +210,8 @@ class ObjectRecord:
     @property
     def hex(self) -> str:
         """The id that users see."""
+        if self.number < 0:
+            return foreign_hex(self.number)
         number, index = self.number >> INDEX_BITS, self.number & (1 << INDEX_BITS) - 1
         if self.task is not None:
             return object_hex(task_hex(number, self.task.actor.number if self.task.actor is not None else None), index)

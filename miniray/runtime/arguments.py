@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.records import ENDED, READY, ObjectRecord
-from .failures import not_rebuilt
-from .serialization import Serialized, deserialize, serialize
+from .failures import loaded
+from .serialization import Serialized, serialize
 
 # Exact types that nobody can tell a copy of: they travel as they are. bytes too, however long.
 PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None), complex})
@@ -35,8 +35,8 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -
         kind = type(value)
         if kind is ref_type:
             record = stored[place] = value._record
-            if record.done == ENDED:
-                raise ValueError(f"{value!r} belongs to a session that has been shut down")
+            if record.done == ENDED or record.number < 0:
+                raise ValueError(f"{value!r} names no object of this session, so nobody could answer for it")
             deps.append(record)
         elif kind not in PLAIN:
             one = stored[place] = serialize(value, "the argument", taker)
@@ -62,10 +62,7 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
             else:
                 values[place] = value_of(value)
         elif kind is Serialized:
-            try:
-                values[place] = deserialize(value)
-            except Exception as error:
-                raise not_rebuilt(error) from error
+            values[place] = loaded(value)
     if not stored.names:
         return values, {}
     first = len(values) - len(stored.names)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import exceptions
 from ..core.records import Failure, ObjectRecord, TaskRecord
-from .serialization import Serialized, deserialize, serialize
+from .serialization import ERROR, Serialized, deserialize, serialize
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -70,6 +70,18 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
     while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
         where = where.tb_next
     return exceptions.RaySystemError(error, "".join(traceback.format_exception(type(error), error, where)))
+
+
+def loaded(stored: Serialized) -> Any:
+    """The value that was stored. Raises it when it is a RayError, as Ray does with one that was put, passed or returned;
+    RaySystemError for one that cannot be rebuilt."""
+    try:
+        value = deserialize(stored)
+    except Exception as error:
+        raise not_rebuilt(error) from error
+    if stored.form == ERROR:
+        raise value.as_instanceof_cause() if isinstance(value, exceptions.RayTaskError) else value
+    return value
 
 
 def _task_error(held: TaskError) -> exceptions.RayError:

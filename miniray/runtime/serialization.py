@@ -18,6 +18,7 @@ import marshal
 import pickle
 from typing import Any, Callable
 
+from ..exceptions import RayError
 from . import classes_by_value, functions_by_value, special_values     # noqa: F401, they register with the pickler
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space
@@ -31,7 +32,8 @@ class Serialized:
 
     form says what data is: COPY: a list, dict or set of immutable things, of which a copy is all that is needed.
     PLAIN: bytes of marshal.
-    PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space.
+    PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space. ERROR: that of a RayError, which is
+    raised where it is a task's result, an argument, or what was put (see `failures.loaded`).
     buffers: the stream's out-of-band buffers. contained: one record for each distinct reference inside (see `contain`).
     size: bytes of all that.
     """
@@ -42,7 +44,7 @@ class Serialized:
         self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
 
 
-COPY, PLAIN, PICKLED, BY_VALUE = "copy", "plain", "pickled", "by value"
+COPY, PLAIN, PICKLED, BY_VALUE, ERROR = "copy", "plain", "pickled", "by value", "error"
 
 
 def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
@@ -64,7 +66,10 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
             return _store_plain(value)
         if kind is bytearray or kind is memoryview:
             return _to_bytes(value)
-        return _store(value)
+        stored = _store(value)
+        if isinstance(value, RayError):
+            stored.form = ERROR
+        return stored
     except TypeError as error:
         from .inspect_serializability import explain, shown         # only needed on the way to an error
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Callable, overload
 from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
                             WorkerRecord)
 from ..core.transitions import WorkerStatus
-from ..exceptions import RaySystemError, ReferenceCountingAssertionError
+from ..exceptions import ObjectLostError, RaySystemError, ReferenceCountingAssertionError
 from . import failures
 from .context import Execution, current
-from .serialization import Serialized, deserialize
+from .serialization import Serialized
 from .spilling import SpilledFile, read_back
 
 if TYPE_CHECKING:
@@ -205,25 +205,31 @@ class Waiting:
             for obj in pending:
                 if obj.done == FAILED:
                     return True
+                if timeout is None:
+                    self._refuse_foreign(obj)
                 if obj.done == ENDED:
                     raise ValueError(f"the object {obj.hex} belongs to a session that has been shut down")
             left = None if deadline is None else max(0.0, deadline - self.now())
             if not self.wait_for(pending, len(pending), True, left):
                 return False
 
+    @staticmethod
+    def _refuse_foreign(obj: ObjectRecord) -> None:
+        """ObjectLostError for an id that nothing here has: who waits for it without a timeout would wait for ever, as on Ray."""
+        if obj.number < 0 and obj.done != ENDED:
+            raise ObjectLostError(obj.hex, None, "")
+
     def get_one(self, obj: ObjectRecord) -> tuple | None:
         """The value in a tuple, when it is there or comes soon enough for nobody to ask why; None when `get` has to see to it."""
         if obj.done == PENDING:
+            self._refuse_foreign(obj)
             self.wait_for([obj], 1, True, None)
         value = obj.value
         if obj.done != READY or obj.locations is not None:
             return None
         kind = type(value)
         if kind is Serialized:
-            try:
-                return (deserialize(value),)
-            except Exception as error:
-                raise failures.not_rebuilt(error) from error
+            return (failures.loaded(value),)
         return None if kind is SpilledFile or value is DROPPED else (value,)
 
     @overload
@@ -257,10 +263,7 @@ class Waiting:
                 value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
-                try:
-                    value = deserialize(value)
-                except Exception as error:
-                    raise failures.not_rebuilt(error) from error
+                value = failures.loaded(value)
             elif value is DROPPED or kind is Failure:
                 self._it_went(obj)
                 return None

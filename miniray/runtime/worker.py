@@ -242,9 +242,8 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     results = _items(result, wanted) if inspect.isgenerator(result) else result
     try:
         count = len(results)
-    except TypeError:
-        raise TypeError(f"{task.spec.func_name} was asked for num_returns={wanted} values, but what it returned, a "
-                        f"{type(result).__name__}, has no length") from None
+    except TypeError as error:
+        raise TypeError(f"{error}: {task.spec.func_name} was asked for num_returns={wanted} values") from None
     if count != wanted:
         raise ValueError(f"Task returned {count} objects, but num_returns={wanted}.")
     values, sizes, contained = [], [], []
@@ -359,10 +358,12 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
         return Outcome(exit="worker", message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
     if task.cancelled and actor is not None and isinstance(error, exceptions.TaskCancelledError):
         return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
+    try:
+        str(error)
+    except Exception as problem:                # as in Ray, what its own text raises takes the error's place
+        error = problem
     name = task.spec.func_name
     repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
-    if actor is not None and actor.repr_name:
-        name = f"{actor.repr_name}.{name.rpartition('.')[2]}"
     where: dict[str, Any] = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
     if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or not actor.is_async):
         cancelled = exceptions.TaskCancelledError(task.hex)

@@ -91,7 +91,6 @@ ray.cancel(f) | TypeError | ray.cancel()
 ray.cancel() | TypeError | ray_waitable
 ray.cancel(never, True) | TypeError | cancel()
 ray.cancel(never, nonsense=1) | TypeError | nonsense
-r = a.m.remote(); ray.cancel(r, force=True) | ValueError | force
 # get_actor
 ray.get_actor("") | ValueError | non-empty
 ray.get_actor(None) | ValueError | non-empty
