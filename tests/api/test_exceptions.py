@@ -13,6 +13,7 @@ import pytest
 
 from miniray import exceptions
 from miniray.exceptions import ActorDiedErrorContext, RayError, RayTaskError
+from tests.interpreter import frees_memory
 
 # Every public class of ray.exceptions in Ray 2.60, with its bases.
 TREE = {
@@ -299,6 +300,7 @@ def test_each_raise_has_an_error_of_its_own_and_one_class():
     assert one is not two and type(one) is type(two)
 
 
+@frees_memory
 def test_a_class_that_was_made_for_a_task_goes_with_its_last_error():
     """The table of dual classes does not keep the user's class alive."""
     kind = type("Passing", (Exception,), {})

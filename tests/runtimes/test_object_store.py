@@ -19,6 +19,7 @@ from miniray.core.records import READY, SPILLED
 from miniray.experimental.locations import get_object_locations
 from miniray.runtime import context
 from miniray.testing import faults
+from tests.interpreter import frees_memory
 from tests.runtimes.several_nodes import LARGE, blob, cluster, core, settle, store_of
 
 MB = 1_000_000
@@ -190,6 +191,7 @@ def test_ten_times_the_capacity_goes_through_a_store(session):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is measured in /proc, and is glibc's to give back")
+@frees_memory
 def test_memory_stays_near_the_capacity_when_ten_times_as_much_goes_through():
     """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's heap."""
     program = """

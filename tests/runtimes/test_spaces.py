@@ -8,6 +8,7 @@ import pytest
 
 from miniray.runtime import spaces
 from miniray.runtime.serialization import Space, capture, contain, deserialize, serialize
+from tests.interpreter import frees_memory
 from tests.runtimes.worker_stand_in import inside
 
 
@@ -116,6 +117,7 @@ def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
     assert len(builds) >= 2
 
 
+@frees_memory
 def test_nothing_is_left_of_a_class_that_is_gone():
     """Neither the original nor a copy nor a definition stays in any table."""
     space = Space()
