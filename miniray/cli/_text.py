@@ -1,14 +1,11 @@
-"""Text for a terminal: tables, sizes, and names that cannot talk to the terminal themselves."""
+"""Text for a terminal: tables and sizes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..observe.escape import for_terminal
+
 _BINARY_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-
-
-def printable(text: object) -> str:
-    """The text with everything escaped that would steer a terminal or break a line: a task may be called "\\x1b[2J"."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def size(num_bytes: float) -> str:
@@ -23,7 +20,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str =
     """Lines of aligned columns, two spaces apart: numbers right, everything else left and made printable."""
     filled = [list(row) for row in rows]
     numeric = [all(isinstance(row[i], (int, float)) for row in filled) for i in range(len(header))]
-    cells = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else printable(v) for v in row]
+    cells = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else for_terminal(v) for v in row]
              for row in filled]
     widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
     return [indent + "  ".join(cell.rjust(width) if right else cell.ljust(width)

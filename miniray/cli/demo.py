@@ -15,7 +15,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from ._text import printable, size, table
+from ..observe.escape import for_terminal
+from ._text import size, table
 
 FILES_PER_TASK = 25
 LONGEST_BYTES = 2_000_000
@@ -117,8 +118,8 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
     lines = ["Tasks (each attempt counts)", *table(("name", "state", "attempts"), tasks), ""]
     for row in failures:
         reason = (row.error_message or "no message").strip().splitlines()[-1]
-        lines.append(f"  attempt {row.attempt_number} of {printable(row.name)} failed ({row.error_type}: "
-                     f"{printable(reason)}) and was tried again")
+        lines.append(f"  attempt {row.attempt_number} of {for_terminal(row.name)} failed ({row.error_type}: "
+                     f"{for_terminal(reason)}) and was tried again")
     lines += ["", "Actors", *table(("class", "state", "restarts"),
                                    [(row.class_name, row.state, row.num_restarts) for row in actors]), "",
               "Objects", f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in all; "
@@ -150,10 +151,10 @@ def run(args: argparse.Namespace) -> int:
     import miniray as ray
     paths = source_files(args.path)
     if not paths:
-        print(f"miniray demo: no Python files below {printable(args.path)}", file=sys.stderr)
+        print(f"miniray demo: no Python files below {for_terminal(args.path)}", file=sys.stderr)
         return 1
     num_bytes = sum(os.path.getsize(path) for path in paths)
-    print(f"Names defined in {len(paths):,} Python files ({size(num_bytes)}) below {printable(args.path)}\n")
+    print(f"Names defined in {len(paths):,} Python files ({size(num_bytes)}) below {for_terminal(args.path)}\n")
     started, cpu_started = time.perf_counter(), time.process_time()
     ray.init(num_cpus=args.num_cpus)
     try:
@@ -167,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
             path = os.path.join(args.output or tempfile.mkdtemp(prefix="miniray-demo-"), name)
             args.output = os.path.dirname(path)
             ray.timeline(path)
-            print(f"  {printable(path)}  ({size(os.path.getsize(path))})")
+            print(f"  {for_terminal(path)}  ({size(os.path.getsize(path))})")
         del kept
     finally:
         ray.shutdown()

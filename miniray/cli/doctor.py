@@ -8,9 +8,10 @@ import threading
 from typing import Any
 
 from ..observe.doctor import RUNBOOK, Finding, findings
+from ..observe.escape import for_terminal
 from ..runtime import context
 from ._look import show, takes_program
-from ._text import printable, table
+from ._text import table
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
@@ -68,7 +69,7 @@ def report(runtime: Any) -> str:
 
 
 def _lines(number: int, finding: Finding) -> list[str]:
-    lines = [f"{number}. {finding.symptom}: {printable(finding.sentence)}"]
+    lines = [f"{number}. {finding.symptom}: {for_terminal(finding.sentence)}"]
     if finding.rows:
         header = list(finding.rows[0])
         lines += table(header, [["" if row[name] is None else row[name] for name in header] for row in finding.rows],

@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from ._text import printable, size
+from ..observe.escape import for_terminal
+from ._text import size
 
 MEMORY = ("memory", "object_store_memory")
 
@@ -69,7 +70,7 @@ def usage(total: dict[str, float], free: dict[str, float], held: dict[str, float
             continue        # every node has one of its own, to be asked for by affinity
         taken = total[name] - free.get(name, 0.0) - held.get(name, 0.0) + used.get(name, 0.0)
         show = size if name in MEMORY else _plain
-        line = f"{show(taken)}/{show(total[name])} {printable(name)}"
+        line = f"{show(taken)}/{show(total[name])} {for_terminal(name)}"
         if name in held:
             line += f" ({show(used.get(name, 0.0))} used of {show(held[name])} reserved in placement groups)"
         lines.append(line)
@@ -106,10 +107,10 @@ def demands() -> list[str]:
     for task in state.list_tasks(detail=True, limit=10_000, filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")]):
         if task.type != "ACTOR_TASK" and task.required_resources:      # a call waits for its actor, not for resources
             waiting[str(dict(sorted(task.required_resources.items())))] += 1
-    lines = [f" {printable(shape)}: {count}+ pending tasks/actors" for shape, count in waiting.items()]
+    lines = [f" {for_terminal(shape)}: {count}+ pending tasks/actors" for shape, count in waiting.items()]
     groups: Counter[str] = Counter()
     for group in placement_group_table().values():
         if group["state"] in ("PENDING", "RESCHEDULING"):
             shapes = Counter(str(dict(sorted(bundle.items()))) for bundle in group["bundles"].values())
             groups[", ".join(f"{shape} * {n}" for shape, n in shapes.items()) + f" ({group['strategy']})"] += 1
-    return lines + [f" {printable(shape)}: {count}+ pending placement groups" for shape, count in groups.items()]
+    return lines + [f" {for_terminal(shape)}: {count}+ pending placement groups" for shape, count in groups.items()]

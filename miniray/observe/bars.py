@@ -18,7 +18,7 @@ from numbers import Real
 from typing import Any
 
 from . import log_streams
-from .log_files import printable
+from .escape import escaped
 
 State = dict[str, Any]          # what a bar reports: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
 Key = tuple[int, str]           # the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
@@ -33,13 +33,13 @@ class Bar:
     __slots__ = ("name", "began", "now", "line", "done", "total", "desc", "unit", "position")
 
     def __init__(self, name: str, now: float):
-        self.name = f"({printable(name)} pid={os.getpid()}) " if name else ""
+        self.name = f"({escaped(name)} pid={os.getpid()}) " if name else ""
         self.began, self.line = now, ""
 
     def report(self, state: State, now: float) -> None:
         """Take what was reported. What is no number counts as 0, or as no total: that is no reason to fail the task."""
         self.now, self.done, self.total = now, number(state["x"]) or 0, number(state["total"])
-        self.desc, self.unit = printable(str(state["desc"])), printable(str(state["unit"]))
+        self.desc, self.unit = escaped(str(state["desc"])), escaped(str(state["unit"]))
         self.position = number(state["pos"]) or 0
 
     def count(self) -> tuple[str, float]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..ids import JOB_HEX
+from .escape import escaped
 
 if TYPE_CHECKING:
     from ..core.records import WorkerRecord
@@ -131,17 +132,10 @@ def header(worker: "WorkerRecord", label: str) -> list[bytes]:
     """The marker lines that a worker's log begins with in Ray. label: the name that its own markers gave last."""
     lines = [f":job_id:{JOB_HEX}\n".encode()]
     if worker.actor is not None and not label:
-        lines.append(f":actor_name:{printable(actor_label(worker.actor))}\n".encode())
+        lines.append(f":actor_name:{escaped(actor_label(worker.actor))}\n".encode())
     return lines
 
 
 def actor_label(actor: Any) -> str:
     """How an actor is called in front of what it prints: by its repr, if it has one of its own, or its class."""
     return actor.repr_name or actor.class_name.rpartition(".")[2]
-
-
-def printable(text: str) -> str:
-    """text with everything that could steer a terminal, or that no encoding has, as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

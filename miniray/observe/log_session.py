@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.records import ACTOR_TASK
 from ..core.transitions import WorkerStatus
 from . import log_files, log_streams
-from .log_files import Attempt, LogFile, WorkerLog, actor_label, printable
+from .escape import escaped
+from .log_files import Attempt, LogFile, WorkerLog, actor_label
 from .log_folding import SYSTEM, Labelled, folding_from_environment
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class SessionLogs:
         attempt = (task.number, task.attempt)
         if file.label != label or kind == "task" and file.marked != attempt:
             file.label, file.marked = label, attempt
-            file.add(None, f":{kind}_name:{printable(label)}\n".encode())
+            file.add(None, f":{kind}_name:{escaped(label)}\n".encode())
         for line in lines:
             file.add(attempt, (line + end).encode())
         self.size += file.size - before
@@ -220,7 +221,7 @@ class SessionLogs:
         else:
             if not self.prefixed:
                 return ""
-            text = f"({printable(label)} pid={os.getpid()}{self._ip(source.node)})"
+            text = f"({escaped(label)} pid={os.getpid()}{self._ip(source.node)})"
             colour = MANY[source.number % len(MANY)] if self.colour == "1" else CYAN
         return f"{text} " if self.colour == "0" else f"{colour}{text}{RESET} "
 

@@ -20,7 +20,8 @@ from ..core.records import ACTOR_CREATION_TASK
 from ..ids import JOB_HEX
 from . import log_streams
 from .bars import bars
-from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name, printable
+from .escape import escaped
+from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name
 from .log_session import DEAD, SessionLogs, keeps_no_log_of_its_own
 from .state_query import RayStateApiException, whole_number
 
@@ -346,6 +347,6 @@ class _SystemLog(_Log):
             events = list(cluster.events)
         epoch = self.logs.runtime.epoch
         times = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch + event.at)) for event in events]
-        lines = [f"[{at}] {event.kind}: {printable(event.text)}\n" for at, event in zip(times, events)]
+        lines = [f"[{at}] {event.kind}: {escaped(event.text)}\n" for at, event in zip(times, events)]
         with self.logs.lock:
             return [line.encode(errors="backslashreplace") for line in lines] + self.logs.system.read()

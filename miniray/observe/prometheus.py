@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from miniray.observe.escape import escaped
 from miniray.observe.series import added
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -139,6 +140,4 @@ def _escaped(text: str) -> str:
     The format knows no escape for other control characters or for lone surrogates, which UTF-8 cannot hold. They are
     shown as `repr` shows them, so an ESC arrives as the four characters `\x1b` and does nothing to anybody's terminal.
     """
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    return escaped(text, "\n").replace("\\", "\\\\").replace("\n", "\\n")

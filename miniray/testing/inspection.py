@@ -12,8 +12,8 @@ from typing import Any
 
 from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ..ids import INDEX_BITS
+from ..observe.escape import escaped
 from ..observe.explain import explain
-from ..observe.log_files import printable
 
 HERE = os.path.dirname(__file__)
 _RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
@@ -37,14 +37,14 @@ def pending_report(runtime: Any) -> str:
     for worker in workers:
         frame = frames.pop(getattr(worker.handle, "ident", 0), None)
         task = worker.task
-        doing = f"runs {printable(task.spec.name)}" if task is not None else f"runs {len(worker.running)} calls" \
+        doing = f"runs {escaped(task.spec.name)}" if task is not None else f"runs {len(worker.running)} calls" \
             if worker.running else "is idle"
         lines.append(f"Worker {worker.number} {doing}" + ("" if frame is not None and doing != "is idle" else "."))
         if frame is not None and doing != "is idle":
             lines += _stack(frame)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in frames.items():
-        lines += [f"Thread {printable(names.get(ident, str(ident)))}", *_stack(frame)]
+        lines += [f"Thread {escaped(names.get(ident, str(ident)))}", *_stack(frame)]
     return "\n".join(lines)
 
 
@@ -88,13 +88,13 @@ def left_behind(runtime: Any, since: int = 0) -> list[str]:
         objects = [obj for obj in cluster.objects.values() if obj.refs > 0 and id(obj) not in own
                    and obj.number >> INDEX_BITS > since]
         ending = {id(actor) for actor in cluster.actors.values() if actor.out_of_scope}
-    lines = _shortened([f"task {printable(task.spec.name)} ({'RUNNING' if task.t_started else task.status.name})"
+    lines = _shortened([f"task {escaped(task.spec.name)} ({'RUNNING' if task.t_started else task.status.name})"
                         for task in tasks if task.actor is None or id(task.actor) not in ending])
-    lines += _shortened([f"actor {printable(actor.class_name)}" + (f" {printable(actor.name)!r}" if actor.name else "")
+    lines += _shortened([f"actor {escaped(actor.class_name)}" + (f" {escaped(actor.name)!r}" if actor.name else "")
                          + f" ({actor.status.name})" for actor in actors])
-    lines += _shortened([f"object {obj.hex}, " + (f"of task {printable(obj.task.spec.name)}" if obj.task is not None
+    lines += _shortened([f"object {obj.hex}, " + (f"of task {escaped(obj.task.spec.name)}" if obj.task is not None
                                                   else "put") for obj in objects])
-    lines += _shortened([f"placement group {printable(group.name or group.hex)} ({group.status.name})"
+    lines += _shortened([f"placement group {escaped(group.name or group.hex)} ({group.status.name})"
                          for group in groups])
     return lines
 
@@ -104,7 +104,7 @@ def threads_left(runtime: Any, before: Iterable[threading.Thread]) -> list[str]:
     known = set(before)
     stuck = {handle.ident: handle.record for handle in list(getattr(runtime, "threads", ()))}
     lines = [f"worker {record.number}, whose thread could not be ended" for record in stuck.values()]
-    lines += [f"thread {printable(thread.name)}" for thread in threading.enumerate()
+    lines += [f"thread {escaped(thread.name)}" for thread in threading.enumerate()
               if thread.is_alive() and thread not in known and thread.ident not in stuck
               and not isinstance(thread, threading._DummyThread)]
     return lines

@@ -9,7 +9,7 @@ import pytest
 
 import miniray
 from miniray.cli import main
-from miniray.cli._text import printable, size, table
+from miniray.cli._text import size, table
 from miniray.cli.demo import source_files
 from miniray.cli.status import status_text, usage
 from tests.tidy.source import ROOT
@@ -148,11 +148,6 @@ def test_commands_declare_themselves():
 
 
 # ---------------------------------------------------------------- text
-
-def test_names_cannot_talk_to_the_terminal():
-    """Escape codes and line breaks are shown, not obeyed."""
-    assert printable("\x1b[2Jcle\nar é") == "\\x1b[2Jcle\\nar é"
-
 
 def test_sizes_are_given_in_the_largest_unit_that_fits():
     """As `ray status` gives them."""
