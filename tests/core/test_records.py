@@ -95,7 +95,7 @@ def every_move():
                 yield pytest.param(table, status, to, id=f"{name}: {status.name} to {to.name}")
 
 
-@pytest.mark.parametrize("table, status, to", every_move())
+@pytest.mark.parametrize("table, status, to", list(every_move()))
 def test_a_move_is_made_when_its_table_has_it_and_refused_otherwise(table, status, to):
     """A refused one changes nothing, and names the record and both states."""
     thing = Thing(status)

@@ -201,7 +201,7 @@ def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
         for use_it in (lambda: ray.get(ref), lambda: next(stream), lambda: ray.get(cell.put.remote(1))):
             with pytest.raises(Exception, match="shut down"):
                 use_it()
-        del ref, cell, stream
+        ref = cell = stream = None
         gc.collect()
         assert ray.get(same_numbers[0]) == 10 and ray.get(same_numbers[1].put.remote(3)) == 3
         assert ray.get(list(same_numbers[2])) == [0, 1]
