@@ -403,6 +403,8 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         lock.wait()
     try:
         now = runtime.now()
+        if runtime.dropped:                     # the program itself may wait, or sleep
+            cluster.references.drop(now, runtime.dropped)
         if outcome.exit:
             actions = cluster.arguments_lost(now, worker, task)
         elif outcome.failure is not None:

@@ -1,6 +1,7 @@
 """What a program lets go of is noticed at its next call, whichever that is."""
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,3 +49,26 @@ def test_a_call_that_waits_lets_an_actor_go(one_cpu: Any, call: Any):
     del actor
     call(ref)
     assert ray.get(ref) == 1
+
+
+def test_the_end_of_a_task_lets_an_actor_go_while_the_program_waits(one_cpu: Any):
+    """The program drops the handle and calls nothing any more: it is noticed when anything of the session ends."""
+    actor = Holder.remote()
+    ray.get(actor.__ray_ready__.remote())
+    ref = needs_a_cpu.remote()
+    (read_end, write_end), (come, here) = os.pipe(), os.pipe()
+
+    @ray.remote(num_cpus=0)
+    def other() -> None:
+        os.write(here, b"!")
+        os.read(read_end, 1)
+
+    kept = other.remote()
+    os.read(come, 1)
+    answer = ref.future()               # from here on the program calls nothing of the session's
+    del actor
+    os.write(write_end, b"!")
+    assert answer.result(20) == 1
+    ray.get(kept)
+    for pipe in (read_end, write_end, come, here):
+        os.close(pipe)
