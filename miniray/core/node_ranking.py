@@ -12,6 +12,8 @@ from typing import Callable
 
 from .records import NodeRecord
 
+Allowed = Callable[[NodeRecord], bool]
+
 HALF_USED = 0.5                 # Ray: scheduler_spread_threshold
 NO_ROOM = 2.0
 NOTED = 256
@@ -57,8 +59,9 @@ class NodeRanking:
         self.heap: list[tuple[float, int, NodeRecord]] = []
         self.seen = -1
 
-    def best(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Callable[[NodeRecord], bool]) -> NodeRecord | None:
-        """The node to choose, or None when none has room. allowed: whether a node may be chosen at all, now and for ever."""
+    def best(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Allowed | None) -> NodeRecord | None:
+        """The node to choose, or None when none has room. allowed: whether a node may be chosen at all, now and for ever; None
+        when every one may."""
         heap, need = self.heap, self.need
         if self.seen != given_back.count:
             self._catch_up(alive, given_back, allowed)
@@ -73,15 +76,15 @@ class NodeRanking:
                 heapreplace(heap, (now, number, node))
         return None
 
-    def _catch_up(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Callable[[NodeRecord], bool]) -> None:
+    def _catch_up(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Allowed | None) -> None:
         missed = given_back.count - self.seen
         self.seen = given_back.count
         heap, need = self.heap, self.need
         if missed > min(len(alive), NOTED) or len(heap) > 2 * len(alive) + NOTED:
-            heap[:] = [(rank(node, need), node.number, node) for node in alive if allowed(node)]
+            heap[:] = [(rank(node, need), node.number, node) for node in alive if allowed is None or allowed(node)]
             heapify(heap)
             return
         for index in range(-missed, 0):
             node = given_back.nodes[index]
-            if allowed(node):
-                heappush(heap, (rank(node, need), node.number, node))
+            if allowed is None or allowed(node):
+                heappush(heap, (0.0, node.number, node))        # as low as can be: what it is, is seen when it comes to the top

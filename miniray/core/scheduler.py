@@ -315,7 +315,7 @@ class Scheduler:
             return min(among, key=lambda n: (rank(n, need), n is not first), default=None)
         if wanted.ranking is None:
             wanted.ranking = NodeRanking(need)
-        best = wanted.ranking.best(self.alive, self.given_back, lambda n: self._allowed(n, wanted))
+        best = wanted.ranking.best(self.alive, self.given_back, None if wanted.plain else lambda n: self._allowed(n, wanted))
         if first is not None and best is not None and first is not best and self._allowed(first, wanted) \
                 and rank(first, need) <= rank(best, need):
             return first

@@ -5,7 +5,9 @@ import asyncio
 import concurrent.futures
 import functools
 import importlib
+import itertools
 import json
+import os
 import pickle
 import queue
 import threading
@@ -307,6 +309,22 @@ class Plain(Backend):
         if isinstance(ref, Pickled):
             return pickle.loads(ref.data, buffers=ref.buffers)
         return ref
+
+    def disk(self, folder, capacity):
+        numbers = itertools.count()
+
+        def write(value):
+            path = f"{folder}/{next(numbers)}"
+            with open(path, "wb") as file:
+                file.write(value)
+            return path
+
+        def read(path):
+            with open(path, "rb") as file:
+                value = file.read()
+            os.unlink(path)
+            return value
+        return write, read
 
     def counter(self):
         table, lock = {}, threading.Lock()

@@ -124,6 +124,17 @@ class Miniray(Ray):
     def init_options(self):
         return {}
 
+    def restart(self, nodes, cpus, **options):
+        """A new session, of so many nodes with so many CPUs each."""
+        self.ray.shutdown()
+        self.ray.init(num_nodes=nodes, num_cpus=cpus, **{**self.init_options(), **options})
+        self.after_start()
+
+    def disk(self, folder, capacity):
+        """How to write a value that may have to go to a file, and how to read it."""
+        self.restart(1, WORKERS, object_store_memory=capacity, object_spilling_directory=folder)
+        return self.put, self.get
+
     def list_tasks(self, n):
         state = importlib.import_module("miniray.state")
         return len(state.list_tasks())

@@ -75,6 +75,16 @@ def test_tasks_that_can_never_run_do_not_slow_those_that_can(measure):
     keeps_within(WIDE * 1.2, lambda: measure("behind_stuck")["slower_x"])
 
 
+def test_to_place_a_task_among_many_nodes_costs_what_it_costs_on_one(measure):
+    """A hundred nodes of two CPUs and one of two hundred: at most 1.5 times the processor's time."""
+    keeps_within(WIDE * 1.5, lambda: measure("nodes_100", n=2_000)["slower_x"])
+
+
+def test_what_does_not_fit_goes_to_files_and_back_as_fast_as_files_do(measure):
+    """At most 1.5 times what it takes to write and read the same bytes, on the same disk."""
+    keeps_within(WIDE * 1.5, lambda: measure("spill_1MB")["per_op"] / measure("spill_1MB", "plain")["per_op"])
+
+
 @pytest.mark.parametrize(("workload", "must", "n"), [
     ("task_async", 0.8, 5_000), ("task_list", 1.2, 5_000), ("task_sync", 1.0, 1_000), ("fan", 0.8, 2_000),
     ("nested", 1.4, 500), ("chain_1k", 1.0, 1_000), ("actor_async", 6.0, 5_000), ("actor_sync", 2.4, 1_000),

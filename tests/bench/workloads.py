@@ -318,6 +318,40 @@ def put_numpy(b, n):
     return put_get(b, n, lambda: numpy.arange(12_500_000, dtype=numpy.int64))
 
 
+@workload("spill_10MB", 20, peer="plain", unit="ms", scaled=False, size=10_000_000)
+@workload("spill_1MB", 80, peer="plain", unit="ms", size=1_000_000)
+@workload("spill_200KB", 400, peer="plain", size=200_000)
+def spill(b, n, size):
+    """write n large values through a store that holds a tenth of them, then read each and let it go ("plain": files)"""
+    values = [bytes([i % 256]) * size for i in range(n)]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        write, read = b.disk(folder, n * size // 10)
+        t0 = clock()
+        kept = [write(value) for value in values]
+        t1 = clock()
+        for i in range(n):
+            assert read(kept[i])[0] == i % 256
+            kept[i] = None
+        t2 = clock()
+    return n, t2 - t0, {"write_MB/s": size * n / (t1 - t0) / 1e6, "read_MB/s": size * n / (t2 - t1) / 1e6}
+
+
+@workload("nodes_100", 10_000)
+def nodes_100(b, n):
+    """n tasks on 100 nodes of 2 CPUs each; slower_x: than on one of 200, in processor time"""
+    spent = {}
+    for nodes, cpus in 2 * ((1, 200), (100, 2)):
+        b.restart(nodes, cpus)
+        submit = b.task(identity)
+        b.get([submit(i) for i in range(500)])          # every worker that is needed has been started
+        t0, c0 = clock(), time.process_time()
+        b.get([submit(i) for i in range(n)])
+        wall, cpu = clock() - t0, time.process_time() - c0
+        best = spent.get(nodes, (wall, cpu))
+        spent[nodes] = min(wall, best[0]), min(cpu, best[1])
+    return n, spent[100][0], {"slower_x": spent[100][1] / spent[1][1], "cpu_us": spent[100][1] / n * 1e6}
+
+
 @workload("queued_1M", 1_000_000)
 @workload("queued_100k", 100_000)
 def queued(b, n):
