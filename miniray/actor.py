@@ -10,13 +10,13 @@ from .core.actor_manager import NameTaken
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
-from .object_ref import ObjectRef, dropped, hold_contained, refs_of
-from .remote_function import export
+from .object_ref import ObjectRef, dropped, refs_of
+from .remote_function import Capture, export
 from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import current, running
 from .runtime.environment import inherited
-from .runtime.serialization import capture, contain, current_space
+from .runtime.serialization import contain, current_space
 from .runtime.waiting import WorkerExit
 from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
@@ -94,10 +94,9 @@ class ClassInfo:
         self.class_name = cls.__qualname__
         self.name = cls.__name__
         self.module = getattr(cls, "__module__", "") or ""
-        self.check = constructor_checker(cls)
+        self.check, self.capture = constructor_checker(cls), Capture(cls)
         self.methods: dict[str, MethodInfo] = {}
         self.is_async = False
-        self._captured: tuple[Any, Any] = (None, None)
         for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
             self._add(cls, name, function)
         for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate)):
@@ -124,17 +123,6 @@ class ClassInfo:
             assert not group or group in groups, (
                 f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the concurrency_groups "
                 f"of its class: {sorted(filter(None, groups))}")
-
-    def capture(self, runtime: Runtime) -> Any:
-        """The class as it is at its first use in this session. Raises TypeError when it refers to what cannot be sent."""
-        session, captured = self._captured
-        if session is not runtime:
-            captured = capture(self.modified_class)
-            hold_contained(runtime, captured)
-            if self._captured[0] is runtime:
-                return self._captured[1]
-            self._captured = runtime, captured
-        return captured
 
 
 def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:

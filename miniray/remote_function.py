@@ -19,28 +19,37 @@ DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
 Refs = TypeVar("Refs")              # what `.remote()` returns, for type checkers: ObjectRef[R], a generator, or Any
 
 
+class Capture:
+    """Gives a function or class as it is at its first use in a session. Raises TypeError when it refers to what cannot be sent."""
+
+    __slots__ = ("target", "_captured")
+
+    def __init__(self, target: Any):
+        self.target = target
+        self._captured: tuple[Any, Any] = (None, None)      # the session, and what was captured in it
+
+    def __call__(self, runtime: Runtime) -> Any:
+        session, captured = self._captured
+        if session is not runtime:
+            captured = capture(self.target)
+            hold_contained(runtime, captured)
+            if self._captured[0] is runtime:            # another thread was first
+                return self._captured[1]
+            self._captured = runtime, captured
+        return captured
+
+
 class Source:
     """What all variants of a remote function share: the function, and what of it was captured in the running session.
 
     It refers to none of them, so that a remote function goes with its last reference, and with it what its closure holds.
     """
 
-    __slots__ = ("function", "generator", "check", "_captured")
+    __slots__ = ("function", "generator", "check", "capture")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
-        self._captured: tuple[Any, Any] = (None, None)      # the session, and what was captured in it
-
-    def capture(self, runtime: Runtime) -> Any:
-        """The function as it is at its first use in this session. Raises TypeError when it closes over what cannot be sent."""
-        session, captured = self._captured
-        if session is not runtime:
-            captured = capture(self.function)
-            hold_contained(runtime, captured)
-            if self._captured[0] is runtime:            # another thread was first
-                return self._captured[1]
-            self._captured = runtime, captured
-        return captured
+        self.capture = Capture(function)
 
 
 class Variant(Generic[Refs]):
