@@ -7,7 +7,7 @@ import sys
 
 from tests.core.random_events import digest, play
 
-EVENTS = 1_000                  # under each seed: 20,000 in a plain run, a million in `make seeds`
+EVENTS = 5_000                  # under each seed: 100,000 in a plain run, five million in `make seeds`
 
 
 def test_nothing_breaks_and_nothing_is_left(seed):
