@@ -6,12 +6,14 @@ of several does. `make bench` gives the numbers.
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.bench.bench import Column, Options
+from tests.bench.soak import soak
 from tests.bench.workloads import WORKLOADS
 
 ROUNDS = 6
@@ -83,6 +85,13 @@ def test_to_place_a_task_among_many_nodes_costs_what_it_costs_on_one(measure):
 def test_what_does_not_fit_goes_to_files_and_back_as_fast_as_files_do(measure):
     """At most 1.5 times what it takes to write and read the same bytes, on the same disk."""
     keeps_within(WIDE * 1.5, lambda: measure("spill_1MB")["per_op"] / measure("spill_1MB", "plain")["per_op"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads and descriptors are counted in /proc")
+def test_three_thousand_tasks_of_all_kinds_leave_nothing():
+    """A little of `make soak`: right results all the way, and no thread, descriptor or file more than before."""
+    rows, stats = soak(3_000, store=8_000_000, records=500)
+    assert rows[-1]["records"] < 1_000 and stats["spilled"] > 50 and stats["restored"] > 50
 
 
 @pytest.mark.parametrize(("workload", "must", "n"), [
