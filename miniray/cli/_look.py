@@ -43,6 +43,12 @@ def takes_program(parser: argparse.ArgumentParser, what: str = "tables") -> None
     parser.set_defaults(words=parser.prog)
 
 
+def takes_what_a_server_would(parser: argparse.ArgumentParser) -> None:
+    """Declare what Ray's commands take besides, since they ask a server."""
+    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
+    parser.add_argument("--address", help="accepted; there is no other session to ask")
+
+
 def show(args: argparse.Namespace, answer: Answer) -> int:
     """Print what `answer(runtime)` says of the session. Returns the exit code.
 

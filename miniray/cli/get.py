@@ -6,7 +6,7 @@ from typing import Any
 
 from ..observe import state
 from ..observe.state_rows import SCHEMAS, StateResource
-from ._look import complain, show, takes_program
+from ._look import complain, show, takes_program, takes_what_a_server_would
 from .list import RESOURCES, formatted
 
 WITH_IDS = tuple(name for name in RESOURCES if name not in ("jobs", "runtime-envs"))
@@ -18,8 +18,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         "get", help="one task, actor, object, ... of a program", usage="miniray get RESOURCE ID [-- script.py args]")
     parser.add_argument("resource", choices=WITH_IDS, metavar="RESOURCE", help=", ".join(WITH_IDS))
     parser.add_argument("id", nargs="?", metavar="ID", help="as `miniray list` shows it")
-    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    takes_what_a_server_would(parser)
     takes_program(parser)
     return parser
 

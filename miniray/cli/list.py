@@ -10,7 +10,7 @@ from ..observe import state
 from ..observe.state_query import ListApiOptions
 from ..observe.state_rows import SCHEMAS, StateResource, StateSchema
 from ._layout import plain_table, yaml_document
-from ._look import Refused, complain, show, takes_program, warnings_on_stderr
+from ._look import Refused, complain, show, takes_program, takes_what_a_server_would, warnings_on_stderr
 
 RESOURCES = tuple(resource.value.replace("_", "-") for resource in StateResource)
 NOTHING = "No resource in the cluster"
@@ -27,8 +27,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
                         help="only rows like this, or KEY!=VALUE; several mean AND; text without regard to case")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many rows at most (100)")
     parser.add_argument("--detail", action="store_true", help="the columns of details too")
-    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    takes_what_a_server_would(parser)
     takes_program(parser)
     return parser
 

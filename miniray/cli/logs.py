@@ -39,10 +39,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--tail", type=int, default=1000, metavar="N", help="how many last lines (1000), -1 for all")
     parser.add_argument("--err", action="store_true", help="what was written to stderr, not to stdout")
     parser.add_argument("--interval", type=float, metavar="S", help="accepted; a follower is woken, it never looks")
-    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
     parser.add_argument("--encoding", default="utf-8", help="of the log (utf-8)")
     parser.add_argument("--encoding-errors", default="strict", metavar="HOW", help="what to do with other bytes")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    _look.takes_what_a_server_would(parser)
     _look.takes_program(parser, "logs")
     parser.set_defaults(usage_error=parser.error)
     return parser

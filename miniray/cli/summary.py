@@ -10,7 +10,7 @@ from ..observe import state
 from ..observe.escape import for_terminal
 from ..observe.state_rows import SummaryResource
 from ._layout import plain_table, yaml, yaml_document
-from ._look import show, takes_program, warnings_on_stderr
+from ._look import show, takes_program, takes_what_a_server_would, warnings_on_stderr
 
 RESOURCES = ("tasks", "actors", "objects")
 
@@ -23,8 +23,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("resource", choices=RESOURCES, metavar="{tasks,actors,objects}", help="what to count")
     parser.add_argument("--format", choices=("default", "json", "yaml", "table"), default="default",
                         help="how to print: a table, unless another is named")
-    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
+    takes_what_a_server_would(parser)
     takes_program(parser)
     return parser
 
