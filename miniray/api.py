@@ -21,7 +21,7 @@ from .runtime import context
 from .runtime.base import Runtime
 from .runtime.context import current
 from .runtime.process_guards import is_guard
-from .runtime.waiting import SessionEnded
+from .runtime.waiting import SessionEnded, of_an_ended_session
 from .runtime_context import gpu_ids
 
 running = context.running               # the running session, or RuntimeError
@@ -140,6 +140,9 @@ def session_or_start() -> Runtime:
         execution = current.get()
         if execution is not None:               # its session has ended under it
             raise SessionEnded
+        ending = context.exit_of_the_program()
+        if ending is not None:
+            raise ending
         with _starting:
             if context.session is None:
                 init()
@@ -356,7 +359,7 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
             pending = [record for record in records if not is_ready(record)]
             for record in pending:
                 if type(record) is ObjectRecord and record.done == ENDED:
-                    raise ValueError(f"the object {record.hex} belongs to a session that has been shut down")
+                    raise of_an_ended_session(record)
             if seconds == 0:
                 break
             left = None if deadline is None else max(0.0, deadline - runtime.now())

@@ -1,6 +1,8 @@
 """Which session runs, and which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
 from __future__ import annotations
 
+import sys
+import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +41,22 @@ current: ContextVar[Execution | None] = ContextVar("miniray_current", default=No
 session: "Runtime | None" = None     # the one that runs; set by `init` and `shutdown` alone
 
 
+def exit_of_the_program() -> SystemExit | None:
+    """For a daemon thread of the driver's that goes on while the interpreter is about to end: SystemExit ends it without a word.
+    An event loop that it runs would speak of every coroutine that this ends, and is told not to."""
+    main = threading.main_thread()
+    if main.is_alive() or main.ident == threading.get_ident():
+        return None
+    asyncio = sys.modules.get("asyncio")
+    loop = asyncio._get_running_loop() if asyncio is not None else None
+    if loop is not None:
+        loop.set_exception_handler(lambda loop, context: None)
+    return SystemExit("the program has ended")
+
+
 def running() -> "Runtime":
     """The running session. RuntimeError when there is none."""
     if session is None:
-        raise RuntimeError("miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
+        raise exit_of_the_program() or RuntimeError(
+            "miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
     return session

@@ -340,6 +340,8 @@ class Timers:
     def add(self, at: float, now: float) -> None:
         """Call at `at`; both on the runtime's clock, whose seconds are real ones."""
         with self._lock:
+            if self._stopped:                       # and at the interpreter's end no thread could be started
+                return
             heapq.heappush(self._due, at)
             first = self._due[0] == at
             if not self._running:

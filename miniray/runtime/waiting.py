@@ -14,7 +14,7 @@ from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY,
 from ..core.transitions import WorkerStatus
 from ..exceptions import ObjectLostError, RaySystemError, ReferenceCountingAssertionError
 from . import failures
-from .context import Execution, current
+from .context import Execution, current, exit_of_the_program
 from .serialization import Serialized
 from .spilling import SpilledFile, read_back
 
@@ -38,7 +38,12 @@ def the_end() -> BaseException:
     """What a call is answered with whose session was shut down meanwhile: a task is ended, a thread of the driver gets an error."""
     if current.get() is not None:
         return SessionEnded()
-    return RaySystemError("the session was shut down by another thread")
+    return exit_of_the_program() or RaySystemError("the session was shut down by another thread")
+
+
+def of_an_ended_session(obj: ObjectRecord) -> BaseException:
+    """What a reference is answered with that was made in a session which is over."""
+    return exit_of_the_program() or ValueError(f"the object {obj.hex} belongs to a session that has been shut down")
 
 
 def refuse_the_dead(worker: WorkerRecord) -> None:
@@ -208,7 +213,7 @@ class Waiting:
                 if timeout is None:
                     self._refuse_foreign(obj)
                 if obj.done == ENDED:
-                    raise ValueError(f"the object {obj.hex} belongs to a session that has been shut down")
+                    raise of_an_ended_session(obj)
             left = None if deadline is None else max(0.0, deadline - self.now())
             if not self.wait_for(pending, len(pending), True, left):
                 return False
