@@ -17,8 +17,8 @@ from . import failures
 from .base import Runtime
 from .context import Execution, current
 from .waiting import WorkerExit
-from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, note_end, note_repr, outcome_of_error, report,
-                     report_item, settle_interrupt, store, wait_for_consumer)
+from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, not_stored, note_end, note_repr, outcome_of_error,
+                     report, report_item, settle_interrupt, store, wait_for_consumer)
 
 DEAD = WorkerStatus.DEAD
 
@@ -171,7 +171,10 @@ class AsyncWorker:
             if task.spec.streams:
                 return await self._stream(execution, result)
             note_end(runtime, execution)
-            return store(runtime, task, result)
+            try:
+                return store(runtime, task, result)
+            except Exception as error:
+                return not_stored(runtime, execution, error)
         finally:
             settle_interrupt(self.handle)
 

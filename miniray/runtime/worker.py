@@ -8,7 +8,7 @@ from __future__ import annotations
 import _thread
 import inspect
 from contextvars import Context
-from itertools import islice
+from dataclasses import dataclass
 from typing import Any
 
 from .. import exceptions
@@ -23,7 +23,16 @@ from .waiting import ArgumentLost, SessionEnded, WorkerExit, the_end
 from .spilling import make_room
 
 SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}      # immutable, and of a size known beforehand
-GENERATOR_STATISTICS = {"object_creation_dur_s": 0.0}     # what Ray sends into a generator at each yield: not None, a mapping
+
+
+@dataclass
+class StreamingGeneratorStats:
+    """What Ray sends into a generator at each yield. object_creation_dur_s: how long it took to store the item; not measured."""
+
+    object_creation_dur_s: float = 0.0
+
+
+GENERATOR_STATISTICS = StreamingGeneratorStats()
 
 
 class ActorExit(BaseException):
@@ -119,7 +128,10 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 now = runtime.now()                     # note_end, written out
                 if execution.worker.status is not DEAD and not task.t_finished:
                     task.t_ended = now
-                outcome = store(runtime, task, result)
+                try:
+                    outcome = store(runtime, task, result)
+                except Exception as error:
+                    outcome = not_stored(runtime, execution, error)
             return outcome
         finally:
             handle.user_task = None
@@ -213,6 +225,14 @@ def note_repr(execution: Execution) -> None:
         actor.repr_name = repr(instance)
 
 
+def not_stored(runtime: Runtime, execution: Execution, error: Exception) -> Outcome:
+    """What `store` raised fails the task, which is not tried again, as in Ray: its code has returned. With "dynamic" it has not,
+    and the error is as good as any."""
+    outcome = outcome_of_error(runtime, execution, error)
+    outcome.retry = outcome.retry and execution.task.spec.num_returns == "dynamic"
+    return outcome
+
+
 def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises, and
     ObjectStoreFullError or OutOfDiskError when there is no room for it."""
@@ -228,9 +248,7 @@ def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
 
 def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     wanted = task.spec.num_returns
-    if wanted == 1:
-        if inspect.isgenerator(result):
-            result = _items(result, 1)[0]
+    if wanted == 1 and not inspect.isgenerator(result):
         value = serialize(result)
         if type(value) is Serialized and value.contained:
             return Outcome((value,), (value.size,), (value.contained,))
@@ -239,39 +257,59 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
         return Outcome()
     if wanted == "dynamic":
         return _dynamic(runtime, task, result)
-    results = _items(result, wanted) if inspect.isgenerator(result) else result
-    try:
-        count = len(results)
-    except TypeError as error:
-        raise TypeError(f"{error}: {task.spec.func_name} was asked for num_returns={wanted} values") from None
-    if count != wanted:
-        raise ValueError(f"Task returned {count} objects, but num_returns={wanted}.")
-    values, sizes, contained = [], [], []
-    for one in results:
+    if inspect.isgenerator(result):
+        results = result
+    else:
         try:
-            value = serialize(one)
-        except Exception as error:              # this return fails, the others are good
-            value = failures.from_exception(error, task.spec.func_name, about=task)
-        values.append(value)
-        sizes.append(size_of(value) if type(value) is not Failure else 0)
-        contained.append(value.contained if type(value) is Serialized else ())
+            count = len(result)
+        except TypeError as error:
+            raise TypeError(f"{error}: {task.spec.func_name} was asked for num_returns={wanted} values") from None
+        if count != wanted:
+            raise ValueError(f"Task returned {count} objects, but num_returns={wanted}.")
+        results = iter(result)
+    values: list[Any] = []
+    try:
+        for one in results:
+            if len(values) == wanted:           # a generator is asked once more than there are returns, as in Ray
+                break
+            values.append(serialize(one))
+        if len(values) < wanted:
+            raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
+    except Exception as error:                  # what is there is good; the returns that are not are failures
+        if not values:
+            raise
+        values += [_failure(task, error)] * (wanted - len(values))
+    sizes = [size_of(value) if type(value) is not Failure else 0 for value in values]
+    contained = [value.contained if type(value) is Serialized else () for value in values]
     return Outcome(tuple(values), tuple(sizes), tuple(contained))
 
 
-def _items(generator: Any, wanted: int) -> list:
-    """What a generator yields, for a fixed number of returns. Fewer are an error; it is not asked for more."""
-    items = list(islice(generator, wanted))
-    if len(items) != wanted:
-        raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
-    return items
+def _failure(task: TaskRecord, error: Exception) -> Failure:
+    """Why a value of the task is not there."""
+    actor = task.actor
+    if actor is None:
+        return failures.from_exception(error, task.spec.func_name, about=task)
+    return failures.from_exception(error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name,
+                                   actor_id=actor.hex, about=task)
 
 
 def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
-    """num_returns="dynamic": every item becomes an object; the one return holds their references."""
+    """num_returns="dynamic": every item becomes an object; the one return holds their references. An error that is not to be
+    tried again is the last of them; an item that cannot be stored fails too."""
     from ..object_ref import DynamicObjectRefGenerator, ObjectRef
     refs = []
-    for item in result:
-        refs.append(ObjectRef._adopt(runtime.put(item)))
+    items = iter(result)
+    try:
+        for item in items:
+            try:
+                refs.append(ObjectRef._adopt(runtime.put(item)))
+            except Exception as error:
+                refs.append(ObjectRef._adopt(runtime.put(failures.to_exception(_failure(task, error)))))
+                raise
+    except Exception as error:
+        if may_retry(task, error):
+            raise
+        refs.append(ObjectRef._adopt(runtime.put(failures.to_exception(_failure(task, error)))))
     holder = DynamicObjectRefGenerator(refs)
     value = serialize(holder)
     outcome = Outcome((value,), (value.size,), (value.contained,))
