@@ -19,7 +19,7 @@ from pkgutil import get_data
 
 from . import timeline_answers as answers
 from .timeline_columns import Columns
-from .timeline_rows import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, lane_title
+from .timeline_rows import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, Row, lane_title
 from .timeline_still import Still
 from .timeline_text import duration, marked, readable
 
@@ -153,93 +153,79 @@ def _tables(
     recording: Recording, steps: list[answers.Step], longest: list[answers.Gap], columns: Columns
 ) -> Iterator[str]:
     """Functions, gaps, the critical path, and what still waits."""
-    totals, order = columns.totals, columns.order
+    yield _table_of_functions(columns)
+    yield _table_of_gaps(longest, recording.start)
+    yield _table_of_steps([step for step in steps if step.end > step.start], recording.start)
+    waiting = [row for row in recording.rows if row.outcome == WAITING]
+    if waiting:
+        yield _table_of_waiting(waiting, recording.now)
 
-    def functions() -> Iterator[list[str]]:
-        for function in order[:100]:
-            sums = totals[function]
-            number = sums.attempts
-            yield [
-                f"{_swatch(f'f{columns.colour[function]}')} {marked(columns.functions[function])}",
-                f"{number:,}",
-                f"{sums.bad:,}" if sums.bad else "",
-                duration(sums.total),
-                duration(sums.total / number),
-                duration(sums.longest),
-                duration(sums.queued / number),
-                duration(sums.waited / number),
-            ]
 
+def _table_of_functions(columns: Columns) -> str:
+    def row(function: int) -> list[str]:
+        sums = columns.totals[function]
+        number = sums.attempts
+        return [
+            f"{_swatch(f'f{columns.colour[function]}')} {marked(columns.functions[function])}",
+            f"{number:,}",
+            f"{sums.bad:,}" if sums.bad else "",
+            duration(sums.total),
+            duration(sums.total / number),
+            duration(sums.longest),
+            duration(sums.queued / number),
+            duration(sums.waited / number),
+        ]
+
+    order = columns.order
     more = f" (the first 100 of {len(order):,})" if len(order) > 100 else ""
-    yield _table(
-        f"Functions{more}",
-        [
-            "Function",
-            "#Attempts",
-            "#Not finished well",
-            "#Total time",
-            "#Mean",
-            "#Longest",
-            "#Mean queued",
-            "#Mean wait for arguments",
-        ],
-        functions(),
-        "functions",
-    )
-    yield _table(
-        "Longest gaps of workers",
-        ["Worker", "#From", "#Length", "What it waited for"],
-        (
-            [
-                marked(readable(answers.gap_place(gap), 80)),
-                duration(gap.start - recording.start),
-                duration(gap.end - gap.start),
-                marked(readable(gap.why, 200)),
-            ]
-            for gap in longest
-        ),
-        "gaps",
-    )
-    kinds = {
-        "task": "ran",
-        "queued": "was ready, not placed",
-        "arguments": "waited for arguments",
-        "driver": "the driver",
-    }
-    parts = [step for step in steps if step.end - step.start > 0]
-    kept = sorted(nlargest(40, parts, key=lambda step: step.end - step.start), key=lambda step: step.start)
-    more = f" (the 40 longest of {len(parts):,} parts)" if len(kept) < len(parts) else ""
-    yield _table(
-        f"Critical path{more}",
-        ["Task", "What happened", "Where", "#From", "#Length"],
-        (
-            [
-                marked(readable(step.row.spec.name, 100)) if step.row is not None else "",
-                kinds[step.kind],
-                marked(readable(lane_title(step.row.worker), 80))
-                if step.row is not None and step.row.worker is not None
-                else "",
-                duration(step.start - recording.start),
-                duration(step.end - step.start),
-            ]
-            for step in kept
-        ),
-        "path",
-    )
-    unplaced = [row for row in recording.rows if row.outcome == WAITING]
-    if unplaced:
-        more = f" (the first 100 of {len(unplaced):,})" if len(unplaced) > 100 else ""
-        yield _table(
-            f"Not on a worker yet{more}",
-            ["Task", "Task id", "#For", "What it waits for"],
-            (
-                [
-                    marked(readable(row.spec.name, 100)),
-                    row.hex,
-                    duration(recording.now - row.created),
-                    "a place on a worker" if row.ready else "its arguments",
-                ]
-                for row in unplaced[:100]
-            ),
-            "waiting",
-        )
+    heads = ["Function", "#Attempts", "#Not finished well", "#Total time", "#Mean", "#Longest", "#Mean queued",
+             "#Mean wait for arguments"]
+    return _table(f"Functions{more}", heads, map(row, order[:100]), "functions")
+
+
+def _table_of_gaps(longest: list[answers.Gap], start: float) -> str:
+    def row(gap: answers.Gap) -> list[str]:
+        return [
+            marked(readable(answers.gap_place(gap), 80)),
+            duration(gap.start - start),
+            duration(gap.end - gap.start),
+            marked(readable(gap.why, 200)),
+        ]
+
+    heads = ["Worker", "#From", "#Length", "What it waited for"]
+    return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
+
+
+WHAT_HAPPENED = {"task": "ran", "queued": "was ready, not placed", "arguments": "waited for arguments", "driver": "the driver"}
+
+
+def _table_of_steps(steps: list[answers.Step], start: float) -> str:
+    """The critical path."""
+    def row(step: answers.Step) -> list[str]:
+        task = step.row
+        return [
+            marked(readable(task.spec.name, 100)) if task is not None else "",
+            WHAT_HAPPENED[step.kind],
+            marked(readable(lane_title(task.worker), 80)) if task is not None and task.worker is not None else "",
+            duration(step.start - start),
+            duration(step.end - step.start),
+        ]
+
+    kept = sorted(nlargest(40, steps, key=lambda step: step.end - step.start), key=lambda step: step.start)
+    more = f" (the 40 longest of {len(steps):,} parts)" if len(kept) < len(steps) else ""
+    heads = ["Task", "What happened", "Where", "#From", "#Length"]
+    return _table(f"Critical path{more}", heads, map(row, kept), "path")
+
+
+def _table_of_waiting(waiting: list[Row], now: float) -> str:
+    def row(task: Row) -> list[str]:
+        return [
+            marked(readable(task.spec.name, 100)),
+            task.hex,
+            duration(now - task.created),
+            "a place on a worker" if task.ready else "its arguments",
+        ]
+
+    more = f" (the first 100 of {len(waiting):,})" if len(waiting) > 100 else ""
+    heads = ["Task", "Task id", "#For", "What it waits for"]
+    return _table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")
