@@ -12,7 +12,7 @@ import miniray as ray
 from miniray import state
 from miniray.exceptions import GetTimeoutError
 from miniray.util.queue import Empty, Queue
-from tests.runtimes.behaviour import Counter, double, fail, session     # noqa: F401, a fixture
+from tests.runtimes.behaviour import Counter, double, fail
 from tests.runtimes.several_nodes import core, settle
 
 

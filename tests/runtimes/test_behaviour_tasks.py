@@ -13,7 +13,7 @@ import miniray as ray
 from miniray.exceptions import GetTimeoutError, RayTaskError, TaskCancelledError, WorkerCrashedError
 from miniray.util.placement_group import placement_group, remove_placement_group
 from miniray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-from tests.runtimes.behaviour import Counter, double, fail, session, threaded       # noqa: F401, fixtures
+from tests.runtimes.behaviour import Counter, double, fail
 
 
 def test_a_task_returns_a_value(session: str):
@@ -86,8 +86,10 @@ def test_an_error_goes_down_a_chain(session: str):
 
 def test_get_of_several_raises_the_first_error(session: str):
     """In the order of the list."""
+    refs = [double.remote(1), fail.remote("first"), fail.remote("second")]
+    ray.wait(refs, num_returns=3)           # before that it is the first to come
     with pytest.raises(ValueError, match="first"):
-        ray.get([double.remote(1), fail.remote("first"), fail.remote("second")])
+        ray.get(refs)
 
 
 @ray.remote

@@ -193,12 +193,12 @@ def came_to_rest(looks: int = 1_000) -> bool:
 def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
     """References, actors and generators of the last session are refused by the next, and do not reach what has their numbers."""
     ray.init(num_cpus=2, local_mode=local_mode, log_to_driver=False)
-    ref, cell, stream = double.remote(1), Cell.remote(), items.remote(2)
+    old = [double.remote(1), Cell.remote(), items.remote(2)]
     ray.shutdown()
     ray.init(num_cpus=2, local_mode=local_mode, log_to_driver=False)
     try:
         same_numbers = [double.remote(5), Cell.remote(), items.remote(2)]
-        for use_it in (lambda: ray.get(ref), lambda: next(stream), lambda: ray.get(cell.put.remote(1))):
+        for use_it in (lambda: ray.get(old[0]), lambda: ray.get(old[1].put.remote(1)), lambda: next(old[2])):
             with pytest.raises(Exception, match="shut down"):
                 use_it()
         ref = cell = stream = None
