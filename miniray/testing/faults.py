@@ -266,7 +266,7 @@ def finished(name: str, count: int = 1) -> Condition:
     """A condition: so many tasks of this name have finished."""
     def holds(cluster: Cluster) -> bool:
         return sum(task.status is TaskStatus.FINISHED and name in (task.spec.name, task.spec.func_name)
-                   for task in cluster.tasks.values()) >= count
+                   for task in list(cluster.tasks.values())) >= count     # a copy: a test may ask without the lock
     return holds
 
 

@@ -382,7 +382,7 @@ def test_a_task_that_waits_on_another_thread_ends_with_the_session(local: LocalR
             ended.append(error)
     thread = threading.Thread(target=call)
     thread.start()
-    assert until(lambda: any(task.spec.name == "never" and task.returns[0].waiters for task in local.cluster.tasks.values()))
+    assert until(lambda: any(task.spec.name == "never" and task.returns[0].waiters for task in list(local.cluster.tasks.values())))
     ray.shutdown()
     thread.join(20)
     assert not thread.is_alive()

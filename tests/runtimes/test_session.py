@@ -201,7 +201,7 @@ def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
         for use_it in (lambda: ray.get(old[0]), lambda: ray.get(old[1].put.remote(1)), lambda: next(old[2])):
             with pytest.raises(Exception, match="shut down"):
                 use_it()
-        ref = cell = stream = None
+        old.clear()
         gc.collect()
         assert ray.get(same_numbers[0]) == 10 and ray.get(same_numbers[1].put.remote(3)) == 3
         assert ray.get(list(same_numbers[2])) == [0, 1]
