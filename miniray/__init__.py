@@ -5,6 +5,7 @@
 The names are those of `ray`; what is not here is not in miniray. What few programs use is imported when it is asked for.
 """
 import importlib as _importlib
+import logging as _logging
 import typing as _typing
 
 from . import actor, cloudpickle, exceptions, ids
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __ray_version__ = "2.60.0"          # the Ray whose answers are the specification
 
 ObjectID = ObjectRef
+logger = _logging.getLogger("ray")          # by Ray's own name, which programs pass to getLogger as well; it has no handler here
 # Ray: ray._private.worker. What spills and restores is no worker of its own here.
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
 _LATER = {"client": "client_builder", "ClientBuilder": "client_builder"}           # a name and the module that has it
@@ -34,8 +36,8 @@ __all__ = [
     "ObjectID", "ObjectRef", "ObjectRefGenerator", "PlacementGroupID", "RESTORE_WORKER_MODE", "SCRIPT_MODE", "SPILL_WORKER_MODE",
     "TaskID", "UniqueID", "WORKER_MODE", "WorkerID", "actor", "available_resources", "cancel",
     "cloudpickle", "cluster_resources", "exceptions", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "ids", "init",
-    "is_initialized", "kill", "method", "nodes", "profile", "put", "remote", "runtime_env", "shutdown", "timeline", "types", "util",
-    "wait",
+    "is_initialized", "kill", "logger", "method", "nodes", "profile", "put", "remote", "runtime_env", "shutdown", "timeline",
+    "types", "util", "wait",
 ]
 
 

@@ -25,12 +25,13 @@ class ActorPool:
 
     def __init__(self, actors: Iterable[Any]):
         """actors: handles, all of which are taken to be idle."""
-        self._idle = list(actors)
-        self._running: dict[Any, tuple[int, Any]] = {}          # what a call returned -> its turn, its actor
-        self._by_turn: dict[int, Any] = {}                      # turn -> what that call returned
-        self._queue: deque[tuple[Call, Any]] = deque()
-        self._next_turn = 0                                     # of the next call that goes out
-        self._next_result = 0                                   # the turn whose result `get_next` gives next
+        # Ray's names: programs that derive from the class, or look into it, use them.
+        self._idle_actors = list(actors)
+        self._future_to_actor: dict[Any, tuple[int, Any]] = {}      # what a call returned -> its turn, its actor
+        self._index_to_future: dict[int, Any] = {}                  # turn -> what that call returned
+        self._pending_submits: deque[tuple[Call, Any]] = deque()
+        self._next_task_index = 0                                   # the turn of the next call that goes out
+        self._next_return_index = 0                                 # the turn whose result `get_next` gives next
 
     def map(self, fn: Call, values: Iterable[V]) -> Iterator[Any]:
         """Call fn(actor, value) for every value, now as far as actors are idle, and yield results in the values' order.
@@ -65,18 +66,18 @@ class ActorPool:
 
     def submit(self, fn: Call, value: Any) -> None:
         """Call fn(actor, value) with an idle actor now, or as soon as one is given back."""
-        if not self._idle:
-            self._queue.append((fn, value))
+        if not self._idle_actors:
+            self._pending_submits.append((fn, value))
             return
-        actor = self._idle.pop()
+        actor = self._idle_actors.pop()
         result = fn(actor, value)
-        self._running[_key(result)] = (self._next_turn, actor)
-        self._by_turn[self._next_turn] = result
-        self._next_turn += 1
+        self._future_to_actor[_key(result)] = (self._next_task_index, actor)
+        self._index_to_future[self._next_task_index] = result
+        self._next_task_index += 1
 
     def has_next(self) -> bool:
         """Whether there is a result to take, now or later."""
-        return bool(self._running)
+        return bool(self._future_to_actor)
 
     def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
         """The next result in the order of submission.
@@ -88,9 +89,9 @@ class ActorPool:
         """
         if not self.has_next():
             raise StopIteration("the pool has no results to get")
-        if self._next_result >= self._next_turn:
+        if self._next_return_index >= self._next_task_index:
             raise ValueError("get_next() cannot follow get_next_unordered(): the turn of this result has passed")
-        result = self._by_turn[self._next_result]
+        result = self._index_to_future[self._next_return_index]
         late = timeout is not None and not miniray.wait([result], timeout=timeout)[0]
         if late and not ignore_if_timedout:
             raise TimeoutError("timed out waiting for the next result of the pool")
@@ -104,18 +105,18 @@ class ActorPool:
         """
         if not self.has_next():
             raise StopIteration("the pool has no results to get")
-        ready, _ = miniray.wait(list(self._running), num_returns=1, timeout=timeout)
+        ready, _ = miniray.wait(list(self._future_to_actor), num_returns=1, timeout=timeout)
         if not ready and not ignore_if_timedout:
             raise TimeoutError("timed out waiting for any result of the pool")
-        return self._take(ready[0] if ready else next(iter(self._running)), late=not ready)
+        return self._take(ready[0] if ready else next(iter(self._future_to_actor)), late=not ready)
 
     def _take(self, result: Any, late: bool) -> Any:
         """Give back the actor of a call, whose result is either got or, when late, given up."""
-        turn, actor = self._running.pop(_key(result))
-        del self._by_turn[turn]
-        self._next_result = max(self._next_result, turn + 1)
+        turn, actor = self._future_to_actor.pop(_key(result))
+        del self._index_to_future[turn]
+        self._next_return_index = max(self._next_return_index, turn + 1)
         if late:
-            self._give_back(actor)
+            self._return_actor(actor)
             raise TimeoutError(f"timed out waiting for a result of the pool; the call {result} is given up")
         alive = True
         try:
@@ -124,27 +125,27 @@ class ActorPool:
             alive = False
             raise
         finally:
-            self._give_back(actor if alive else None)
+            self._return_actor(actor if alive else None)
 
-    def _give_back(self, actor: Any) -> None:
+    def _return_actor(self, actor: Any) -> None:
         if actor is not None:
-            self._idle.append(actor)
-        if self._queue and self._idle:
-            self.submit(*self._queue.popleft())
+            self._idle_actors.append(actor)
+        if self._pending_submits and self._idle_actors:
+            self.submit(*self._pending_submits.popleft())
 
     def has_free(self) -> bool:
         """Whether `submit` would go out at once: an actor is idle and nothing is queued."""
-        return bool(self._idle) and not self._queue
+        return bool(self._idle_actors) and not self._pending_submits
 
     def pop_idle(self) -> Any | None:
         """Take an idle actor out of the pool; None when `has_free` says no."""
-        return self._idle.pop() if self.has_free() else None
+        return self._idle_actors.pop() if self.has_free() else None
 
     def push(self, actor: Any) -> None:
         """Add an idle actor, which takes the first queued call. ValueError for one that the pool has already."""
-        if actor in self._idle or any(actor == busy for _, busy in self._running.values()):
+        if actor in self._idle_actors or any(actor == busy for _, busy in self._future_to_actor.values()):
             raise ValueError("this actor is in the pool already")
-        self._give_back(actor)
+        self._return_actor(actor)
 
 
 def _key(result: Any) -> Any:

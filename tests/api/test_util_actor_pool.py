@@ -58,7 +58,7 @@ def test_an_actor_has_one_call_at_a_time():
     pool = ActorPool(workers(2))
     for value in range(4):
         pool.submit(give, value)
-    assert len(pool._running) == 2
+    assert len(pool._future_to_actor) == 2
     assert [pool.get_next() for _ in range(4)] == [0, 1, 2, 3]
     assert pool.has_free()
 
@@ -175,3 +175,18 @@ def test_a_busy_actor_cannot_be_pushed_again():
     with pytest.raises(ValueError, match="already"):
         pool.push(actor)
     assert pool.get_next() == 1
+
+
+def test_a_class_that_derives_from_it_finds_rays_names():
+    """Libraries extend the pool, or look into it: they know its attributes."""
+    class Watched(ActorPool):
+        def load(self):
+            return len(self._idle_actors), len(self._future_to_actor), len(self._pending_submits), self._next_task_index
+
+    pool = Watched(workers(2))
+    assert pool.load() == (2, 0, 0, 0)
+    for value in range(3):
+        pool.submit(give, value)
+    assert pool.load() == (0, 2, 1, 2) and [turn for turn, _ in pool._future_to_actor.values()] == [0, 1]
+    assert pool.get_next() == 0 and pool._next_return_index == 1 and list(pool._index_to_future) == [1, 2]
+    assert [pool.get_next(), pool.get_next()] == [1, 2] and pool.load() == (2, 0, 0, 3)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import miniray
-import miniray.util.client
+import miniray.util.client.common
 from miniray import util
 
 
@@ -39,6 +39,7 @@ def test_every_public_name_is_there():
 def test_there_is_no_client():
     """Programs that ask are told so."""
     assert util.client.ray.is_connected() is False
+    assert not isinstance(miniray.ObjectRef.nil(), util.client.common.ClientObjectRef)
 
 
 def test_a_node_has_the_address_that_nodes_gives(session: None):

@@ -39,7 +39,8 @@ LOOKED_UP = """
   client_builder.ClientContext job_config.JobConfig experimental.get_object_locations experimental.internal_kv
   experimental.tqdm_ray util.accelerators.NVIDIA_TESLA_V100 util.annotations.PublicAPI util.check_serialize.inspect_serializability
   util.log_once util.debug.log_once util.serialization.register_serializer util.connect util.disconnect util.pdb.set_trace
-  util.rpdb.set_trace dag.InputNode remote_function.RemoteFunction state.actors
+  util.rpdb.set_trace dag.InputNode remote_function.RemoteFunction state.actors logger
+  util.client.common.ClientObjectRef util.client.common.ClientActorHandle
 - LoggingConfig cross_language java_function util.tracing util.tracing.tracing_helper data tune serve train util.spark
 """
 NAMES = [(name, not line.startswith("-")) for line in (USED + LOOKED_UP).splitlines() for name in line.lstrip("-").split()]
