@@ -255,7 +255,7 @@ def started(name: str, count: int = 1) -> Condition:
     """A condition: the code of so many tasks of this name has been entered, counting every attempt."""
     def holds(cluster: Cluster) -> bool:
         found = 0
-        for task in cluster.tasks.values():
+        for task in list(cluster.tasks.values()):       # a copy: a test may ask without the lock
             if name in (task.spec.name, task.spec.func_name):
                 found += bool(task.t_started) + sum(bool(attempt.t_started) for attempt in task.history or ())
         return found >= count
@@ -266,7 +266,7 @@ def finished(name: str, count: int = 1) -> Condition:
     """A condition: so many tasks of this name have finished."""
     def holds(cluster: Cluster) -> bool:
         return sum(task.status is TaskStatus.FINISHED and name in (task.spec.name, task.spec.func_name)
-                   for task in list(cluster.tasks.values())) >= count     # a copy: a test may ask without the lock
+                   for task in list(cluster.tasks.values())) >= count     # as above
     return holds
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import miniray as ray
 from miniray.exceptions import PendingCallsLimitExceeded, RayActorError, TaskCancelledError
-from tests.runtimes.behaviour import Counter, double, fail, Loop
+from tests.runtimes.behaviour import Counter, double, Loop
 from tests.runtimes.several_nodes import settle
 
 

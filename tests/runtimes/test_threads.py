@@ -5,17 +5,18 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import miniray as ray
+from miniray import state
 from miniray.core.invariants import check
 from miniray.core.transitions import ActorStatus, TaskStatus
 from miniray.exceptions import GetTimeoutError, RayActorError, TaskCancelledError, WorkerCrashedError
 from miniray.runtime import context
+from miniray.util import state as util_state
 from tests.runtimes.several_nodes import Threads, until
 
 THREADS, STEPS = 6, 25
@@ -239,9 +240,12 @@ class Program:
 
     def look(self) -> None:
         """The tables, while they change."""
-        from miniray import state
-        assert Counter(row["state"] for row in state.list_tasks())
-        assert ray.cluster_resources()["CPU"] == 3
+        read = self.chance.choice((
+            state.list_tasks, state.list_actors, state.list_objects, state.list_workers, util_state.list_tasks,
+            util_state.list_objects, util_state.summarize_tasks, ray.nodes, ray.cluster_resources, ray.timeline))
+        assert read() is not None
+        ref = double.remote(1)
+        assert state.explain(ref) and self.get(ref) == 2
         with context.running().locked() as cluster:
             check(cluster)
 
