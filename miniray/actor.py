@@ -116,6 +116,9 @@ class ClassInfo:
         options = getattr(function, "__miniray_method__", {})
         self.methods[name] = MethodInfo(name, check, is_generator(function), options)
 
+    def __reduce__(self):
+        return ClassInfo, (self.modified_class,)
+
     def check_groups(self, groups: dict[str, int]) -> None:
         """AssertionError for a method whose decorator names a concurrency group that the class does not have."""
         for name, found in self.methods.items():
@@ -196,6 +199,9 @@ class ActorVariant(Generic[T]):
         if fixed:
             self._spec, self._template, self._runtime = spec, template, runtime
         return spec, template
+
+    def __reduce__(self):
+        return ActorVariant, (self._info, self._given)
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """A node of a graph that creates this actor when the graph is executed."""

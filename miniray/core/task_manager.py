@@ -209,7 +209,8 @@ class TaskManager:
         for index, obj in enumerate(task.returns):
             if obj.done != PENDING and obj.done != LOST:
                 continue                            # it ran again for the sake of another
-            if task.stream is not None and not index:       # a stream's end is told without its error, an item as in Ray
+            if not index and task.stream is not None and failure.error_type == "TASK_EXECUTION_EXCEPTION" and failure.cause is None:
+                # What a generator raised is an item of its stream, whose end is told without it; all else fails the end, too.
                 obj.value = None
                 self.value_there(now, obj, READY, 0)
             else:

@@ -49,6 +49,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     ),
     "a wait is to time out while the task runs": (
         "util/pool_async_results",
+        "util/pool_odd_arguments",
         "wanted/pool_timeout_keeps_working",
         "wanted/shutdown_leaves_nothing",
     ),

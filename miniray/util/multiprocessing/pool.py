@@ -6,6 +6,7 @@ the function raises, so that one failing item does not take its batch with it; t
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -66,6 +67,8 @@ class AsyncResult:
 
     def wait(self, timeout: float | None = None) -> None:
         """Return when the results are ready and the callbacks were called, or after timeout seconds."""
+        # A negative one is no time at all, as for threads.
+        timeout = 0 if isinstance(timeout, (int, float)) and timeout < 0 else timeout
         if not self._refs or not miniray.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
             if self._watcher is not None:
                 self._watcher.join(timeout)             # all that it has left to do is to call back
@@ -139,6 +142,12 @@ class IMapIterator:
     def __init__(self, pool: Pool, func: Callable, iterable: Iterable[Any], chunksize: int | None):
         if chunksize is None:
             chunksize = pool._chunksize(iterable) if hasattr(iterable, "__len__") else 1
+        elif chunksize == 0:
+            if hasattr(iterable, "__len__"):
+                raise ZeroDivisionError("'chunksize' is 0")         # the classes of these errors are Ray's
+            chunksize = 1
+        elif isinstance(chunksize, (int, float)) and not (isinstance(chunksize, int) and chunksize > 0):
+            raise ValueError(f"'chunksize' must be a positive integer, not {chunksize!r}")
         self._batches = enumerate(_batches(iterable, chunksize, unpack=False))
         self._pool, self._func = pool, func
         self._unready: dict[Any, int] = {}              # the ref of a batch under way -> which batch it is
@@ -317,6 +326,8 @@ class Pool:
              callback: Callable | None, error_callback: Callable | None) -> AsyncResult:
         self._check_running()
         items = iterable if hasattr(iterable, "__len__") else list(iterable)
+        if isinstance(chunksize, float) and math.isfinite(chunksize):
+            chunksize = math.ceil(chunksize)
         batches = _batches(items, self._chunksize(items) if chunksize is None else chunksize, unpack)
         refs = [self._run_batch(index % self._size, func, batch) for index, batch in enumerate(batches)]
         return self._watch(AsyncResult(refs, callback, error_callback))
