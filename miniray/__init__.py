@@ -2,34 +2,32 @@
 
     import miniray as ray
 
-The names are those of `ray`; what is not here is not in miniray. What few programs use is imported when it is asked for.
+The names are those of `ray`; what is not here is not in miniray. Each is imported when it is first asked for, so that a program
+that has `import miniray` on top and does not use it pays next to nothing.
 """
 import importlib as _importlib
-import logging as _logging
 import typing as _typing
 
-from . import actor, cloudpickle, exceptions, ids
-from .actor import method
-from .api import (available_resources, cancel, cluster_resources, get, get_actor, get_gpu_ids, init, is_initialized, kill, nodes,
-                  put, remote, shutdown, wait)
-from .ids import (ActorClassID, ActorID, ClusterID, FunctionID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID)
-from .observe.profile import profile
-from .observe.timeline import timeline
-from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
-from .runtime_context import get_runtime_context
+if _typing.TYPE_CHECKING:
+    import logging
 
-from ._raylet import Language
-from . import _private as _private, _raylet as _raylet, runtime_env, types, util        # last: they are made of the names above
+    from . import actor, cloudpickle, exceptions, ids, runtime_env, types, util
+    from ._raylet import Language
+    from .actor import method
+    from .api import (available_resources, cancel, cluster_resources, get, get_actor, get_gpu_ids, init, is_initialized, kill,
+                      nodes, put, remote, shutdown, wait)
+    from .ids import (ActorClassID, ActorID, ClusterID, FunctionID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID)
+    from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
+    from .observe.profile import profile
+    from .observe.timeline import timeline
+    from .runtime_context import get_runtime_context
+    ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
 __version__ = "0.1.0"
 __ray_version__ = "2.60.0"          # the Ray whose answers are the specification
 
-ObjectID = ObjectRef
-logger = _logging.getLogger("ray")          # by Ray's own name, which programs pass to getLogger as well; it has no handler here
 # Ray: ray._private.worker. What spills and restores is no worker of its own here.
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
-_LATER = {"client": "client_builder", "ClientBuilder": "client_builder"}           # a name and the module that has it
-_LATER |= dict.fromkeys(("autoscaler", "client_builder", "dag", "experimental", "job_config", "remote_function"), "")
 
 __all__ = [
     "ActorClassID", "ActorID", "ClusterID", "DynamicObjectRefGenerator", "FunctionID", "JobID", "LOCAL_MODE", "Language", "NodeID",
@@ -40,12 +38,32 @@ __all__ = [
     "types", "util", "wait",
 ]
 
+_HOMES = {                          # which module has these names
+    "_private": "worker",           # as older programs write it: ray.worker.global_worker
+    "_raylet": "Language ObjectID",
+    "actor": "method",
+    "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put remote "
+           "shutdown wait",
+    "client_builder": "ClientBuilder client",
+    "ids": "ActorClassID ActorID ClusterID FunctionID JobID NodeID PlacementGroupID TaskID UniqueID WorkerID",
+    "object_ref": "DynamicObjectRefGenerator ObjectRef ObjectRefGenerator",
+    "observe.profile": "profile", "observe.timeline": "timeline", "runtime_context": "get_runtime_context",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+# What `ray.x` finds without an import of its own.
+_MODULES = frozenset("_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
+                     "object_ref remote_function runtime_context runtime_env types util".split())
+
 
 def __getattr__(name: str) -> _typing.Any:
-    if name == "worker":                # as older programs write it: ray.worker.global_worker
-        return _private.worker
-    module = _LATER.get(name)
-    if module is None:
+    if name == "logger":                # by Ray's own name, which programs pass to getLogger as well; it has no handler here
+        return _importlib.import_module("logging").getLogger("ray")
+    if name in _MODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = _importlib.import_module(f"{__name__}.{module or name}")
-    return getattr(found, name) if module else found
+    return globals().setdefault(name, getattr(_importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF, *_MODULES, "logger"})

@@ -2,25 +2,24 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from . import options as checks
-from .core.actor_manager import NameTaken
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, refs_of
 from .remote_function import Capture, export
 from .runtime import context
-from .runtime.base import Runtime
 from .runtime.context import current, running
 from .runtime.environment import inherited
 from .runtime.serialization import contain, current_space
-from .runtime.waiting import WorkerExit
-from .runtime.worker import ActorExit
 from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
+
+if TYPE_CHECKING:
+    from .runtime.base import Runtime
 
 T = TypeVar("T")                    # the plain class
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -71,6 +70,7 @@ def _is_ready(instance: Any) -> bool:
 
 
 def _terminate(instance: Any) -> None:
+    from .runtime.worker import ActorExit
     raise ActorExit("__ray_terminate__ was called")
 
 
@@ -80,6 +80,7 @@ def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 
 def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
     """What a call does that names a concurrency group which its actor does not have: it ends the actor's worker, as in Ray."""
+    from .runtime.waiting import WorkerExit
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
@@ -163,6 +164,7 @@ class ActorVariant(Generic[T]):
         actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
                             given.get("max_restarts", 0), given.get("max_task_retries", 0), template.groups, info.is_async,
                             meta=template, options=given)
+        from .core.actor_manager import NameTaken       # the core is imported when a session starts
         try:
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:
@@ -473,4 +475,5 @@ def exit_actor() -> None:
     execution = current.get()
     if execution is None or execution.worker.actor is None:
         raise TypeError("exit_actor called on a non-actor worker.")
+    from .runtime.worker import ActorExit
     raise ActorExit("exit_actor() is called.")

@@ -18,11 +18,7 @@ from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .options import check_init, check_tensor_transport
 from .remote_function import RemoteFunction
 from .runtime import context
-from .runtime.base import Runtime
 from .runtime.context import current
-from .runtime.process_guards import is_guard
-from .runtime.waiting import SessionEnded, of_an_ended_session
-from .runtime_context import gpu_ids
 
 running = context.running               # the running session, or RuntimeError
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
@@ -30,6 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 if TYPE_CHECKING:
+    from .runtime.base import Runtime
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
 
     class Decorator(Protocol):
@@ -137,8 +134,8 @@ def session_or_start() -> Runtime:
     """The running session; the first use starts one."""
     runtime = context.session
     if runtime is None:
-        execution = current.get()
-        if execution is not None:               # its session has ended under it
+        if current.get() is not None:           # its session has ended under it
+            from .runtime.waiting import SessionEnded
             raise SessionEnded
         ending = context.exit_of_the_program()
         if ending is not None:
@@ -216,7 +213,8 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 
 def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
-    if inspect.isfunction(thing) and not is_guard(thing):
+    guards = sys.modules.get("miniray.runtime.process_guards")      # there are none before the first session
+    if inspect.isfunction(thing) and (guards is None or not guards.is_guard(thing)):
         return RemoteFunction(thing, options)
     if inspect.isclass(thing):
         return ActorClass(thing, options)
@@ -359,6 +357,7 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
             pending = [record for record in records if not is_ready(record)]
             for record in pending:
                 if type(record) is ObjectRecord and record.done == ENDED:
+                    from .runtime.waiting import of_an_ended_session
                     raise of_an_ended_session(record)
             if seconds == 0:
                 break
@@ -439,6 +438,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
 def get_gpu_ids() -> list[int]:
     """The GPUs given to this task or actor."""
     session_or_start()
+    from .runtime_context import gpu_ids
     return gpu_ids()
 
 

@@ -1,16 +1,18 @@
 """Placement groups, as `util.placement_group` asks for them: from its terms to the core's records and back."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .api import session_or_start
 from .core.records import FAILED, READY, Failure, ObjectRecord, PlacementGroupRecord, amounts, units
 from .core.transitions import PlacementGroupStatus
 from .exceptions import RaySystemError
 from .object_ref import ObjectRef
-from .runtime.base import Runtime
 from .runtime.serialization import serialize
 from .scheduling import selector_of
+
+if TYPE_CHECKING:
+    from .runtime.base import Runtime
 
 
 def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .actor import ActorHandle, new_handle
 from .core.records import amounts
 from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
-from .runtime.base import Runtime
 from .runtime.context import Execution, current
 from .runtime.environment import env_of
 from .runtime_env import RuntimeEnv
 from .scheduling import captures, lease_in_group
+
+if TYPE_CHECKING:
+    from .runtime.base import Runtime
 
 # The families of accelerators that Ray asks about.
 ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")

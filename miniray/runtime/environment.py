@@ -14,12 +14,13 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from functools import wraps
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..options import check_variable
-from . import process_guards
-from .base import Runtime
 from .context import Execution, current
+
+if TYPE_CHECKING:
+    from .base import Runtime
 
 _threads: dict[int, threading.Thread] = getattr(threading, "_active", {})      # by ident; current_thread() would add to them
 _installing = threading.Lock()
@@ -176,6 +177,8 @@ def install() -> None:
         if type(os.environ) is _Environ:
             return
         import subprocess               # for those only who have variables
+
+        from . import process_guards
         _replace(subprocess.Popen, "__init__", _popen)
         _replace(threading.Thread, "start", _start)
         _replace(os, "system", _system)
@@ -201,6 +204,7 @@ def keep_what_is_seen() -> None:
 
 
 def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
+    from . import process_guards
     original = getattr(module, name)
     process_guards.saved.append((module, name, original))
     setattr(module, name, wraps(original)(make(original)))

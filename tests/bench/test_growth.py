@@ -6,13 +6,17 @@ of several does. `make bench` gives the numbers.
 """
 from __future__ import annotations
 
+import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import miniray as ray
 from tests.bench.bench import Column, Options
+from tests.bench.import_time import IMPORT, MUST_MS, MUST_TIMES, interpreters
 from tests.bench.soak import soak
 from tests.bench.workloads import WORKLOADS
 
@@ -85,6 +89,38 @@ def test_to_place_a_task_among_many_nodes_costs_what_it_costs_on_one(measure):
 def test_what_does_not_fit_goes_to_files_and_back_as_fast_as_files_do(measure):
     """At most 1.5 times what it takes to write and read the same bytes, on the same disk."""
     keeps_within(WIDE * 1.5, lambda: measure("spill_1MB")["per_op"] / measure("spill_1MB", "plain")["per_op"])
+
+
+def test_import_costs_little_more_than_importing_what_it_uses():
+    """At most 1.3 times as much of the processor, and 60 ms of wall time."""
+    with interpreters() as fresh:
+        costs = []
+
+        def times() -> float:
+            costs.append(fresh.cost(IMPORT, rounds=5))
+            return costs[-1].times
+        keeps_within(WIDE * MUST_TIMES, times)
+        keeps_within(WIDE * MUST_MS, lambda: min(cost.wall[0] for cost in [*costs, fresh.cost(IMPORT, rounds=5)]))
+
+
+def test_a_test_of_a_few_tasks_takes_milliseconds():
+    """Start, ten tasks, an actor, end: 5 ms, the median of a hundred."""
+    @ray.remote
+    def same(n):
+        return n
+
+    @ray.remote
+    class Counter:
+        def get(self):
+            return 1
+
+    def cycle() -> float:
+        started = time.perf_counter()
+        with ray.init(num_cpus=2):
+            assert ray.get([same.remote(n) for n in range(10)]) == list(range(10))
+            assert ray.get(Counter.remote().get.remote()) == 1
+        return time.perf_counter() - started
+    keeps_within(WIDE * 5e-3, lambda: statistics.median(cycle() for _ in range(100)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads and descriptors are counted in /proc")
