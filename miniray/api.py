@@ -453,16 +453,16 @@ def _started() -> Runtime:
 
 
 def nodes() -> list[dict[str, Any]]:
-    """One dict a node, dead ones included, with Ray's keys (NodeID, Alive, Resources, ...).
-    RaySystemError before init."""
+    """One dict a node, with Ray's keys (NodeID, Alive, Resources ...). A dead one has no resources. RaySystemError before init."""
     runtime = _started()
     with runtime.locked() as cluster:
         found = list(cluster.nodes.values())
-    return [{"NodeID": node.hex, "Alive": node.alive, "NodeManagerAddress": node.name, "NodeManagerHostname": "localhost",
-             "NodeManagerPort": 0, "ObjectManagerPort": 0, "ObjectStoreSocketName": "", "RayletSocketName": "",
-             "MetricsExportPort": 0, "NodeName": node.name, "RuntimeEnvAgentPort": 0, "DeathReason": 0 if node.alive else 1,
-             "DeathReasonMessage": node.death_message, "alive": node.alive, "Resources": amounts(node.total),
-             "Labels": dict(node.labels)} for node in found]
+    ports = dict.fromkeys(("NodeManagerPort", "ObjectManagerPort", "MetricsExportPort", "MetricsAgentPort", "RuntimeEnvAgentPort",
+                           "DashboardAgentListenPort"), 0)
+    return [{"NodeID": node.hex, "Alive": node.alive, "alive": node.alive, "NodeManagerAddress": node.name, "NodeName": node.name,
+             "NodeManagerHostname": "localhost", "ObjectStoreSocketName": "", "RayletSocketName": "", **ports,
+             "DeathReason": 0 if node.alive else 1, "DeathReasonMessage": node.death_message, "Labels": dict(node.labels),
+             "Resources": amounts(node.total) if node.alive else {}} for node in found]
 
 
 def cluster_resources() -> dict[str, float]:

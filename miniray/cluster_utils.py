@@ -92,11 +92,12 @@ class Cluster:
         return node
 
     def remove_node(self, node: ClusterNode, allow_graceful: bool = True) -> None:
-        """A node dies, with all that runs or is stored on it. The head node can only go with the whole cluster (ValueError)."""
+        """A node dies, with all that runs or is stored on it. The head node can only go with the whole cluster (ValueError); a node
+        can go once (KeyError)."""
         if node is self.head_node:
             raise ValueError("the head node cannot be removed while the cluster lives: call shutdown")
         if node not in self.worker_nodes:
-            raise ValueError("this node is not, or no longer, in this cluster")
+            raise KeyError(f"{node!r} is not, or no longer, in this cluster")
         self.worker_nodes.remove(node)
         if self._is_attached() and node.record is not None:
             self._runtime.remove_node(node.record)

@@ -93,15 +93,16 @@ def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
     """Ray's table of one group, or of all by id."""
     runtime = session_or_start()
     with runtime.locked() as cluster:
-        found = {group.hex: _group_row(group) for group in cluster.placement_groups.values()}
+        found = {group.hex: _group_row(group, cluster.groups.scheduling_state(group))
+                 for group in cluster.placement_groups.values()}
     return found if number_hex is None else found.get(number_hex, {})
 
 
-def _group_row(group: PlacementGroupRecord) -> dict[str, Any]:
+def _group_row(group: PlacementGroupRecord, scheduling_state: str) -> dict[str, Any]:
     return {"placement_group_id": group.hex, "name": group.name,
             "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
             "bundles_to_node_id": {bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles},
             "strategy": group.strategy, "state": group.status.name,
             "stats": {"end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
                       "scheduling_latency_ms": 0.0, "scheduling_attempt": group.attempts,
-                      "highest_retry_delay_ms": 0.0, "scheduling_state": "FINISHED" if group.t_placed else "QUEUED"}}
+                      "highest_retry_delay_ms": 0.0, "scheduling_state": scheduling_state}}

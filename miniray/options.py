@@ -134,7 +134,7 @@ def _check_label_selector(selector: dict[str, Any] | None) -> str | None:
             raise TypeError(f"'label_selector' must be a dict of strings, and {key!r}: {condition!r} is not")
         problem = _check_label_key(key)
         if problem is None and condition not in (None, "") and not _LABEL_CONDITION.fullmatch(condition):
-            problem = f"{condition!r} is not a condition on a label: 'value', '!value', 'in(a, b)' or '!in(a, b)'"
+            problem = f"{condition!r} is not a condition on a label: 'value', '!value', 'in(a,b)' or '!in(a,b)'"
         if problem is not None:
             return problem
     return None

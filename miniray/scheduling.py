@@ -107,12 +107,13 @@ def _label_rules(rules: Mapping[str, Any] | None) -> tuple:
 
 
 def selector_of(selector: Mapping[str, str] | None) -> tuple:
-    """Ray's text form of label conditions ("a", "!a", "in(a, b)", "!in(a, b)") as the core's."""
+    """Ray's text form of label conditions ("a", "!a", "in(a,b)", "!in(a,b)") as the core's. A space after a comma belongs to the
+    value that follows, as in Ray, so that no label has it."""
     found = []
     for key, text in (selector or {}).items():
         operator = "not_in" if text.startswith("!") else "in"
         text = text.lstrip("!")
-        values = [part.strip() for part in text[3:-1].split(",")] if text.startswith("in(") else [text]
+        values = text[3:-1].split(",") if text.startswith("in(") else [text]
         found.append((key, operator, tuple(values)))
     return tuple(found)
 

@@ -65,6 +65,14 @@ class PlacementGroups:
         return self._plan(group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive},
                           fresh=True) is not None
 
+    def scheduling_state(self, group: PlacementGroupRecord) -> str:
+        """How far the scheduler has come with the group, in Ray's words."""
+        if group.status is CREATED:
+            return "FINISHED"
+        if group.status is REMOVED:
+            return "REMOVED"
+        return "NO_RESOURCES" if self.feasible(group) else "INFEASIBLE"
+
     def _plan(self, group, bundles, free: dict[int, dict[str, int]], fresh: bool = False):
         nodes = self.cluster.scheduler.alive
         taken = {bundle.node.number for bundle in group.bundles if bundle.node is not None and not fresh}

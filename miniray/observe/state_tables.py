@@ -12,7 +12,7 @@ from typing import Any, Union
 from ..core.cluster import Cluster
 from ..core.records import ActorRecord, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord, WorkerRecord, amounts
 from ..core.task_events import Event
-from ..core.transitions import ActorStatus, PlacementGroupStatus, WorkerStatus
+from ..core.transitions import ActorStatus, WorkerStatus
 from ..ids import INDEX_BITS, JOB_HEX, worker_hex
 from .lookup import object_id
 from .state_rows import DriverInfo, JobStatus, JobType
@@ -252,20 +252,12 @@ def bundles(group: PlacementGroupRecord) -> list[dict[str, Any]]:
             for bundle in group.bundles]
 
 
-def _scheduling_state(group: PlacementGroupRecord, look: Look) -> str:
-    if group.status is PlacementGroupStatus.CREATED:
-        return "FINISHED"
-    if group.status is PlacementGroupStatus.REMOVED:
-        return "REMOVED"
-    return "NO_RESOURCES" if look.cluster.groups.feasible(group) else "INFEASIBLE"
-
-
 def _stats(group: PlacementGroupRecord, look: Look) -> dict[str, Any]:
     took_us = str(round((group.t_placed - group.t_created) * 1e6)) if group.t_placed else "0"
     asked_ns = str(int((group.t_created + look.epoch) * 1e9))
     return {"creation_request_received_ns": asked_ns, "scheduling_started_time_ns": asked_ns,
             "scheduling_latency_us": took_us, "end_to_end_creation_latency_us": took_us, "scheduling_attempt": group.attempts,
-            "scheduling_state": _scheduling_state(group, look), "highest_retry_delay_ms": 0.0}
+            "scheduling_state": look.cluster.groups.scheduling_state(group), "highest_retry_delay_ms": 0.0}
 
 
 PLACEMENT_GROUPS: Readers = {

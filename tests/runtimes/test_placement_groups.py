@@ -238,6 +238,7 @@ def test_lost_bundles_are_reserved_anew_and_the_others_stay():
         assert ray.get([stays.node.remote(), moves.node.remote()]) == [head, lost]
         nodes.remove_node(node)
         assert state_of(group) == "RESCHEDULING" and nodes_of(group) == [head, ""]
+        assert placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE"        # it said FINISHED
         assert ray.get(node_of.options(scheduling_strategy=inside(group, 0)).remote()) == head
         waits = moves.node.remote()
         assert ray.wait([waits], timeout=0)[0] == []
