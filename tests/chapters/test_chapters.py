@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.ahead import ahead, programs
 from tests.chapters import book
-from tests.chapters.ahead import ahead
 
 PAGES = book.pages()
 
@@ -22,7 +22,7 @@ def played(request: pytest.FixtureRequest) -> Iterator[Callable[[pathlib.Path], 
     def play(page: pathlib.Path) -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, "-m", "tests.chapters.book", str(page)], cwd=book.ROOT, text=True,
                               capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
-    with ahead(request.session, "test_a_page_does_what_it_says", play) as found:
+    with ahead(request.session, "test_a_page_does_what_it_says", play, programs()) as found:
         yield found
 
 

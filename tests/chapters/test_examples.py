@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.chapters.ahead import ahead
+from tests.ahead import ahead, programs as at_a_time
 from tests.chapters.programs import EXAMPLES, ROOT, Program, programs
 
 PROGRAMS = programs()
@@ -33,7 +33,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=environment, cwd=folders[program], capture_output=True, text=True, timeout=50)
         return Played(done, os.listdir(folders[program]))
-    with ahead(request.session, "test_an_example_prints_what_its_docstring_says", play) as found:
+    with ahead(request.session, "test_an_example_prints_what_its_docstring_says", play, at_a_time()) as found:
         yield found
 
 

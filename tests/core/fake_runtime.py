@@ -29,6 +29,9 @@ class File:
         return f"File({self.value})"
 
 
+KINDS = {READY: str, FAILED: Failure, SPILLED: File}        # what the value of an object is, by its `done`
+
+
 class Wait:
     """Somebody in get or wait. The references it was called with are its own until it returns."""
 
@@ -363,8 +366,7 @@ class FakeRuntime:
     def value_of(self, obj: ObjectRecord) -> None:
         """What is there has a value of the right kind."""
         none = obj.actor is not None or obj.task is not None and obj.task.stream is not None     # a handle; a stream's end
-        kinds = {READY: str, FAILED: Failure, SPILLED: File}
-        require(type(obj.value) is kinds[obj.done] or obj.value is None and none, obj, "has the value {!r}", obj.value)
+        require(type(obj.value) is KINDS[obj.done] or obj.value is None and none, obj, "has the value {!r}", obj.value)
 
 
 def text_of(thing: object) -> str:

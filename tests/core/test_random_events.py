@@ -4,16 +4,32 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
+import pytest
+
+from tests.ahead import ahead, processors
 from tests.core.random_events import digest, play
 
 EVENTS = 5_000                  # under each seed: 100,000 in a plain run, five million in `make seeds`
 
 
-def test_nothing_breaks_and_nothing_is_left(seed):
+def play_one(seed: int) -> None:
+    """All of a seed's events."""
+    play(seed, EVENTS)
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest) -> Iterator[Callable[[int], None]]:
+    """Plays a seed; all of them are played at once, on every CPU."""
+    with ahead(request.session, "test_nothing_breaks_and_nothing_is_left", play_one, processors()) as found:
+        yield found
+
+
+def test_nothing_breaks_and_nothing_is_left(seed, played):
     """Submit, finish, fail, crash, cancel, kill, nodes, groups, references, spills: every invariant is checked after every event.
     At the end every resource is back, no object is left, and every task is over."""
-    play(seed, EVENTS)
+    played(seed)
 
 
 def test_a_seed_plays_the_same_every_time():
