@@ -347,15 +347,15 @@ class ActorManager:
                 if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
+            unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor)
             if not task.retries_left or task.cancelled:
-                self.cluster.task_manager.fail(now, task, Failure(
-                    "ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor))
+                self.cluster.task_manager.fail(now, task, unavailable)
                 continue
             if task.retries_left > 0:
                 task.retries_left -= 1
             if task.status is SUBMITTED and task.t_started:
                 move(task, TaskStatus.RUNNING)
-            self.cluster.task_manager.again(now, task, failure)
+            self.cluster.task_manager.again(now, task, unavailable)
             self._line_up(now, actor, task)
 
     def retry_call(self, now: float, task: TaskRecord, failure: Failure) -> None:

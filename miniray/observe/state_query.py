@@ -136,6 +136,8 @@ class SummaryApiOptions:
 
     def __post_init__(self) -> None:
         self.timeout = whole_number("timeout", self.timeout)
+        if self.timeout <= 0:
+            raise ValueError(f"the timeout of a summary must be above 0, not {self.timeout}")
         self.filters = checked_filters(self.filters)
 
 

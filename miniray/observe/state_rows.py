@@ -6,6 +6,7 @@ line shows it to people. Ray: python/ray/util/state/common.py.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any, Callable
@@ -311,6 +312,10 @@ class DriverInfo:
     id: str
     node_ip_address: str
     pid: str
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Names and values, as of Ray's."""
+        return iter(vars(self).items())
 
 
 @dataclass

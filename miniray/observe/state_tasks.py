@@ -94,17 +94,19 @@ class Look:
 
 
 def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
-    """The attempts of a task, first to last; only the last when `earlier` is False. The caller holds the lock."""
+    """The attempts of a task, first to last; only the last when `earlier` is False. An actor that is made anew has one
+    creation, as in Ray. The caller holds the lock."""
     history: Iterable[Attempt] = task.history or ()
-    if earlier:
+    once = earlier and task.spec.kind == ACTOR_CREATION_TASK
+    if earlier and not once:
         for past in history:
             status = FAILED if past.failure is not None else FINISHED        # a good attempt whose value was lost
             yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, status, past.number,
                            past.worker, past.node, past.failure, past.t_created, past.t_ready, past.t_leased,
                            past.t_started, past.t_ended, past.t_finished)
-    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status, task.attempt,
-                   task.worker, task.node, task.failure, task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended,
-                   task.t_finished, len(history))                           # type: ignore[arg-type]
+    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status,
+                   0 if once else task.attempt, task.worker, task.node, task.failure, task.t_created, task.t_ready,
+                   task.t_leased, task.t_started, task.t_ended, task.t_finished, len(history))      # type: ignore[arg-type]
 
 
 def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
@@ -264,6 +266,16 @@ def _profile(task: Task, look: Look) -> dict[str, Any]:
                         "extra_data": extra, "event_name": event} for event, start, end, extra in spans]}
 
 
+def _required(task: Task, look: Look) -> dict[str, float]:
+    """What it holds. A call of an actor that was asked for without resources is said to take the CPU that a node needed free for
+    the actor, as Ray has it; that of any other actor, nothing."""
+    actor = task.actor
+    if task.spec.kind == ACTOR_TASK and actor is not None:
+        wanted = actor.creation.spec.scheduling_class
+        return {"CPU": 1.0} if wanted is not None and "CPU" in wanted.need and "CPU" not in wanted.hold else {}
+    return dict(look.resources[task.spec])
+
+
 def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
     """What a task or an actor holds, as Ray names it: of a placement group's bundle by the group's id."""
     if wanted is None:
@@ -312,7 +324,7 @@ TASKS: dict[str, Callable[[Any, Look], Any]] = {
     "worker_pid": lambda t, look: look.pid if t.worker is not None else None,
     "error_type": lambda t, look: error_type(t, look) if t.failure is not None else None,
     "language": lambda t, look: "PYTHON",
-    "required_resources": lambda t, look: dict(look.resources[t.spec]),
+    "required_resources": _required,
     "runtime_env_info": _runtime_env_info,
     "placement_group_id": lambda t, look: look.group[t.spec],
     "events": _events,
