@@ -11,6 +11,7 @@ import functools
 import importlib
 import logging
 import sys
+from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
@@ -39,12 +40,24 @@ def install(address: str | None = None) -> None:
         if package == "miniray" and rest.partition(".")[0] not in OWN:
             _set_aside.append(sys.modules.pop(name))
     finder.Alias("miniray", "ray", engine_worker.only_in_miniray, OWN).install()
+    sys.meta_path.insert(0, _NotHere())
     sys.modules["miniray.state"] = ray.state = engine_views.state_module(ray)
     engine_worker.teach_metrics()
     for module in (finder, engine_worker):      # a worker need not have miniray
         ray.cloudpickle.register_pickle_by_value(module)
     ray.init = _init_of(ray.init, address)
     ray.timeline = _timeline_of(ray, ray.timeline)
+
+
+class _NotHere(MetaPathFinder):
+    """Parts of `miniray.testing` that work on miniray's core, which has nothing to do with this run."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> None:
+        """It finds nothing, and says why of what is its own."""
+        if fullname in ("miniray.testing.faults", "miniray.testing.inspection"):
+            refusal = engine_worker.only_in_miniray(fullname)
+            refusal.name = None             # or `from miniray.testing import faults` would say less
+            raise refusal
 
 
 def _init_of(ray_init: Any, cluster_address: str | None) -> Any:
@@ -58,7 +71,7 @@ def _init_of(ray_init: Any, cluster_address: str | None) -> Any:
             raise ValueError(f"on_deadlock={on_deadlock!r} is miniray's own: Ray does not know of deadlocks. "
                              "This program runs with --engine ray.")
         address = address or cluster_address
-        if cluster_address is not None:
+        if cluster_address not in (None, "local"):
             for name in CLUSTER_DECIDES:
                 if given.pop(name, None) is not None:
                     logger.warning("init(%s=...) is left out: the cluster at %s has its own.", name, cluster_address)

@@ -106,13 +106,14 @@ def tell(call):
         print(type(error).__name__, "engine ray" in str(error))
 tell(lambda: exec("import miniray.nonsense"))
 tell(lambda: exec("import miniray.util.nonsense"))
+tell(lambda: exec("from miniray.testing import faults"))
 tell(lambda: ray.init(num_nodes=3))
 tell(lambda: ray.init(on_deadlock="raise"))
 tell(lambda: metrics.Histogram().quantile(0.5))
 tell(lambda: metrics.export_text())
 tell(lambda: ray.timeline(integer_ids=True))
 """)
-    assert lines == ["ModuleNotFoundError True"] * 2 + ["ValueError True"] * 2 + ["NotImplementedError True"] * 3
+    assert lines == ["ModuleNotFoundError True"] * 3 + ["ValueError True"] * 2 + ["NotImplementedError True"] * 3
 
 
 def test_init_prepares_workers_and_leaves_to_the_cluster_what_is_the_cluster_s(program):
@@ -129,6 +130,7 @@ print(ray.cloudpickle.by_value)
 def test_without_an_address_init_is_the_program_s(program):
     """Ray starts on this machine, as the program asks."""
     assert program("ray.init(num_cpus=4)") == ["init None ['num_cpus', 'runtime_env'] None"]
+    assert program("ray.init(num_cpus=4)", "--address", "local") == ["init local ['num_cpus', 'runtime_env'] None"]
 
 
 def test_histograms_have_a_timer(program):

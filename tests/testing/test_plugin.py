@@ -1,10 +1,14 @@
 """The pytest plugin, as somebody's tests see it: fixtures, the alias, the limit, what is left behind, timelines."""
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 import miniray
 from miniray.testing import plugin
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 pytest_plugins = "pytester"
 
@@ -20,6 +24,20 @@ def tests(pytester, monkeypatch):
         return pytester.runpytest_inprocess("-p", "miniray.testing.plugin", "-p", "no:cacheprovider",
                                           "-W", "ignore::pytest.PytestAssertRewriteWarning", *options)
     return run
+
+
+def test_it_is_inert_until_it_is_used(pytester, monkeypatch):
+    """Every run of pytest loads it where miniray is installed: nothing else of miniray, nor what that would load, comes with it."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile("def test_it(): pass")
+    pytester.makepyfile(start="""
+        import sys, pytest
+        code = pytest.main(["-q", "-p", "miniray.testing.plugin", "-p", "no:cacheprovider", "test_test_it_is_inert.py"])
+        print(int(code), sorted(name for name in sys.modules if name.split(".")[0] in ("miniray", "ray", "asyncio")))
+    """)
+    pytester.path.joinpath("test_it_is_inert_until_it_is_used.py").rename(pytester.path / "test_test_it_is_inert.py")
+    said = pytester.runpython("start.py").stdout.lines[-1]
+    assert said == "0 ['miniray', 'miniray.testing', 'miniray.testing.plugin']"
 
 
 # ---------------------------------------------------------------- fixtures
