@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from .core.records import SchedulingClass, amounts, units
 from .options import PlacementGroup
+from .runtime import environment
 from .runtime.context import Execution, current
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ def scheduling_class(runtime: Runtime, options: Mapping[str, Any], need: dict[st
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
         _check_bundle(runtime, strategy, need)
+    if hold.get("GPU"):
+        environment.install()           # each is told by CUDA_VISIBLE_DEVICES which GPUs are its own
     return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
 
 

@@ -5,7 +5,9 @@ In Ray a worker is a process, with an environment of its own. Here there is one 
 with it: to its end, or as long as the actor lives. The process's own environment is never touched, so a library in C, which asks
 there, sees none of this; programs that the task starts do, since they are handed a copy.
 
-Nothing is in place, and nothing is paid, before the first variable is asked for.
+So does a task with GPUs see in CUDA_VISIBLE_DEVICES which are its own.
+
+Nothing is in place, and nothing is paid, before the first variable, or GPU, is asked for.
 """
 from __future__ import annotations
 
@@ -107,9 +109,12 @@ def layer() -> Layer | None:
 
 def _layer_of(execution: Execution) -> Layer | None:
     variables = (env_of(execution) or {}).get("env_vars")
+    actor = execution.worker.actor
+    gpus = (execution.worker if actor is None else actor).gpu_ids
+    if gpus:
+        variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)), **(variables or {})}
     if not variables:
         return None
-    actor = execution.worker.actor
     if actor is None:
         return _make(variables)
     handle = (actor.worker or execution.worker).handle
