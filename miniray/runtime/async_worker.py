@@ -164,7 +164,7 @@ class AsyncWorker:
             self.handle.user_task = task
             result = function(*args, **kwargs)
             del args, kwargs
-            if inspect.isawaitable(result):
+            if inspect.iscoroutinefunction(function):       # a plain method's coroutine is a value, which cannot be sent
                 result = await result
             if runtime.unfinished_lines:
                 runtime.end_lines(execution)
