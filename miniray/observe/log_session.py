@@ -239,7 +239,7 @@ class SessionLogs:
         """A worker is dead: who follows its logs waits in vain."""
         outlet = self.outlets.get(worker.number)
         if outlet is not None:
-            for file in outlet.files.values():
+            for file in list(outlet.files.values()):        # a thread that its code has left behind may open one
                 self._tell_followers(file)
 
     def close(self) -> None:

@@ -34,6 +34,9 @@ Handler = Callable[[int, Optional[FrameType]], Any]
 _signal, _getsignal = signal.signal, signal.getsignal
 behind: Handler = signal.default_int_handler    # what the program takes for the handler; called where it may be
 put_off: object | None = None              # one for each interrupt that was put off; None when it has been raised
+on_its_way = False                          # it was sent once more, and the main thread has not heard of that yet
+overtaken = False                           # and it was raised meanwhile: that is not to be raised again
+_sending = _thread.allocate_lock()          # held while it is sent, and while it is noted that there is nothing to send any more
 in_task = False                             # what was interrupted is a task on the main thread, in local_mode
 
 
@@ -79,17 +82,28 @@ def _get(number: Any) -> Any:
 
 def interrupt() -> None:
     """Raise the KeyboardInterrupt here and now. To be called on the main thread."""
-    global put_off, in_task
-    put_off, in_task = None, current.get() is not None
+    global in_task
+    _put_off_no_more()
+    in_task = current.get() is not None
     raise KeyboardInterrupt
 
 
+def _put_off_no_more() -> None:
+    global put_off, overtaken
+    with _sending:
+        put_off, overtaken = None, on_its_way
+
+
 def _on_interrupt(number: int, frame: FrameType | None) -> None:
-    global put_off
+    global put_off, on_its_way, overtaken
+    on_its_way = False                      # it is this one, or came together with it
+    if overtaken:
+        overtaken = False
+        return
     if not inside(frame):
         if behind is signal.default_int_handler:
             interrupt()
-        put_off = None
+        _put_off_no_more()
         behind(number, frame)
         if _blocks_a_loop(frame):
             raise KeyboardInterrupt
@@ -121,15 +135,21 @@ def _wants_to_raise(number: int, frame: FrameType | None) -> bool:
 
 
 def _again(ident: int, this: object) -> None:
-    """Interrupt the main thread once more, and again until it is found where it can be interrupted."""
-    global put_off
+    """Interrupt the main thread once more, and again until it is found where it can be interrupted. Never before it has heard of
+    the last time: on a machine that is slow it would hear of the others afterwards, as if the key had been pressed again."""
+    global put_off, on_its_way
     never = _thread.allocate_lock()
     never.acquire()
     never.acquire(True, RETRY_S)
     while put_off is this:
         if _getsignal(signal.SIGINT) is not _on_interrupt:        # somebody else's handler now: it hears of it once
             put_off = None
-        _interrupt(ident)
+            _interrupt(ident)
+            return
+        with _sending:
+            if put_off is this and not on_its_way:
+                on_its_way = True
+                _interrupt(ident)
         never.acquire(True, RETRY_S)
 
 
@@ -142,8 +162,8 @@ def _interrupt(ident: int) -> None:
 
 def _after_fork() -> None:
     """The thread that would try again is not in the child, and its parent's Ctrl-C not its own."""
-    global put_off
-    put_off = None
+    global put_off, _sending, on_its_way, overtaken
+    put_off, _sending, on_its_way, overtaken = None, _thread.allocate_lock(), False, False
 
 
 if hasattr(os, "register_at_fork"):

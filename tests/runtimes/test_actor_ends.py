@@ -10,6 +10,7 @@ import pytest
 import miniray as ray
 from miniray.core import actions
 from miniray.runtime import context
+from tests.interpreter import frees_memory
 
 classes: list[weakref.ref] = []
 
@@ -44,6 +45,7 @@ class Async:
         """Never called."""
 
 
+@frees_memory
 @pytest.mark.parametrize("base", [object, Async], ids=["threaded", "async"])
 def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, base):
     """Its record stays, for the tables; it used to keep the actor's copies of classes and functions, 50 KB for each actor."""

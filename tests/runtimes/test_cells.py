@@ -10,6 +10,7 @@ import weakref
 import pytest
 
 import miniray as ray
+from tests.interpreter import frees_memory
 
 CELL = """
 import dataclasses, enum
@@ -80,6 +81,7 @@ def test_each_cell_uses_what_was_defined_last(cells):
     assert type(ray.get(ray.put(old))) is type(old) is not cells.main.Point
 
 
+@frees_memory
 def test_what_was_defined_anew_goes(cells):
     """The classes with the actors made of them, the functions, what their closures hold, and every copy of them in a worker: only
     the records of what ran are kept, up to their bound."""

@@ -12,6 +12,7 @@ import pytest
 
 import miniray as ray
 from miniray import state
+from miniray.runtime import ctrl_c
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no way to send a signal to a thread")
 ASYNCIO_HANDLES_IT = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.run has no handler of its own")
@@ -175,3 +176,23 @@ def test_a_handler_of_the_program_s_own_is_called_at_once_and_can_be_taken_back(
     assert mine(2, None) is None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
     assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is signal.SIG_DFL
+
+
+def test_one_press_is_one_interrupt_also_where_the_main_thread_comes_late(monkeypatch):
+    """What was put off is sent again, but not before the main thread has heard of the last time; and what is raised while it is on
+    its way is not raised twice. On a loaded machine one press became several."""
+    sent, answered = [], threading.Semaphore(0)
+    monkeypatch.setattr(ctrl_c, "_interrupt", lambda ident: (sent.append(ident), answered.release()))
+    monkeypatch.setattr(ctrl_c, "_getsignal", lambda number: ctrl_c._on_interrupt)
+    monkeypatch.setattr(ctrl_c, "RETRY_S", 0.0001)
+    ctrl_c.put_off = this = object()
+    again = threading.Thread(target=ctrl_c._again, args=(1, this), daemon=True)
+    again.start()
+    assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [1]
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.interrupt()                          # as by a task that ends in local_mode
+    ctrl_c._on_interrupt(signal.SIGINT, None)       # what was on its way
+    again.join(20)
+    with pytest.raises(KeyboardInterrupt):          # the next press
+        ctrl_c._on_interrupt(signal.SIGINT, None)
+    assert sent == [1] and ctrl_c.put_off is None
