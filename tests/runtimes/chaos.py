@@ -273,7 +273,7 @@ def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> 
             failure = attempt.failure
             if failure is None:
                 rebuilt += 1
-            elif failure.error_type == "ACTOR_DIED":
+            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):     # of its constructor, and of its calls
                 restarted += 1
                 assert lines["actor_restarting", task.actor], f"{task!r}: its actor died, says {failure}, and the log does not"
             else:
