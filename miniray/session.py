@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from typing import Any, Callable
 
 from . import options
@@ -10,9 +9,8 @@ from .core.records import DROPPED, ENDED
 from .core.transitions import WorkerStatus
 from .exceptions import DeadlockError
 from .object_ref import ObjectRef, dropped, is_ready
-from .observe import logs, metrics
-from .observe.explain import explain_object, find_deadlock
-from .runtime import environment, process_guards
+from .observe import log_session
+from .runtime import context, environment, process_guards
 from .runtime.base import Runtime
 from .runtime.context import current
 from .runtime.core_lock import CoreLock
@@ -75,10 +73,16 @@ def add_node(runtime: Runtime, resources: dict[str, float], store_bytes: int, la
     return node
 
 
+def _random_namespace() -> str:
+    """In the form of a UUID, as Ray's; the module uuid asks the platform for its name first, which takes longer than to start."""
+    digits = os.urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
 def start(address: str | None, given: dict[str, Any]) -> Runtime:
     """Make the session that these arguments ask for."""
     dropped.clear()
-    settings = {**given, "namespace": given["namespace"] or str(uuid.UUID(bytes=os.urandom(16), version=4))}
+    settings = {**given, "namespace": given["namespace"] or _random_namespace()}
     kind: type[Runtime] = ThreadedRuntime
     if given["local_mode"]:
         from .runtime.local_mode import LocalRuntime as kind        # which imports asyncio
@@ -94,7 +98,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     process_guards.install()
-    logs.install(runtime)
+    log_session.install(runtime)
     return runtime
 
 
@@ -108,8 +112,9 @@ def end(runtime: Runtime) -> None:
     try:
         runtime.shutdown()
     finally:
-        logs.uninstall(runtime)
-        metrics.reset()
+        log_session.uninstall(runtime)
+        for forget in context.at_end:
+            forget()
         process_guards.uninstall()
         runtime.stuck = None
 
@@ -126,13 +131,15 @@ def abandon(runtime: Runtime) -> None:
         worker.status = WorkerStatus.DEAD               # also the one that forked: when its task returns, it takes no other
     for obj in list(runtime.cluster.objects.values()):
         obj.value, obj.done = DROPPED, ENDED
-    logs.after_fork()
-    metrics.after_fork()
+    log_session.after_fork()
+    for mend in context.in_forked_child:
+        mend()
     process_guards.uninstall()
 
 
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
+    from .observe.explain import explain_object, find_deadlock
     if runtime.nobody_else():
         raise DeadlockError("in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
                             f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}")

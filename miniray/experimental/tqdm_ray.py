@@ -14,7 +14,7 @@ from typing import Any
 
 from ..observe.bars import Bars, State, bars
 from ..observe.log_files import actor_label
-from ..observe.logs import shown_on_driver
+from ..observe.log_session import shown_on_driver
 from ..runtime.context import current
 
 __all__ = ["RAY_TQDM_MAGIC", "ProgressBarState", "instance", "safe_print", "tqdm"]

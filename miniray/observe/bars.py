@@ -17,6 +17,7 @@ from collections import deque
 from numbers import Real
 from typing import Any
 
+from ..runtime.context import at_end, in_forked_child
 from . import log_streams
 from .escape import escaped
 
@@ -229,6 +230,15 @@ class Bars:
 
 
 bars = Bars()
+
+
+def after_fork() -> None:
+    """In a forked child: a thread of the parent's may have held the lock."""
+    bars.lock = threading.RLock()
+
+
+at_end.append(bars.close)
+in_forked_child.append(after_fork)
 
 
 # ---------------------------------------------------------------- how things are written

@@ -263,3 +263,52 @@ class SessionLogs:
 def keeps_no_log_of_its_own(kind: str) -> bool:
     """Whether such tasks are read in their actor's log: methods, as in Ray, unless a variable says otherwise."""
     return kind == ACTOR_TASK and not switched_on("RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING", False)
+
+
+# ---------------------------------------------------------------- of the session that runs
+
+running: SessionLogs | None = None
+
+
+def install(runtime: Runtime) -> SessionLogs:
+    """A session starts: from now on what its tasks write is kept and shown. Its options `log_to_driver` and
+    `logging_config` are read, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX, RAY_DISABLE_WORKER_LOG_PREFIX and
+    MINIRAY_LOG_PREFIX.
+    """
+    global running
+    logs = running = SessionLogs(runtime)
+    runtime.say = logs.say
+    runtime.unfinished_lines, runtime.end_lines = logs.unfinished, logs.end_lines
+    runtime.worker_ended = logs.worker_ended
+    log_streams.open_doors(logs, logs.outlet)
+    return logs
+
+
+def uninstall(runtime: Runtime) -> None:
+    """The session has ended: `sys` is as it was, what was held back is shown, the logs are let go."""
+    global running
+    logs = running
+    if logs is not None and logs.runtime is runtime:
+        logs.close()
+        log_streams.close_doors(logs)
+        running = None
+
+
+def after_fork() -> None:
+    """In a forked child: `sys` is as it was before the session. What was held back is the parent's to show."""
+    global running
+    logs, running = running, None
+    log_streams.after_fork()
+    if logs is not None:
+        log_streams.close_doors(logs)
+
+
+def system_message(runtime: Runtime, text: str, level: str = "WARNING") -> None:
+    """Show `(raylet) text` on the driver's stdout, as Ray does, and keep it in raylet.out. level: logging's name."""
+    if running is not None and running.runtime is runtime:
+        running.say(level, text)
+
+
+def shown_on_driver(runtime: Runtime) -> bool:
+    """Whether what this session's workers have to show is to be seen on the driver at all."""
+    return running is not None and running.runtime is runtime and running.to_driver

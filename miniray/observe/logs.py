@@ -1,7 +1,7 @@
-"""Logs: `print` and `logging` in tasks reach the driver and are kept; here a session's are put in place, and read.
+"""Logs: `print` and `logging` in tasks reach the driver and are kept; here a session's are read.
 
     log_streams    who writes decides where the text goes        log_files      what is kept of it, and for how long
-    log_session    lines, prefixes, what the driver sees         log_folding    what many workers print alike
+    log_session    puts it in place, lines, prefixes              log_folding    what many workers print alike
 
 `list_logs` and `get_log` answer as `ray.util.state`'s do. Ray: util/state/api.py, dashboard/modules/log/log_manager.py.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import threading
 import time
 import urllib.error
 from collections.abc import Generator, Iterator
@@ -18,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.records import ACTOR_CREATION_TASK
 from ..ids import JOB_HEX
-from . import log_streams
-from .bars import bars
+from . import log_session
 from .escape import escaped
 from .log_files import Attempt, Follower, LogFile, WorkerLog, header, log_name
 from .log_session import DEAD, SessionLogs, keeps_no_log_of_its_own
@@ -28,64 +26,16 @@ from .state_query import RayStateApiException, whole_number
 if TYPE_CHECKING:
     from ..core.cluster import Cluster
     from ..core.records import ActorRecord, NodeRecord, TaskRecord, WorkerRecord
-    from ..runtime.base import Runtime
 
-_running: SessionLogs | None = None
 SUFFIXES = {"out": "stdout", "err": "stderr"}
 ESCAPE_CODE = re.compile(rb"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
 BLOCK = 1 << 16                 # bytes of a log that one step of get_log yields at most
 
 
-def install(runtime: "Runtime") -> SessionLogs:
-    """A session starts: from now on what its tasks write is kept and shown. Its options `log_to_driver` and
-    `logging_config` are read, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX, RAY_DISABLE_WORKER_LOG_PREFIX and
-    MINIRAY_LOG_PREFIX.
-    """
-    global _running
-    logs = _running = SessionLogs(runtime)
-    runtime.say = logs.say
-    runtime.unfinished_lines, runtime.end_lines = logs.unfinished, logs.end_lines
-    runtime.worker_ended = logs.worker_ended
-    log_streams.open_doors(logs, logs.outlet)
-    return logs
-
-
-def uninstall(runtime: "Runtime") -> None:
-    """The session has ended: `sys` is as it was, what was held back is shown, the logs are let go."""
-    global _running
-    logs = _running
-    if logs is not None and logs.runtime is runtime:
-        logs.close()
-        bars.close()
-        log_streams.close_doors(logs)
-        _running = None
-
-
-def after_fork() -> None:
-    """In a forked child: `sys` is as it was before the session. What was held back is the parent's to show."""
-    global _running
-    logs, _running = _running, None
-    log_streams.after_fork()
-    bars.lock = threading.RLock()
-    if logs is not None:
-        log_streams.close_doors(logs)
-
-
-def system_message(runtime: "Runtime", text: str, level: str = "WARNING") -> None:
-    """Show `(raylet) text` on the driver's stdout, as Ray does, and keep it in raylet.out. level: logging's name."""
-    if _running is not None and _running.runtime is runtime:
-        _running.say(level, text)
-
-
-def shown_on_driver(runtime: "Runtime") -> bool:
-    """Whether what this session's workers have to show is to be seen on the driver at all."""
-    return _running is not None and _running.runtime is runtime and _running.to_driver
-
-
 def _session() -> SessionLogs:
-    if _running is None:
+    if log_session.running is None:
         raise ConnectionError("Could not find any running Ray instance. Call miniray.init(): logs belong to a session.")
-    return _running
+    return log_session.running
 
 
 # ---------------------------------------------------------------- list_logs

@@ -32,7 +32,7 @@ from typing import Any, TypeVar, cast
 from miniray.observe import prometheus
 from miniray.observe.prometheus import CONTENT_TYPE as CONTENT_TYPE
 from miniray.observe.series import BATCH, CounterSeries, GaugeSeries, HistogramSeries, added, interpolated
-from miniray.runtime.context import current
+from miniray.runtime.context import at_end, current, in_forked_child
 
 DRIVER = "driver"
 
@@ -541,7 +541,7 @@ def unregister(metric: str | Metric) -> bool:
 
 
 def reset() -> None:
-    """Begin a new session: the runtime calls this at shutdown.
+    """Begin a new session: called when one has ended.
 
     Nothing that was recorded before is shown or counted any more, and the driver may register each name again. A metric
     object made before goes on from zero, with its default tags, at its next record; that does not count as registering,
@@ -558,6 +558,10 @@ def after_fork() -> None:
     global _lock
     _lock = threading.RLock()
     reset()
+
+
+at_end.append(reset)
+in_forked_child.append(after_fork)
 
 
 def set_lenient(lenient: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
     from ..core.records import TaskRecord, WorkerRecord
@@ -39,6 +39,8 @@ class Execution:
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
 session: "Runtime | None" = None     # the one that runs; set by `init` and `shutdown` alone
+at_end: list[Callable[[], None]] = []           # of modules that keep something for a session: called when one has ended
+in_forked_child: list[Callable[[], None]] = []  # and in a child, where it is the parent's session
 
 
 def exit_of_the_program() -> SystemExit | None:

@@ -15,7 +15,7 @@ import miniray
 from miniray import api
 from miniray.observe import log_streams
 from miniray.observe.log_folding import HINT, Folding
-from miniray.observe.logs import system_message
+from miniray.observe.log_session import system_message
 from tests.observe.printed import captured, log, run
 
 PID = os.getpid()
