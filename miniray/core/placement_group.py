@@ -60,14 +60,6 @@ class PlacementGroups:
         """A node for each bundle, by the group's strategy, from what is free now; None when they do not all fit."""
         return self._plan(group, bundles, {n.number: dict(n.available) for n in self.cluster.scheduler.alive})
 
-    def scheduling_state(self, group: PlacementGroupRecord) -> str:
-        """How far its placing has come, by Ray's names."""
-        if group.status is PlacementGroupStatus.CREATED:
-            return "FINISHED"
-        if group.status is PlacementGroupStatus.REMOVED:
-            return "REMOVED"
-        return "NO_RESOURCES" if self.feasible(group) else "INFEASIBLE"
-
     def feasible(self, group: PlacementGroupRecord) -> bool:
         """Whether the group would fit if nothing else ran."""
         return self._plan(group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive},
