@@ -17,39 +17,38 @@ Prints:
     an error in a function: ZeroDivisionError
     blocks were worked on by tasks: True
 """
+import importlib
 import os
 import sys
 import tempfile
 import types
 import warnings
 
+import numpy as np
+import pandas
 import ray
+from ray.util.state import summarize_tasks
 
 sys.modules["ray.data"] = types.ModuleType("ray.data")
 sys.modules["ray.data"].from_pandas_refs = None
 warnings.simplefilter("ignore")
 ray.init(num_cpus=2, log_to_driver=False)
-
-import modin.config
-import modin.pandas
-import numpy as np
-import pandas
-from ray.util.state import summarize_tasks
-
-modin.config.Engine.put("ray")
-modin.config.NPartitions.put(4)
+modin = importlib.import_module("modin.pandas")         # with the stand-in in place
+config = importlib.import_module("modin.config")
+config.Engine.put("ray")
+config.NPartitions.put(4)
 columns = {"k": np.arange(1000) % 7, "v": np.arange(1000.0)}
-frame, plain = modin.pandas.DataFrame(columns), pandas.DataFrame(columns)
+frame, plain = modin.DataFrame(columns), pandas.DataFrame(columns)
 print("the engine:", type(frame._query_compiler._modin_frame).__name__)
 print("sums by group, the same as pandas:", frame.groupby("k").v.sum().to_dict() == plain.groupby("k").v.sum().to_dict())
 print("a function for each row:", frame.apply(lambda row: row.v * 2, axis=1).sum())
-print(f"merged: {frame.merge(frame.head(7), on='k').shape}, appended: {modin.pandas.concat([frame, frame]).shape}, "
+print(f"merged: {frame.merge(frame.head(7), on='k').shape}, appended: {modin.concat([frame, frame]).shape}, "
       f"sorted: {frame.sort_values('v', ascending=False).iloc[0].tolist()}")
-print("a moving mean:", modin.pandas.Series(np.arange(100.0)).rolling(3).mean().sum())
+print("a moving mean:", modin.Series(np.arange(100.0)).rolling(3).mean().sum())
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "frame.csv")
     frame.to_csv(path, index=False)
-    print("written and read again:", modin.pandas.read_csv(path).shape)
+    print("written and read again:", modin.read_csv(path).shape)
 try:
     frame.apply(lambda row: 1 // 0, axis=1)
 except ZeroDivisionError:
