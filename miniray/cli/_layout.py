@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,34 @@ def plain_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], rule: boo
         height = max(len(cell) for cell in lines)
         out += [_line([cell[n] if n < len(cell) else "" for cell in lines], widths, right) for n in range(height)]
     return "\n".join(out)
+
+
+def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[list[int], str]:
+    """Which columns to print where the table of all is wider than a terminal, and some lines on the others, "" when there are none.
+
+    First go those that say the same in every row, then ids other than the row's own, then the others, each time from the right;
+    the first column stays. What fits after all comes back.
+    """
+    same = {n for n in range(len(headers)) if len(rows) > 1 and all(row[n] == rows[0][n] for row in rows)}
+
+    def fits(columns: list[int]) -> bool:
+        table = plain_table([headers[n] for n in columns], [[row[n] for n in columns] for row in rows])
+        return max(map(len, table.split("\n"))) <= width
+    shown, left_out = list(range(len(headers))), []
+    for column in sorted(shown[1:], key=lambda n: (0 if n in same else 1 if headers[n].endswith("_ID") else 2, -n)):
+        if fits(shown):
+            break
+        shown.remove(column)
+        left_out.append(column)
+    for column in reversed(left_out):
+        more = sorted([*shown, column])
+        shown = more if fits(more) else shown
+    gone = [n for n in range(len(headers)) if n not in shown]
+    values = ", ".join(f"{headers[n]} {_cell(rows[0][n], '.3f') or '(empty)'}" for n in gone if n in same)
+    names = ", ".join(headers[n] for n in gone if n not in same)
+    said = [f"The same in every row: {values}"] * bool(values) + [f"For want of room: {names}"] * bool(names)
+    return shown, "\n".join(textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False)
+                            for line in [*said, *["`--format table` shows them all."] * bool(said)])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

@@ -64,7 +64,9 @@ def report(runtime: Any) -> str:
     lines = [f"======== Doctor: {len(found)} {'finding' if len(found) == 1 else 'findings'}, {len(RUNBOOK)} questions ========"]
     for number, finding in enumerate(found, 1):
         lines += ["", *_lines(number, finding)]
-    clear = [name for name in RUNBOOK if name not in {finding.symptom for finding in found}]
+    covered = {name: finding.symptom for finding in found for name in finding.covers}
+    clear = [name + (f" (but for what {covered[name]} tells of)" if name in covered else "")
+             for name in RUNBOOK if name not in {finding.symptom for finding in found}]
     return "\n".join([*lines, "", f"Nothing of: {', '.join(clear) or '-'}"])
 
 

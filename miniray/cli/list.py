@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 from datetime import datetime
 from typing import Any
 
 from ..observe import state
 from ..observe.state_query import ListApiOptions
 from ..observe.state_rows import SCHEMAS, StateResource, StateSchema
-from ._layout import plain_table, yaml_document
+from ._layout import fitted, plain_table, yaml_document
 from ._look import Refused, complain, show, takes_program, takes_what_a_server_would, warnings_on_stderr
 
 RESOURCES = tuple(resource.value.replace("_", "-") for resource in StateResource)
@@ -22,7 +24,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         "list", help="the tasks, actors, objects, ... of a program", usage="miniray list RESOURCE [options] [-- script.py args]")
     parser.add_argument("resource", choices=RESOURCES, metavar="RESOURCE", help=", ".join(RESOURCES))
     parser.add_argument("--format", choices=("default", "json", "yaml", "table"), default="default",
-                        help="how to print: a table, unless there is --detail, which gives yaml")
+                        help="how to print: a table, of the columns that a terminal has room for, or with --detail yaml; "
+                             "`table` has all columns")
     parser.add_argument("-f", "--filter", action="append", default=[], metavar="KEY=VALUE",
                         help="only rows like this, or KEY!=VALUE; several mean AND; text without regard to case")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many rows at most (100)")
@@ -39,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         filters = [known_column(resource, *parse_filter(text)) for text in args.filter]
     except Refused as refused:
         return complain(str(refused), refused.code)
+    # Asked now: while the program runs, what is printed goes elsewhere.
+    args.width = shutil.get_terminal_size().columns if sys.stdout.isatty() and args.format == "default" else None
     return show(args, lambda runtime: listed(runtime, resource, filters, args))
 
 
@@ -73,17 +78,20 @@ def listed(runtime: Any, resource: StateResource, filters: list[tuple[str, str, 
     if not rows:
         return NOTHING
     chosen = "yaml" if args.format == "default" and args.detail else args.format
-    return formatted(rows, SCHEMAS[resource], chosen, args.detail)
+    return formatted(rows, SCHEMAS[resource], chosen, args.detail, args.width)
 
 
-def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool) -> str:
-    """Rows as a table, JSON or YAML."""
+def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool, width: int | None = None) -> str:
+    """Rows as a table, JSON or YAML. width: of the terminal that a table is for; it is told which columns do not fit."""
     shown = [schema.humanify(row.asdict()) for row in rows]
     if how == "json":
         return json.dumps(shown, default=str)
     if how == "yaml":
         return yaml_document(shown)
     columns = schema.list_columns(detail=detail)
-    table = plain_table([column.upper() for column in columns], [[row[column] for column in columns] for row in shown])
+    headers, cells = [column.upper() for column in columns], [[row[column] for column in columns] for row in shown]
+    there, left_out = fitted(headers, cells, width) if width else (range(len(columns)), "")
+    table = plain_table([headers[n] for n in there], [[row[n] for n in there] for row in cells])
+    said = f"\n{left_out}\n" if left_out else ""
     return (f"\n======== List: {datetime.now()} ========\nStats:\n{'-' * 30}\nTotal: {len(rows)}\n\n"
-            f"Table:\n{'-' * 30}\n{table}\n")
+            f"Table:\n{'-' * 30}\n{table}\n{said}")

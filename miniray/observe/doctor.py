@@ -19,12 +19,14 @@ from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from . import state, state_book
 from .explain import explain
-from .state_query import ListApiOptions
+from .logs import get_log
+from .state_query import ListApiOptions, RayStateApiException
 from .state_rows import StateResource
 
 Row = dict[str, Any]
 
 FEW = 5                         # rows that a finding brings along; its sentence has the whole count
+WORDS = 120                     # characters of a log's last line
 STRAGGLER_AMONG = 4             # tasks of one name, below which a median says nothing
 STRAGGLER_TIMES = 5             # how many times the median of its name a task must have run
 STRAGGLER_FROM_MS = 10.0        # a median below this counts as this: what is short may be late by chance
@@ -40,13 +42,15 @@ EVERYTHING = 1 << 62
 @dataclass
 class Finding:
     """What one question found. symptom: its line in the runbook. sentence: how many of what, and the cause where it is known.
-    rows: a few of the rows it rests on. advice: what to do. look: the call that shows the rest."""
+    rows: a few of the rows it rests on. advice: what to do. look: the call that shows the rest. covers: symptoms of which it
+    tells the cases that have this cause."""
 
     symptom: str
     sentence: str
     rows: list[Row]
     advice: str
     look: str
+    covers: tuple[str, ...] = ()
 
     def asdict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -96,6 +100,20 @@ def _few(rows: Iterable[Row], *columns: str) -> list[Row]:
 def _last_line(text: str | None) -> str:
     lines = (text or "").strip().splitlines()
     return lines[-1].strip() if lines else ""
+
+
+def _last_words(actor_id: str | None = None, task_id: str | None = None) -> str:
+    """What a task or an actor printed last, as the end of a sentence; "" when it has no log of its own, or nothing is in it."""
+    said = ""
+    for suffix, words in (("out", "it last printed"), ("err", "the last line on its stderr")):
+        try:
+            lines = "".join(get_log(actor_id=actor_id, task_id=task_id, suffix=suffix, errors="replace")).splitlines()
+        except RayStateApiException:
+            continue
+        last = next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), "")   # not its header
+        if last:
+            said += f"; {words}: {last[:WORDS]}"
+    return said
 
 
 def _kind(error_type: str, message: str) -> str:
@@ -201,11 +219,13 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
         call = next((f", in {task['name']}" for task in tables.tasks if task["actor_id"] in ids
                      and task["error_type"] == "ACTOR_DIED" and task["start_time_ms"]), "")
         done = sum(row["tasks_executed"] for row in rows)
+        made = any(task["actor_id"] in ids and task["type"] == ACTOR_CREATION_TASK and task["state"] == "FAILED"
+                   for task in tables.tasks)
         yield Finding("DEAD_ACTOR", f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
-                      f"{cause}{failed}",
+                      f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
                       _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
                       "Mend the cause; max_restarts brings it back without its state, max_task_retries calls again what was "
-                      "lost.", "state.get_actor(actor_id); state.get_log(actor_id=...)")
+                      "lost.", "state.get_actor(actor_id); state.get_log(actor_id=...)", ("FAILED",) if calls or made else ())
 
 
 def _was_meant(cause: dict[str, Any] | None) -> bool:
@@ -272,7 +292,8 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
         late = [row for row in own if row["duration_ms"] >= STRAGGLER_TIMES * max(usual, STRAGGLER_FROM_MS)]
         if late:
             yield Finding("STRAGGLER", f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
-                          f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms",
+                          f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms"
+                          f"{_last_words(task_id=late[0]['task_id'])}",
                           _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
                           "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
                           "evenly, or in more parts than there are CPUs.",
@@ -333,8 +354,10 @@ def spilling(tables: Tables) -> Iterator[Finding]:
     thrash = ": more than once each, so what is in use does not fit" if total["restored"] > total["spilled"] else ""
     failed = f"; {total['spill_failures']} could not be written" if total["spill_failures"] else ""
     large = f"; {total['fallback']} were larger than a whole store" if total["fallback"] else ""
+    there = Counter(row["call_site"] for row in tables.objects if row["state"] == "SPILLED")
+    still = "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in there.most_common(3)) if there else ""
     yield Finding("SPILLING", f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
-                  f"{total['restored']:,} read back{thrash}{failed}{large}",
+                  f"{total['restored']:,} read back{thrash}{failed}{large}{still}",
                   _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
                   "Let go of values earlier, have fewer in the air at a time, or give the store more (object_store_memory=).",
                   "state.summarize_objects()")

@@ -88,6 +88,24 @@ def test_a_list_is_laid_out_as_rays(capsys, session):
     assert lines[9].index("half") == lines[8].index("NAME") and lines[12:] == [""]
 
 
+def test_a_terminal_gets_the_columns_that_it_has_room_for(capsys, session, monkeypatch):
+    """What says the same in every row goes first, and its value is told; a pipe, and `--format table`, get Ray's table."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = ask(capsys, "list", "tasks")
+    assert max(map(len, out.splitlines())) <= 80
+    lines = out.splitlines()
+    header = next(line for line in lines if "TASK_ID" in line)
+    assert header.split()[:2] == ["TASK_ID", "NAME"] and "JOB_ID 01000000" in out and "For want of room: " in out
+    named = {word.strip(",") for line in lines for word in line.split()}
+    assert {column.upper() for column in state.list_tasks()[0].list_columns(detail=False)} <= named
+    for words in (["--format", "table"], []):
+        monkeypatch.setenv("COLUMNS", "80" if words else "400")
+        _, out, _ = ask(capsys, "list", "tasks", *words)
+        assert out.splitlines()[8].split() == [column.upper() for column in state.list_tasks()[0].list_columns(detail=False)]
+        assert "want of room" not in out
+
+
 def test_other_formats(capsys, session):
     """JSON in one line with all fields, YAML as one document; details are YAML unless a table is asked for."""
     code, out, _ = ask(capsys, "list", "tasks", "--format", "json", "--limit", "2")

@@ -93,6 +93,29 @@ def test_a_dead_actor_has_its_cause_and_its_lost_calls(session):
                                "2 calls failed because of it"
 
 
+@ray.remote
+class Talker:
+    """An actor that prints."""
+
+    def crash(self):
+        """Its last words, and those on stderr."""
+        print("reading 12", flush=True)
+        print("reading 13\n", flush=True)
+        print("out of paper", file=sys.stderr, flush=True)
+        os._exit(3)
+
+
+def test_a_dead_actor_has_its_last_words(session, capsys):
+    """Its log's last line, without a question more; and that its calls failed is told once, not denied under FAILED."""
+    talker = Talker.remote()
+    with pytest.raises(RayActorError):
+        ray.get(talker.crash.remote())
+    assert found("DEAD_ACTOR").sentence.endswith(
+        "1 call failed because of it; it last printed: reading 13; the last line on its stderr: out of paper")
+    assert main(["doctor"]) == 0
+    assert "FAILED (but for what DEAD_ACTOR tells of), RETRIES" in capsys.readouterr().out
+
+
 def test_an_actor_that_is_called_after_it_was_killed(session):
     """To kill it was meant; to call it was not."""
     keeper = Keeper.remote()
@@ -152,6 +175,7 @@ def test_values_in_files_are_found(session):
     kept = [ray.put(bytes(7_000_000)) for _ in range(4)]
     finding = found("SPILLING")
     assert finding.rows[0]["capacity_bytes"] == 20_000_000 and finding.rows[0]["spilled"] >= 1
+    assert finding.sentence.endswith(f"; in files now: {finding.rows[0]['spilled']} of (put object)")
     del kept
 
 
@@ -202,6 +226,22 @@ def test_a_straggler_is_late_by_the_median_of_its_name(session, durations, late)
     findings = list(doctor.stragglers(rows_of(durations)))
     assert len(findings) == bool(late)
     assert not late or findings[0].sentence.startswith(f"{late} of {len(durations)} tasks part ran for 400 ms")
+
+
+def test_a_straggler_has_its_last_words(session):
+    """What it printed may say what it was given."""
+    @ray.remote
+    def part(n):
+        print("part", n)
+        return n
+
+    refs = [part.remote(n) for n in range(5)]
+    assert ray.get(refs) == [0, 1, 2, 3, 4]
+    tables = doctor.Tables(context.session)
+    for row in tables.tasks:
+        row["duration_ms"] = 400.0 if row["task_id"] == refs[3].task_id().hex() else 20.0
+    [finding] = doctor.stragglers(tables)
+    assert finding.sentence.endswith("; it last printed: part 3")
 
 
 def test_a_task_that_waits_for_its_own_tasks_is_no_straggler(session):
