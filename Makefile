@@ -58,9 +58,9 @@ seeds: $(VENV)/.pytest
 chaos:
 	$(PYTHON) -m tests.runtimes.chaos --seeds $(N)
 
-# The recorded answers of Ray again, while Python changes threads as often as it can.
+# The recorded answers of Ray again, and what is asked of the runtimes, while Python changes threads as often as it can.
 conformance-stress: $(VENV)/.pytest
-	$(PYTEST) -q tests/conformance --switch-interval 1e-6
+	$(PYTEST) -q tests/conformance tests/runtimes tests/api --switch-interval 1e-6
 
 # They are miniray's answers, too, when a program says `import ray` under the alias, where Ray need not be installed.
 conformance-alias: $(VENV)/.pytest

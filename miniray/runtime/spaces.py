@@ -25,6 +25,7 @@ from . import context
 T = TypeVar("T")
 
 _ids = count()
+_counting = threading.RLock()       # without the GIL two threads may get the same from a count; reentrant as Space's, see there
 _ID_PREFIX = os.urandom(8).hex()    # dumps() may be read by another process, whose ids must not be taken for ours
 
 
@@ -150,7 +151,9 @@ def track(cls: Any) -> Tracked:
     """What is known of a class that the current space sends. One never seen becomes an original of that space."""
     tracked = _tracked.get(cls)
     if tracked is None:
-        tracked = _tracked.setdefault(cls, Tracked(cls, f"{_ID_PREFIX}:{next(_ids)}", original=True))
+        with _counting:
+            number = next(_ids)
+        tracked = _tracked.setdefault(cls, Tracked(cls, f"{_ID_PREFIX}:{number}", original=True))
     classes = current_space()._classes
     if tracked.tracker_id not in classes:
         # Also a class of another space, which came here as an attribute of some module: it is what is used here.

@@ -117,6 +117,21 @@ def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
     assert len(builds) >= 2
 
 
+def test_no_two_classes_have_one_id():
+    """Also when threads name them at once; without the GIL a plain count gives some numbers twice."""
+    def name_some() -> None:
+        start.wait()
+        for cls in [type("Local", (), {}) for _ in range(300)]:
+            named.append((spaces.track(cls).tracker_id, cls))
+    named, start = [], threading.Barrier(4)
+    threads = [threading.Thread(target=name_some) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({tracker_id for tracker_id, _ in named}) == len(named) == 1200
+
+
 @frees_memory
 def test_nothing_is_left_of_a_class_that_is_gone():
     """Neither the original nor a copy nor a definition stays in any table."""
