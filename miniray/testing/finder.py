@@ -33,6 +33,9 @@ class Alias(MetaPathFinder, Loader):
         `util.placement_group` does.
         """
         sys.meta_path.insert(0, self)
+        self._hand_out_what_is_there()
+
+    def _hand_out_what_is_there(self) -> None:
         for name, module in list(sys.modules.items()):
             package, _, rest = name.partition(".")
             if package == self.target and rest.partition(".")[0] not in self.own:
@@ -71,6 +74,7 @@ class Alias(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """It has run already. The import system has just written the alias's spec on it: it gets its own back."""
         module.__spec__ = self._specs.pop(module.__spec__.name)         # type: ignore[union-attr]
+        self._hand_out_what_is_there()          # a package brings parts with it, as `util` its `placement_group`
 
     def target_of(self, name: str) -> str:
         """`ray.util.queue` as the target calls it."""

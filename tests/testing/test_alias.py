@@ -5,6 +5,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pathlib
+import subprocess
 import sys
 import types
 
@@ -44,6 +45,17 @@ def test_a_function_is_not_hidden_by_the_module_of_its_name(aliased):
     """`util.placement_group` is both, in Ray as here."""
     import ray.util.placement_group
     assert callable(ray.util.placement_group) and callable(miniray.util.placement_group)
+
+
+@pytest.mark.parametrize("statement", ["import ray.util.placement_group", "import ray; ray.util.placement_group",
+                                       "from ray.util.placement_group import placement_group", "from ray.util import ActorPool"])
+def test_nor_is_it_where_nothing_was_imported_before(statement):
+    """In a fresh interpreter, whichever statement comes first; those that follow find the same."""
+    program = (f"from miniray.testing import alias_ray\nalias_ray()\n{statement}\n"
+               "import ray, ray.util.placement_group, miniray.util\n"
+               "from ray.util.placement_group import placement_group\n"
+               "assert ray.util.placement_group is placement_group is miniray.util.placement_group, ray.util.placement_group\n")
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=pathlib.Path(__file__).resolve().parents[2])
 
 
 def test_every_form_of_import(aliased):
