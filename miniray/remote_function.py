@@ -34,11 +34,18 @@ class Capture:
         session, captured = self._captured
         if session is not runtime:
             captured = capture(self.target)
+            if runtime.forgotten:
+                runtime.drop_functions()
             hold_contained(runtime, captured)
             if self._captured[0] is runtime:            # another thread was first
                 return self._captured[1]
             self._captured = runtime, captured
         return captured
+
+    def __del__(self) -> None:
+        session, captured = self._captured
+        if captured is not None:
+            session.forgotten.append(captured)
 
 
 class Source:

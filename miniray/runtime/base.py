@@ -28,6 +28,7 @@ from .waiting import Waiting, refuse_the_dead, the_end
 
 DRIVER = task_hex(0)
 DEAD = WorkerStatus.DEAD
+FORGOTTEN_BYTES = 1 << 20
 GC_CHECK, GC_MANY, GC_PACE = 0xff, 500, (50_000, 10, 10)     # every so many submissions; from so many objects; thresholds
 
 
@@ -57,6 +58,8 @@ class Runtime(Waiting):
         # environment is handed down.
         self.asks_caller = False
         self.ref_type: type = object            # the class of references, which is above this module
+        self.forgotten: deque = deque()         # captured functions and classes that the program let go of; filled by finalisers
+        self._still_needed = 0                  # bytes of those that were looked at in vain
         self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.stuck: Callable[[list], None] | None = None
@@ -272,6 +275,28 @@ class Runtime(Waiting):
         if self._collector is not None:
             gc.set_threshold(*self._collector)
             self._collector = None
+
+    def drop_functions(self) -> None:
+        """Let go of the functions and classes that the program has let go of, unless a task may call them once more: the records of
+        the tasks stay, and would keep what their functions had captured. Called when another one is captured, so that a notebook
+        whose cells are run again and again does not grow; done when it is worth a walk through the tables."""
+        if sum(captured.size for captured in list(self.forgotten)) < FORGOTTEN_BYTES + 2 * self._still_needed:
+            return
+        dropped = []
+        with self.lock:
+            cluster = self.cluster
+            tasks = [*cluster.tasks.values(), *(actor.creation for actor in cluster.actors.values() if actor.creation),
+                     *(obj.task for obj in cluster.objects.values() if obj.task is not None)]
+            needed = {id(task.spec.function) for task in tasks if task.args is not None}
+            found = {id(captured): captured for captured in (self.forgotten.popleft() for _ in range(len(self.forgotten)))}
+            kept = [captured for number, captured in found.items() if number in needed]
+            for task in tasks:
+                function = task.spec.function
+                if function is not None and id(function) in found and id(function) not in needed:
+                    dropped.append(function)            # goes when the lock is free
+                    task.spec.function = None
+            self.forgotten.extend(kept)
+            self._still_needed = sum(captured.size for captured in kept)
 
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
         """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""

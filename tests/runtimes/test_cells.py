@@ -110,3 +110,54 @@ def test_what_was_defined_anew_goes(cells):
         time.sleep(0.001)
     assert left() == [] == [kind for kind in gc.get_objects() if isinstance(kind, type) and kind.__module__ == "__main__"
                             and kind.__name__ in ("Point", "Counter", "Async")]
+
+
+BIG = """
+data = bytes([{n}]) * 1_500_000
+
+@ray.remote
+def f(after=None):
+    return data[0]
+
+@ray.remote(max_restarts=1)
+class Counter:
+    def get(self):
+        return data[0]
+
+@ray.remote
+class Bell:
+    def __init__(self):
+        import asyncio
+        self.rung = asyncio.Event()
+
+    async def wait(self):
+        await self.rung.wait()
+
+    async def ring(self):
+        self.rung.set()
+"""
+
+
+def test_what_a_function_had_captured_goes_when_no_task_will_call_it_again(cells):
+    """Though the records of its tasks are kept. One that is still to run, or an actor that may be made anew, keeps its own."""
+    def captured(thing):
+        return weakref.ref((thing._source if hasattr(thing, "_source") else thing.__ray_metadata__).capture(ray.api.session))
+
+    gone = []
+    for n in range(4):
+        cells(BIG.format(n=n))
+        counter = cells.main.Counter.remote()
+        assert ray.get([cells.main.f.remote(), counter.get.remote()]) == [n, n]
+        gone += [captured(cells.main.f), captured(cells.main.Counter)]
+        ray.kill(counter)
+    bell, counter = cells.main.Bell.remote(), cells.main.Counter.remote()
+    waits = cells.main.f.remote(bell.wait.remote())
+    kept = captured(cells.main.f), captured(cells.main.Counter)
+    for n in range(4, 7):
+        cells(BIG.format(n=n))
+        assert ray.get(cells.main.f.remote()) == n
+    assert [ref() for ref in gone[:-2]] == [None] * 6 and None not in [ref() for ref in kept]
+    ray.get(bell.ring.remote())
+    assert ray.get(waits) == 3
+    ray.kill(counter, no_restart=False)
+    assert ray.get(counter.get.remote()) == 3
