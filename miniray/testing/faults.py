@@ -133,19 +133,18 @@ def _exit(*args: object, **kwargs: object) -> None:
 
 
 def _then_exit(function: Callable) -> Callable:
+    if inspect.iscoroutinefunction(function):
+        async def await_then_exit(*args: Any, **kwargs: Any) -> None:
+            await function(*args, **kwargs)
+            _exit()
+        return await_then_exit
+
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if inspect.isawaitable(result):
-            return _await_then_exit(result)
         if inspect.isgenerator(result):
             return _yield_then_exit(result)
         return _exit()
     return call
-
-
-async def _await_then_exit(result: Any) -> None:
-    await result
-    _exit()
 
 
 def _yield_then_exit(result: Generator[Any, Any, Any]) -> Generator[Any, Any, None]:
