@@ -52,7 +52,7 @@ _HOMES = {                          # which module has these names
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # What `ray.x` finds without an import of its own.
 _MODULES = frozenset("_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
-                     "object_ref remote_function runtime_context runtime_env types util".split())
+                     "object_ref remote_function runtime_context runtime_env state types util".split())
 
 
 def __getattr__(name: str) -> _typing.Any:

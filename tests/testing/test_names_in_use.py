@@ -256,3 +256,9 @@ def test_two_places_for_one_thing():
     assert inspect_serializability is miniray.util.inspect_serializability
     assert register_serializer is miniray.util.register_serializer
     assert accelerators.NVIDIA_TESLA_V100 == "V100" and len(accelerators.__all__) == 41
+
+
+def test_modules_of_ray_are_there_without_an_import_of_their_own():
+    """As `ray.state.nodes()` in a program that says `import ray` and no more; whoever came first may have imported it."""
+    for name in "actor exceptions experimental runtime_env state util".split():
+        assert miniray.__getattr__(name) is importlib.import_module(f"miniray.{name}")
