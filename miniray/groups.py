@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .api import session_or_start
+from .core.actor_manager import NameTaken
 from .core.records import FAILED, READY, Failure, ObjectRecord, PlacementGroupRecord, amounts, units
 from .core.transitions import PlacementGroupStatus
 from .exceptions import RaySystemError
@@ -23,14 +24,12 @@ def create_placement_group(bundles: list[dict[str, float]], strategy: str, name:
                            label_selectors: list[dict[str, str]] | None = None) -> str:
     """Ask for a group; returns its 36 hex digits at once. RaySystemError when the name is taken."""
     runtime = session_or_start()
-    if name:
-        with runtime.locked() as cluster:
-            for group in cluster.placement_groups.values():
-                if group.name == name and group.status is not PlacementGroupStatus.REMOVED:
-                    raise RaySystemError(f"a placement group named {name!r} exists already")
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
     group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
-    runtime.create_placement_group(group)
+    try:
+        runtime.create_placement_group(group)
+    except NameTaken:
+        raise RaySystemError(f"a placement group named {name!r} exists already") from None
     return group.hex
 
 

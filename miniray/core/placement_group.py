@@ -4,6 +4,7 @@ All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_mana
 """
 from __future__ import annotations
 
+from .actor_manager import NameTaken
 from .records import FAILED, READY, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
 from .scheduler import fits, labels_match
 from .transitions import PlacementGroupStatus, WorkerStatus, move
@@ -20,8 +21,13 @@ class PlacementGroups:
         self.waiting: dict[int, PlacementGroupRecord] = {}
 
     def create(self, now: float, group: PlacementGroupRecord) -> None:
-        """A group is asked for. Its `ready` object has one reference, which belongs to the caller."""
+        """A group is asked for. Its `ready` object has one reference, which belongs to the caller. Raises actor_manager.NameTaken,
+        and then changes nothing."""
         cluster = self.cluster
+        if group.name:
+            for other in cluster.placement_groups.values():
+                if other.name == group.name and other.status is not PlacementGroupStatus.REMOVED:
+                    raise NameTaken(group.name)
         cluster.number = group.number = cluster.number + 1
         group.t_created = now
         group.ready = ObjectRecord(group.number << 32 | 1)      # the cluster's: it outlives the worker that asked for the group

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 import threading
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from ..core.transitions import ActorStatus, WorkerStatus
 from ..ids import INDEX_BITS, JOB_HEX, worker_hex
 from .lookup import object_id
 from .state_rows import DriverInfo, JobStatus, JobType
-from .state_tasks import Look, group_id, process_of, required_resources, task_state
+from .state_tasks import Look, env_text, group_id, process_of, required_resources, task_state
 
 Readers = dict[str, Callable[[Any, Look], Any]]
 DRIVER_ID = worker_hex(0)
@@ -313,7 +312,7 @@ def runtime_env_entries(cluster: Cluster) -> list[RuntimeEnvEntry]:
     for task in cluster.tasks.values():
         runtime_env = task.spec.runtime_env
         if runtime_env:
-            text = json.dumps(runtime_env, sort_keys=True, default=str)
+            text = env_text(runtime_env)
             entry = found.setdefault(text, RuntimeEnvEntry(runtime_env))
             alive = task.actor.status is not ActorStatus.DEAD if task.actor is not None else not task.t_finished
             entry.uses += alive

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Union
 
@@ -18,6 +19,7 @@ from ..core.transitions import TaskStatus
 from ..ids import JOB_HEX, task_hex
 from .log_files import log_name
 
+PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 SUBMITTED, RUNNING = TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.RUNNING
 NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
@@ -83,11 +85,18 @@ class Look:
         self.process = Memo(lambda worker: process_of(worker).hex)
         self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))
         self.group = Memo(lambda spec: group_id(spec.scheduling_class))
-        self.env_of = Memo(lambda spec: json.dumps(spec.runtime_env or {}, sort_keys=True, default=str))
+        self.env_of = Memo(lambda spec: env_text(spec.runtime_env or {}))
 
     def ms(self, at: float) -> int | None:
         """A time on the runtime's clock as whole milliseconds since the epoch; None for what has not come."""
         return int((at + self.epoch) * 1000) if at else None
+
+
+def env_text(runtime_env: dict[str, Any]) -> str:
+    """A runtime environment as JSON. What has no form there is shown by its class, not by its `__str__`: the core's lock is held by
+    those who ask, and no code of the program may run under it."""
+    return json.dumps(runtime_env, sort_keys=True,
+                      default=lambda value: str(value) if type(value) in PATHS else f"<{type(value).__name__}>")
 
 
 # ------------------------------------------------------------ tasks

@@ -4,7 +4,8 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import KillWorker, Wake
-from miniray.core.records import FAILED, READY, Waiter
+from miniray.core.actor_manager import NameTaken
+from miniray.core.records import FAILED, READY, PlacementGroupRecord, Waiter, units
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus
 from tests.core.builders import (NOW, a_group, add_node, an_actor, crash, drop, finish, free, in_group, living_actor,
                                  node, one_node, running_task, several_nodes, submitted)
@@ -170,6 +171,18 @@ def test_a_group_that_waits_can_be_removed():
     assert group.ready.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
     add_node(c, cpus=2)
     assert group.status is REMOVED
+
+
+def test_a_name_is_given_once():
+    """Two threads may ask for the same at once: the second is refused, and nothing has changed."""
+    c = several_nodes(2)
+    first, second = (PlacementGroupRecord([units(CPU)], "PACK", "mine") for _ in range(2))
+    c.create_placement_group(NOW, first)
+    with pytest.raises(NameTaken):
+        c.create_placement_group(NOW, second)
+    assert list(c.placement_groups.values()) == [first] and free(c) == 1
+    c.remove_placement_group(NOW, first)
+    c.create_placement_group(NOW, second)
 
 
 def test_removing_twice_changes_nothing():

@@ -22,6 +22,7 @@ from miniray.runtime import context, worker
 from miniray.runtime.local_async import LocalAsyncWorker
 from miniray.runtime.local_mode import LocalRuntime
 from miniray.runtime.waiting import Waiting
+from miniray.util import state
 from tests.runtimes.several_nodes import Threads, settle, until
 
 
@@ -267,6 +268,23 @@ def test_a_value_that_was_let_go_of_is_an_error_and_no_endless_loop(session: Any
     uncounted = ObjectRef._adopt(record)
     with pytest.raises(ReferenceCountingAssertionError):
         ray.get(uncounted)
+
+
+class Curious:
+    """Uses the session when it is shown."""
+
+    def __str__(self) -> str:
+        return str(ray.get(ray.put("shown")))
+
+
+def test_what_is_in_a_runtime_environment_is_shown_without_code_of_the_program(session: Any):
+    """It was asked for its `__str__` while the core's lock was held, and whoever calls miniray there waits for ever."""
+    @ray.remote(runtime_env={"config": {"some": Curious()}})
+    def one() -> int:
+        return 1
+    assert ray.get(one.remote()) == 1
+    assert [row.success for row in state.list_runtime_envs()] == [True]
+    assert state.list_tasks(detail=True)[0].runtime_env_info["serialized_runtime_env"] == '{"config": {"some": "<Curious>"}}'
 
 
 class TellsOf:
