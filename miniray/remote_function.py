@@ -54,11 +54,12 @@ class Source:
     It refers to none of them, so that a remote function goes with its last reference, and with it what its closure holds.
     """
 
-    __slots__ = ("function", "generator", "check", "capture")
+    __slots__ = ("function", "generator", "check", "capture", "max_calls")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
+        self.max_calls = 0              # as the decorator said: after so many calls a worker ends; 0: it stays
 
 
 class Variant(Generic[Refs]):
@@ -118,7 +119,8 @@ class Variant(Generic[Refs]):
             NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",
             captured, wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
             runtime_env=inherited(runtime, given.get("runtime_env")), capture_child_tasks=captures_children(given),
-            backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given})
+            backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given},
+            max_calls=source.max_calls)
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A node of a graph that calls this function when the graph is executed."""
@@ -142,6 +144,8 @@ class RemoteFunction(Variant[Refs]):
                              "actor, or a plain function that calls asyncio.run.")
         source = Source(function)
         super().__init__(source, checks.task_options(options or {}, None, source.generator))
+        # In Ray a worker that has used a GPU ends by default: only then is the GPU's memory free for the next.
+        source.max_calls = self._given.get("max_calls", 1 if self._given.get("num_gpus") else 0) or 0
 
     @property
     def _function(self) -> Callable[..., Any]:

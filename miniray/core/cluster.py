@@ -302,7 +302,8 @@ class Cluster:
         worker.tasks_done += 1
         task.cancelled = 0
         if kind == NORMAL_TASK:
-            if task.returns and task.returns[0].waiters is not None and self._lent_for(task.returns[0].waiters):
+            if task.returns and task.returns[0].waiters is not None and self._lent_for(task.returns[0].waiters) \
+                    and not task.spec.max_calls:
                 self._return_cpu(now, worker, task, sizes, contained)
             else:                                   # the worker first: a task that this one makes ready then runs on it
                 self.scheduler.worker_free(now, worker)

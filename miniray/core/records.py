@@ -94,24 +94,26 @@ class TaskSpec:
     name: what the task is called (options(name=)); func_name: the function's or Class.method's own. num_returns: a number,
     "streaming" or "dynamic". max_retries: -1 for no limit. retry_exceptions, function, runtime_env: opaque.
     resources: what was asked for, as the user wrote it. group: the concurrency group of a method, "" for the default.
+    max_calls: after so many calls of the function its worker ends; 0 for never.
     """
 
     __slots__ = ("kind", "name", "func_name", "module", "function", "scheduling_class", "resources", "num_returns",
                  "max_retries", "retry_exceptions", "group", "runtime_env", "capture_child_tasks", "backpressure", "streams",
-                 "signature", "options")
+                 "max_calls", "signature", "options")
 
     scheduling_class: Any       # None for a method: its actor holds the resources
 
     def __init__(self, kind: str, name: str, func_name: str, module: str = "", function=None,
                  scheduling_class: SchedulingClass | None = None, resources: dict | None = None, num_returns=1,
                  max_retries: int = 0, retry_exceptions=False, group: str = "", runtime_env=None,
-                 capture_child_tasks: bool = False, backpressure: int = -1, signature=None, options: dict | None = None):
+                 capture_child_tasks: bool = False, backpressure: int = -1, signature=None, options: dict | None = None,
+                 max_calls: int = 0):
         self.kind, self.name, self.func_name, self.module, self.function = kind, name, func_name, module, function
         self.scheduling_class, self.resources, self.num_returns = scheduling_class, resources or {}, num_returns
         self.max_retries, self.retry_exceptions, self.group = max_retries, retry_exceptions, group
         self.runtime_env, self.capture_child_tasks, self.backpressure = runtime_env, capture_child_tasks, backpressure
         self.streams = num_returns == "streaming"
-        self.signature, self.options = signature, options or {}
+        self.max_calls, self.signature, self.options = max_calls, signature, options or {}
 
 
 class Attempt:
@@ -244,7 +246,7 @@ class WorkerRecord:
     node); lent: the CPU units of it that are given back while it is blocked. task: what it runs now."""
 
     __slots__ = ("number", "node", "status", "handle", "lease", "lent", "bundle", "task", "running", "actor", "group",
-                 "gpu_ids", "owns", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
+                 "gpu_ids", "owns", "calls", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
 
     actor: Any
     handle: Any
@@ -262,6 +264,7 @@ class WorkerRecord:
         self.running: dict[int, TaskRecord] = {}       # only of an async actor's worker: its calls in flight
         self.gpu_ids: tuple[int, ...] = ()
         self.lent = self.tasks_done = 0
+        self.calls: dict[tuple, int] | None = None      # of functions with max_calls, by module and name
         self.t_created = self.t_started = self.t_died = 0.0
         self.exit_detail = ""
 

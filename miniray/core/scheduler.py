@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from .actions import RunTask, Say, StartWorker, StopWorker
 from .node_ranking import GivenBack, NodeRanking, rank
-from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, WorkerRecord,
-                      amounts)
+from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, TaskSpec,
+                      WorkerRecord, amounts)
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
@@ -194,6 +194,12 @@ class Scheduler:
     def worker_free(self, now: float, worker: WorkerRecord) -> None:
         """A task ended: its worker goes on with the next of its class, or gives back what it held when the event is over."""
         wanted, waiting = worker.lease, self.waiting
+        if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
+            self.worker_idle(worker)
+            self._retire(worker.node.idle.pop(), "it ran a function as often as the function's max_calls allows")
+            if waiting:
+                self.dispatch(now, worker.node)
+            return
         worker.task = None
         if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
             task = self._head(wanted)
@@ -228,11 +234,23 @@ class Scheduler:
     def retire_spare(self, node: NodeRecord) -> None:
         """Keep no more parked workers than could be useful."""
         if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
-            worker = node.idle.pop(0)
-            move(worker, WorkerStatus.DEAD)
-            worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", "the worker was idle and not needed"
-            self.cluster.worker_gone(worker)
-            self.cluster.actions.append(StopWorker(worker))
+            self._retire(node.idle.pop(0), "the worker was idle and not needed")
+
+    def _retire(self, worker: WorkerRecord, why: str) -> None:
+        """An idle worker, already off its node's list, ends. What it owns stays."""
+        move(worker, WorkerStatus.DEAD)
+        worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", why
+        self.cluster.worker_gone(worker)
+        self.cluster.actions.append(StopWorker(worker))
+
+    @staticmethod
+    def _is_spent(worker: WorkerRecord, spec: TaskSpec) -> bool:
+        """Whether the worker has now run the function as often as it may."""
+        if worker.calls is None:
+            worker.calls = {}
+        key = spec.module, spec.func_name
+        worker.calls[key] = worker.calls.get(key, 0) + 1
+        return worker.calls[key] >= spec.max_calls
 
     # ------------------------------------------------------------ placement
 

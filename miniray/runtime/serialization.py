@@ -258,7 +258,9 @@ class Captured:
         if stored is None:
             return self._target
         made = space.loaded.get(self)
-        return made if made is not None else space.load(stored.data, stored.buffers, once=self)
+        if made is None:        # with buffers of its own: arrays that it closes over can be written to, as in Ray
+            made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
+        return made
 
 
 def capture(target: Any) -> Captured:
