@@ -437,10 +437,15 @@ def _deprecated(text: str) -> None:
 def check_task_call(options: Mapping[str, Any]) -> None:
     """What Ray refuses only when a task is submitted with these options (the decorator's and `.options()` together).
 
-    Raises TypeError for max_retries=None; ValueError for a strategy of an unknown name, a bundle index without a group,
-    a label that is not a string; AssertionError for a placement group that is none.
+    Raises TypeError for max_retries=None; OverflowError for a number beyond 32 bits; ValueError for a strategy of an
+    unknown name, a bundle index without a group, a label that is not a string; AssertionError for a placement group
+    that is none.
     """
     _check_numbers_are_there(options, "max_retries")
+    for name in "num_returns", "max_retries", "_generator_backpressure_num_objects":
+        number = options.get(name)
+        if isinstance(number, int) and number >= (2**63 if name[0] == "_" else 2**31):
+            raise OverflowError(f"option '{name}' must be below {2**63 if name[0] == '_' else 2**31}, not {number}")
     _check_common_at_call(options)
 
 
@@ -585,7 +590,7 @@ def resources(options: Mapping[str, Any], default_num_cpus: float) -> Resources:
     asked: Resources = {}
     for name, amount in amounts.items():
         steps = int(amount * STEPS_PER_UNIT) if amount else 0
-        if name in _WHOLE_ABOVE_ONE and steps > STEPS_PER_UNIT and steps % STEPS_PER_UNIT:
+        if name in _WHOLE_ABOVE_ONE and amount and amount > 1 and amount % 1:
             raise ValueError(f"more than one {name} must be a whole number of them, not {amount}")
         if steps:
             asked[name] = steps / STEPS_PER_UNIT
