@@ -238,7 +238,9 @@ class Cluster:
                     self.kill_worker(now, runner, failure)
             else:
                 for obj in task.returns:
-                    self._owner_lost(now, obj, failure)
+                    # A small result is with whoever has a reference to it, as in Ray, where that is a process of its own.
+                    if not (obj.done == READY and obj.locations is None and (obj.refs or obj.uses)):
+                        self._owner_lost(now, obj, failure)
         for obj in list(self.objects.values()):
             if obj.owner is worker and obj.actor is None:
                 self._owner_lost(now, obj, Failure("OWNER_DIED", "the worker that owned it has died", about=obj))

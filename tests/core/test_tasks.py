@@ -7,7 +7,7 @@ from miniray.core.actions import CallLater, InterruptTask, KillWorker, StartWork
 from miniray.core.records import FAILED, PENDING, READY, Failure, Waiter
 from miniray.core.task_manager import INTERRUPT_GRACE_S
 from miniray.core.transitions import TaskStatus, WorkerStatus
-from tests.core.builders import (a_call, a_task, a_value, add_node, crash, drop, finish, living_actor, NOW, one_node,
+from tests.core.builders import (a_call, a_task, a_value, add_node, crash, drop, finish, LARGE, living_actor, NOW, one_node,
                                  put, raise_in, run_call, running_task, several_nodes, SMALL, started, submitted)
 
 WAITS_FOR_ARGUMENTS, WAITS, LEASED = (TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT,
@@ -325,6 +325,22 @@ def test_what_a_dead_worker_owned_fails():
     assert running.failure.error_type == waiting.failure.error_type == "OWNER_DIED"
     assert runner.status is WorkerStatus.DEAD
     assert value.done == FAILED and value.value.error_type == "OWNER_DIED"
+
+
+def test_a_small_result_outlives_its_owner_with_whoever_has_a_reference():
+    """As in Ray, where who is handed a reference asks its owner for a small result at once. A large one is lost, and so is one
+    that only another value refers to."""
+    c = one_node(cpus=4)
+    _, owner = running_task(c)
+    small, large, inside = (submitted(c, owner=owner) for _ in range(3))
+    for task, size in ((small, SMALL), (large, LARGE), (inside, SMALL)):
+        started(c, task)
+        finish(c, task, size)
+    outer = put(c, contained=(inside.returns[0],))
+    drop(c, inside.returns[0])
+    crash(c, owner)
+    assert small.returns[0].done == READY and outer.done == READY
+    assert [task.returns[0].value.error_type for task in (large, inside)] == ["OWNER_DIED"] * 2
 
 
 def test_a_call_whose_owner_dies_while_it_runs_frees_its_actor():
