@@ -16,17 +16,22 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from miniray import exceptions
+from miniray.runtime.serialization import dumps
 
 __all__ = ["ClassMethodNode", "ClassNode", "DAGInputData", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
            "MultiOutputNode"]
 
 
 class DAGNode:
-    """A call that was noted, or another part of a graph. Nodes never change, so a graph may be executed again."""
+    """A call that was noted, or another part of a graph. Nodes never change, so a graph may be executed again.
+
+    To make one raises TypeError for an argument that cannot be sent.
+    """
 
     def __init__(self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None,
                  options: dict[str, Any] | None = None):
         self._args, self._kwargs, self._options = tuple(args), dict(kwargs or {}), dict(options or {})
+        _refuse_what_cannot_be_sent([self._args, self._kwargs])
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """Make the calls of this node and of all that it needs; args and kwargs are what the InputNode stands for.
@@ -282,6 +287,17 @@ class _Replaced:
 
     def __call__(self, value: Any) -> Any:
         return _replace(value, self._results.__getitem__, {})
+
+
+def _refuse_what_cannot_be_sent(arguments: Any) -> None:
+    """TypeError for arguments that could not be sent later, when the graph is executed: Ray refuses them in `bind`."""
+    bare = _replace(arguments, lambda node: None, {})
+    try:
+        dumps(bare)
+    except TypeError as error:
+        from .runtime.inspect_serializability import explain
+
+        raise TypeError(explain(bare, "the bound arguments", error)) from error
 
 
 def _replace(value: Any, swap: Callable[[DAGNode], Any], seen: dict[int, Any]) -> Any:

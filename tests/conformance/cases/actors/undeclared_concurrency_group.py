@@ -20,7 +20,7 @@ def run(ctx):
                 pass
 
     once = ray.remote(concurrency_groups={"io": 1})(Worker).remote()
-    ctx.show(ray.get([once.work.remote(), once.work.options(concurrency_group="io").remote()]))
+    ctx.show([ray.get(once.work.remote()), ray.get(once.work.options(concurrency_group="io").remote())])
     ctx.raises(lambda: ray.get(once.work.options(concurrency_group="disk").remote()), "ActorDiedError")
     ctx.raises(lambda: ray.get(once.work.remote()), "ActorDiedError")
     again = ray.remote(max_restarts=1)(Worker).remote()
