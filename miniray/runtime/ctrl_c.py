@@ -43,7 +43,8 @@ in_task = False                             # what was interrupted is a task on 
 def install() -> None:
     """Take Ctrl-C over, if it is still Python's and this is the main thread."""
     global behind
-    behind = signal.default_int_handler
+    if _getsignal(signal.SIGINT) is not _on_interrupt:      # a session that ended on another thread could not give it back
+        behind = signal.default_int_handler
     signal.__dict__.update(signal=_set, getsignal=_get)
     _replace(signal.default_int_handler, _on_interrupt)
 
