@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections import deque
+from contextvars import Context
 from typing import Any
 
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
@@ -20,8 +21,8 @@ from .base import Runtime
 from .inbox import HAS_GIL, new_inbox
 from .serialization import Space
 from .waiting import SessionEnded
-from .worker import (Outcome, TaskInterrupt, WorkerExit, WorkerHandle, actor_handle, clear_async_exception, report,
-                     run_attempt)
+from .worker import (Outcome, TaskInterrupt, WorkerExit, WorkerHandle, actor_handle, clear_async_exception, report, run_attempt,
+                     shut_down, unwanted_end)
 
 DEAD = WorkerStatus.DEAD
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -122,6 +123,8 @@ class ThreadedRuntime(Runtime):
         except (TaskInterrupt, WorkerExit, SessionEnded):
             pass_on(handle)                     # it hit this thread after its task was over
         finally:
+            if unwanted_end(worker) and not self.closed:
+                shut_down(handle, Context())
             handle.instance = handle.space = None       # the record of a dead worker is kept, and its handle with it
             handle.inbox.close()
             self.worker_ended(worker)

@@ -165,6 +165,9 @@ class Waiting:
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
         """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
         none that can be slept: then the real sleep is to be called."""
+        if self.dropped and not self.closed:
+            with self.locked():                 # what the program let go of ends now, and not only after the sleep
+                pass
         if execution is None:
             return False
         handle = execution.worker.handle

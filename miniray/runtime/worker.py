@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import inspect
+import logging
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
@@ -393,7 +394,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if isinstance(error, SystemExit):
         if actor is not None and error.code == 0:
             return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
-        return Outcome(exit="worker", message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
+        return Outcome(exit="code" if actor is not None else "worker",
+                       message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
     if task.cancelled and actor is not None and isinstance(error, exceptions.TaskCancelledError):
         return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
     try:
@@ -427,15 +429,46 @@ def may_retry(task: TaskRecord, error: BaseException) -> bool:
         return False
 
 
+def shut_down(handle: WorkerHandle | None, context: Context) -> None:
+    """An actor that ends in order is asked to clean up, by its `__ray_shutdown__`. What that raises is logged and no more."""
+    instance = handle.instance if handle is not None else None
+    hook = getattr(type(instance), "__ray_shutdown__", None)
+    if hook is None:
+        return
+    try:
+        returned = context.run(hook, instance)
+        if inspect.iscoroutine(returned):
+            returned.close()                    # nobody awaits it, as in Ray
+    except Exception:
+        logging.getLogger(__name__).exception("%s.__ray_shutdown__ failed", type(instance).__name__)
+
+
+def _farewell(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> None:
+    """The actor has said that it ends, or its constructor has failed; it is still alive to others."""
+    context = Context()
+    context.run(current.set, Execution(runtime, worker, task, worker.handle.space, worker.handle.ident))
+    shut_down(actor_handle(worker), context)
+
+
+def unwanted_end(worker: WorkerRecord) -> bool:
+    """Whether this is the worker of an actor that ended because nobody held it any more."""
+    actor = worker.actor
+    return actor is not None and actor.out_of_scope and worker.exit_type == "INTENDED_SYSTEM_EXIT"
+
+
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
     """Tell the core how an attempt went. Returns the worker's next task; None when there is none, or the worker is dead."""
     cluster = runtime.cluster
     if outcome.exit and outcome.exit != "arguments":
+        if outcome.exit != "worker":
+            _farewell(runtime, worker, task)
         if outcome.exit == "actor":
             runtime.tell(cluster.actor_exited, worker, outcome.message)
         else:
             runtime.tell(cluster.worker_died, worker, Failure("WORKER_DIED", outcome.message, about=worker))
         return None
+    if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
+        _farewell(runtime, worker, task)
     lock = runtime.lock
     if not lock.try_enter(False):               # `with lock`, written out
         lock.wait()

@@ -57,6 +57,9 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
     ),
+    "an actor that nobody holds any more is not asked to clean up, since that may need others to run": (
+        "actors/asked_to_clean_up",
+    ),
     "a task prints as its caller does, on whose thread it runs": (
         "logs/log_of_one_task",
         "logs/log_to_driver_off",
