@@ -84,6 +84,11 @@ def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
+OF_EVERY_ACTOR = {
+    name: MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin)
+    for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))}
+
+
 class ClassInfo:
     """What is known of an actor's class, shared by all its options and handles.
 
@@ -100,8 +105,7 @@ class ClassInfo:
         self.is_async = False
         for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
             self._add(cls, name, function)
-        for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate)):
-            self.methods.setdefault(name, MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin))
+        self.methods = {**OF_EVERY_ACTOR, **self.methods}
 
     def _add(self, cls: type, name: str, function: Any) -> None:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)

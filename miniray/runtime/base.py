@@ -94,6 +94,11 @@ class Runtime(Waiting):
         """End what a worker runs as soon as that can be done."""
         raise NotImplementedError
 
+    def end_workers(self, workers: list[WorkerRecord]) -> None:
+        """Kill some of the workers of a session that ends."""
+        for worker in workers:
+            self.kill_worker(worker)
+
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Raise KeyboardInterrupt in a running task."""
         raise NotImplementedError
@@ -304,6 +309,9 @@ class Runtime(Waiting):
         creation.actor = actor
         actor.owner = creation.owner
         self.tell(self._owned, actor.owner, self.cluster.create_actor, actor, creation)
+        if not self.cluster.number & GC_CHECK:
+            with self.lock:
+                self.pace_collector()
 
     # ------------------------------------------------------------ objects
 

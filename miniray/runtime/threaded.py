@@ -34,6 +34,7 @@ TAKES_A_LOCK = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib
 ENTERS_A_LOCK = {threading.Condition.__enter__.__code__}
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 STARTING_AT_A_TIME = 4          # threads of actors that have been ordered and have not come up
+ENDING_AT_A_TIME, ENDS_WITHIN_S = 64, 0.1      # workers at the end of a session; how long one that is idle is waited for
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
 IN_USER_CODE_S = 0.1            # and for one of them that was interrupted, and may be in C code that goes on
 # There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
@@ -184,6 +185,16 @@ class ThreadedRuntime(Runtime):
         if handle.loop is not None:             # its coroutines are cancelled; one that blocks the loop ends when it returns
             handle.loop.stop()
 
+    def end_workers(self, workers: list[WorkerRecord]) -> None:
+        """Kill them, and wait for those that are idle: thousands of threads that are awake at once would stand in each other's way,
+        since each that waits for the GIL asks for it every few milliseconds."""
+        handles = [worker.handle for worker in workers]
+        super().end_workers(workers)
+        for handle in handles:
+            if handle is not None and handle.user_task is None and handle.loop is None and handle.ident != _thread.get_ident() \
+                    and handle.done.acquire(True, ENDS_WITHIN_S):
+                handle.done.release()
+
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Raise KeyboardInterrupt in the task's code, or cancel its coroutine."""
         handle = worker.handle
@@ -288,8 +299,8 @@ def end_session(runtime: Runtime) -> None:
             waiter.fired = True
     for waiter in waiters:
         waiter.token()
-    for worker in workers:
-        runtime.kill_worker(worker)
+    for first in range(0, len(workers), ENDING_AT_A_TIME):
+        runtime.end_workers(workers[first:first + ENDING_AT_A_TIME])
     for obj in objects:
         obj.value, obj.done = DROPPED, ENDED
     for waiter in subscribers:
