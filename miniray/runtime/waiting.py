@@ -83,6 +83,7 @@ class Waiting:
         closed: bool
         head: Any
         tell: Callable[..., None]
+        locked: Callable[[], Any]
         carry_out: Callable[[list], None]
 
     def park(self, lock: Any, timeout: float | None) -> bool:
