@@ -298,6 +298,8 @@ class ObjectRefGenerator:
 
     def __new__(cls, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
         """stream: what the task has yielded, one reference to it is this object's. done: its end."""
+        if type(stream) is not StreamRecord:    # what is no stream would be let go of as one later, in somebody else's call
+            raise TypeError(f"{cls.__name__} is what `.remote()` of a streaming task returns: it cannot be made of {type(stream)}")
         self = object.__new__(cls)              # not in __init__: none exists, and is finalised, without a stream
         self._stream, self._done = stream, done
         return self

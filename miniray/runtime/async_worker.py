@@ -216,5 +216,7 @@ class AsyncWorker:
             for item in generator:
                 report_item(runtime, self.worker, task, item)
                 wait_for_consumer(runtime, execution)
+                if self.worker.status is DEAD:      # its loop, which this blocks, was told to stop
+                    raise WorkerExit("SYSTEM_ERROR: the worker is dead")
         note_end(runtime, execution)
         return Outcome((None,), (0,))

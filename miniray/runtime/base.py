@@ -63,6 +63,7 @@ class Runtime(Waiting):
         self.exported: dict[int, Any] = {}      # remote functions and actor classes that travelled: they are sent by number
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.stuck: Callable[[list], None] | None = None
+        self.postponed: Any = ()                # interrupts that are to be tried again
         # What observes: lines that tasks have begun and not ended, what to do with them at a task's end, and at a worker's.
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
@@ -105,6 +106,10 @@ class Runtime(Waiting):
 
     def call_later(self, at: float) -> None:
         """Call `timer` at this time."""
+        raise NotImplementedError
+
+    def take_postponed(self, handle: Any) -> BaseException | None:
+        """What is among `postponed` for this worker: its thread asks, in order to raise it."""
         raise NotImplementedError
 
     def nobody_else(self) -> bool:

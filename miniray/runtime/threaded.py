@@ -245,8 +245,29 @@ class ThreadedRuntime(Runtime):
     def timer(self) -> None:
         """A time that was asked for has come: interrupts that were put off are tried again, and the core has its turn."""
         for _ in range(len(self.postponed)):
-            self._raise_in(*self.postponed.popleft())
+            try:
+                postponed = self.postponed.popleft()
+            except IndexError:                          # a generator has taken its own
+                break
+            self._raise_in(*postponed)
         super().timer()
+
+    def take_postponed(self, handle: WorkerHandle) -> BaseException | None:
+        """The interrupt that was put off for this worker. Asked by its own thread between the items of a generator, to raise it
+        there: one that yields all the time is in a call of ours whenever `_raise_in` looks."""
+        found = None
+        with self.lock:
+            for _ in range(len(self.postponed)):
+                try:
+                    postponed = self.postponed.popleft()
+                except IndexError:                      # the timer has them
+                    break
+                of, error, task, _again = postponed
+                if of is not handle:
+                    self.postponed.append(postponed)
+                elif task is None or task is handle.user_task:
+                    found = error()
+        return found
 
     def call_later(self, at: float) -> None:
         """Have `timer` called at this time, by a thread that lives only while something is due."""

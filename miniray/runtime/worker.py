@@ -323,16 +323,17 @@ def _stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
     task, worker = execution.task, execution.worker
     if not hasattr(generator, "__next__"):
         raise ValueError(f"{task.spec.func_name} streams its results, so it must be a generator")
-    send = None
+    told: Any = None
     while True:
         try:
-            item = next(generator) if send is None else generator.send(send)
+            item = generator.send(told) if told is GENERATOR_STATISTICS else \
+                next(generator) if told is None else generator.throw(told)
         except StopIteration:
             break
-        send = GENERATOR_STATISTICS
         report_item(runtime, worker, task, item)
         del item
         wait_for_consumer(runtime, execution)
+        told = runtime.postponed and runtime.take_postponed(worker.handle) or GENERATOR_STATISTICS
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
     note_end(runtime, execution)
