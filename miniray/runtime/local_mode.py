@@ -10,10 +10,9 @@ import _thread
 import sys
 import threading
 from collections import deque
-from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -208,8 +207,7 @@ class LocalRuntime(Runtime):
             handle.loop.begin(task)
             return
         handle.ident = get_ident()
-        with outside_of_event_loops():
-            outcome = run_attempt(self, worker, task)
+        outcome = outside_of_event_loops(run_attempt, self, worker, task)
         following = self.report_from_inside(report, self, worker, task, outcome)
         if following is not None:
             self.runnable.appendleft(partial(self._execute, worker, following))
@@ -287,16 +285,14 @@ class LocalRuntime(Runtime):
         end_session(self)
 
 
-@contextmanager
-def outside_of_event_loops() -> Iterator[None]:
-    """Whoever makes a call may be inside an event loop; the task is not, as in a process of its own."""
+def outside_of_event_loops(run: Callable[..., Any], *args: Any) -> Any:
+    """What run(*args) gives. Whoever makes a call may be inside an event loop; the task is not, as in a process of its own."""
     asyncio = sys.modules.get("asyncio")
     outer = asyncio._get_running_loop() if asyncio is not None else None
     if asyncio is None or outer is None:
-        yield
-        return
+        return run(*args)
     asyncio._set_running_loop(None)
     try:
-        yield
+        return run(*args)
     finally:
         asyncio._set_running_loop(outer)
