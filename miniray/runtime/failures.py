@@ -172,7 +172,8 @@ def _unavailable(failure, obj):
 
 _MAKERS = {
     "TASK_CANCELLED": _cancelled,
-    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(),
+    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
+        *[f"The worker died while it had this task: {failure.message}"] if failure.message else ()),
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
     "ACTOR_UNAVAILABLE": _unavailable,
