@@ -19,6 +19,7 @@ from ..core.transitions import WorkerStatus
 from . import ctrl_c
 from .base import Runtime
 from .context import Execution, current
+from .frames import current_frames
 from .serialization import Space
 from .threaded import end_session
 from .waiting import get_ident, waits_for_ever
@@ -278,7 +279,7 @@ class LocalRuntime(Runtime):
         if self.put_off:
             return False
         here = get_ident()
-        return all(waits_for_ever(frame) for ident, frame in sys._current_frames().items() if ident != here)
+        return all(waits_for_ever(frame) for ident, frame in current_frames().items() if ident != here)
 
     def shutdown(self) -> None:
         """Drop everything."""

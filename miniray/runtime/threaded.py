@@ -18,6 +18,7 @@ from typing import Any
 from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from .base import Runtime
+from .frames import current_frames
 from .inbox import HAS_GIL, new_inbox
 from .serialization import Space
 from .waiting import SessionEnded
@@ -238,7 +239,7 @@ class ThreadedRuntime(Runtime):
                 if not HAS_GIL:
                     # The thread may be about to take the lock that is held here, and would have it before it looks for what
                     # was raised. This stops all threads where they look.
-                    sys._current_frames()
+                    current_frames()
                 return
         waiter.token()
 
@@ -333,7 +334,7 @@ def end_session(runtime: Runtime) -> None:
 
 def runs_user_code(ident: int) -> bool:
     """Whether a thread is in the user's own code, or a library's, rather than in a call of ours or at a lock that all share."""
-    frame = sys._current_frames().get(ident)
+    frame = current_frames().get(ident)
     if frame is not None and (frame.f_code.co_filename in TAKES_A_LOCK or frame.f_code in ENTERS_A_LOCK):
         return False
     top = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import sys
 import threading
 import traceback
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, Wo
 from ..ids import INDEX_BITS
 from ..observe.escape import escaped
 from ..observe.explain import explain
+from ..runtime.frames import current_frames
 
 HERE = os.path.dirname(__file__)
 _RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
@@ -33,7 +33,7 @@ def pending_report(runtime: Any) -> str:
         ids = [record.hex for record in waiting]
         workers = [worker for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
     lines = ["Pending:", *(_indented(_shortened([_why(runtime, id) for id in ids])) or ["  nothing"])]
-    frames = sys._current_frames()
+    frames = current_frames()
     for worker in workers:
         frame = frames.pop(getattr(worker.handle, "ident", 0), None)
         task = worker.task
