@@ -7,20 +7,32 @@ this lock and keeps the GIL, and everything stands still for ever.
 from __future__ import annotations
 
 import gc
-import operator
+import os
 import sys
+import threading
 from types import FrameType
 
-_call = operator.methodcaller("__call__")
+# One at a time, so that each finds the collector as the program has set it. Re-entrant, for a signal's handler may come back here.
+_lock = threading.RLock()
 
 
 def current_frames() -> dict[int, FrameType]:
     """The topmost frame of every thread, by ident. The collector is off meanwhile."""
-    collects = gc.isenabled()
-    try:
-        # Both calls come from C, so that no other thread has its turn, and turns the collector on, between the two.
-        _, frames = map(_call, (gc.disable, sys._current_frames))
-    finally:
-        if collects:
-            gc.enable()
-    return frames
+    with _lock:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames()
+        finally:
+            if collects:
+                gc.enable()
+
+
+def _after_fork() -> None:
+    """In a forked child: a thread of the parent's may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
