@@ -171,6 +171,8 @@ class Runner:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        # Copied here, where nobody else changes it: pytest sets and unsets a variable of its own while children are started.
+        self.environment = {**os.environ, **({} if options.through_alias else ENVIRONMENT)}
         self.child: subprocess.Popen[str] | None = None
         self.stopped = False
 
@@ -199,8 +201,8 @@ class Runner:
     def _run_in_child(self, paths: list[pathlib.Path], stacks: str) -> Iterator[Answer]:
         ask = {"options": asdict(self.options), "stacks": stacks, "paths": [str(p) for p in paths]}
         # The alias brings its own leniency.
-        environment = {**os.environ, **({} if self.options.through_alias else ENVIRONMENT)}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, [
+            str(ROOT), self.environment.get("PYTHONPATH")]))}
         command = [sys.executable, str(HERE / "run.py"), "--child"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
                               stderr=None if os.environ.get("CONFORMANCE_LOUD") else subprocess.DEVNULL) as self.child:
