@@ -27,10 +27,10 @@ class Played:
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Program], Played]]:
     """What became of an example, run in a process of its own, from another folder; one that says `import ray` by the alias."""
     folders = {program: tmp_path_factory.mktemp(program.path.stem) for program in PROGRAMS}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}       # copied here: pytest changes it while they play
 
     def play(program: Program) -> Played:
         command = [sys.executable, *(["-m", "miniray", "run"] if program.says_import_ray else []), str(program.path)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=environment, cwd=folders[program], capture_output=True, text=True, timeout=50)
         return Played(done, os.listdir(folders[program]))
     with ahead(request.session, "test_an_example_prints_what_its_docstring_says", play, at_a_time()) as found:
