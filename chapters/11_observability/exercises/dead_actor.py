@@ -1,4 +1,4 @@
-"""Forty readings go to one actor that keeps their sum. At the end many of them are missing."""
+"""One actor adds up the roots of forty readings. At the end many of the readings are missing."""
 import os
 
 import miniray as ray
@@ -8,7 +8,7 @@ READINGS = [(7 * n) % 23 for n in range(11)] + [-1] + [(5 * n) % 19 for n in ran
 
 
 def native_root(value):
-    """A function of a library in C, which knows one answer to a wrong argument."""
+    """A function of a C library, which has only one answer to a bad argument."""
     if value < 0:
         os.abort()
     return value ** 0.5
@@ -22,7 +22,7 @@ class Sum:
         self.total = 0.0
 
     def add(self, reading):
-        """One more."""
+        """Add the root of one reading."""
         print("reading", reading)
         self.total += native_root(reading)
 

@@ -1,4 +1,4 @@
-"""Forty steps of a simulation, each of which needs the state that the one before it left. It slows down."""
+"""A simulation of forty steps, each of which needs the state left by the step before. It gets slower and slower."""
 import miniray as ray
 
 ray.init(num_cpus=2, object_store_memory=24_000_000, log_to_driver=False)

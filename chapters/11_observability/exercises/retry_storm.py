@@ -1,4 +1,4 @@
-"""Six pages are fetched over an unreliable line. It takes long, and only two of them come."""
+"""Six pages are fetched over an unreliable line. It takes a long time, and only two pages arrive."""
 import miniray as ray
 
 PAGES = {"/": "home", "/about": "about"}

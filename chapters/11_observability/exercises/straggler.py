@@ -1,4 +1,4 @@
-"""Orders are counted by customer, in eight parts at a time. The whole takes five times what its parts should."""
+"""Orders are counted by customer, in eight parts. The whole run takes five times as long as one part should."""
 import time
 
 import miniray as ray
@@ -9,7 +9,7 @@ PARTS = 8
 
 @ray.remote
 def count(part, orders):
-    """How many orders each customer has; a tenth of a millisecond for each order."""
+    """How many orders each customer has. Each order takes a tenth of a millisecond."""
     print(f"part {part}: {len(orders)} orders of {len(set(orders))} customers")
     time.sleep(len(orders) * 0.0001)
     return {customer: orders.count(customer) for customer in set(orders)}

@@ -1,4 +1,4 @@
-"""Four shards hold the data, and two evaluations of them are wanted. They do not come."""
+"""Four shards hold the data. Two evaluations of the data are submitted, and neither returns."""
 import miniray as ray
 from miniray.exceptions import GetTimeoutError
 
@@ -17,7 +17,7 @@ class Shard:
 
 @ray.remote
 def evaluate(totals):
-    """Compare what the shards said."""
+    """Compare the totals of the shards."""
     return max(totals) - min(totals)
 
 
