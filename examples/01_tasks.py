@@ -1,14 +1,14 @@
-"""A remote function: `.remote()` asks for a call and returns a reference at once, `get` waits for the value.
+"""A remote function: `.remote()` requests a call and returns a reference at once; `get` waits for the value.
 
-A reference may be an argument of another call. That call waits until the value is there; the program does not, and the
-value goes from task to task without passing through it.
+A reference may be an argument of another call. That call waits until the value exists. The program does not wait, and
+the value goes from task to task without passing through the program.
 
 Prints:
 
     add.remote() returned an ObjectRef
     1 + 2 = 3
     the squares are [0, 1, 4, 9, 16]
-    their sum, by a chain of tasks: 30
+    their sum, computed by a chain of tasks: 30
 """
 import miniray as ray
 
@@ -33,8 +33,8 @@ squares = [square.remote(n) for n in range(5)]      # five calls that may run at
 print("the squares are", ray.get(squares))
 
 total = squares[0]
-for one in squares[1:]:
-    total = add.remote(total, one)                  # references in, a reference out: nothing is waited for here
-print("their sum, by a chain of tasks:", ray.get(total))
+for ref in squares[1:]:
+    total = add.remote(total, ref)                  # references in, a reference out: nothing waits here
+print("their sum, computed by a chain of tasks:", ray.get(total))
 
 ray.shutdown()

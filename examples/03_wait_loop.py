@@ -1,7 +1,7 @@
 """`wait`: take results as they become ready, in whatever order that is.
 
-`get` on a list waits for the slowest; `wait` hands over those that are ready and the rest, and a loop goes on with the
-rest. With a timeout it may come back with fewer, even none: so a program can look without waiting.
+`get` on a list waits for the slowest task. `wait` returns two lists, the references that are ready and the rest, and a
+loop continues with the rest. With a timeout it may return fewer, or none, so a program can check without waiting.
 
 Prints:
 
@@ -10,7 +10,7 @@ Prints:
     round 2: 1 ready, 2 pending
     round 3: 1 ready, 1 pending
     round 4: 1 ready, 0 pending
-    and all of them came: [0, 10, 20, 30]
+    all results: [0, 10, 20, 30]
 """
 import asyncio
 
@@ -19,7 +19,7 @@ import miniray as ray
 
 @ray.remote
 class Gate:
-    """Whoever passes waits until it is open."""
+    """Callers of `passed` wait until the gate is open."""
 
     def __init__(self):
         self.opened = asyncio.Event()
@@ -52,6 +52,6 @@ while pending:
     rounds += 1
     results += ray.get(ready)
     print(f"round {rounds}: {len(ready)} ready, {len(pending)} pending")
-print("and all of them came:", sorted(results))
+print("all results:", sorted(results))
 
 ray.shutdown()

@@ -1,7 +1,8 @@
-"""Back-pressure: never more than so many calls under way, however many there are to make.
+"""Back-pressure: limit the number of calls under way, however many there are to make.
 
-Every pending call costs memory: its arguments, its record, its result. A loop that submits a million calls at once holds
-all of that at once. Here a call is only made when fewer than `LIMIT` are under way, and results are used as they come.
+Every pending call costs memory: its arguments, its record, its result. A loop that submits a million calls at once
+holds all of that at once. Here the program makes a call only if fewer than `LIMIT` are under way, and uses results as
+they arrive.
 
 Prints:
 

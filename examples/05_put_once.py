@@ -1,13 +1,13 @@
 """`put`: store a large value once and give its reference to many calls.
 
-A value given as an argument is stored anew for each call. A reference costs nothing to pass, and every task of a node
-reads the one stored copy. What is stored is a snapshot: changing the original afterwards changes no result. Each task
-gets a value of its own to work with, so that it cannot change what others see either.
+A value passed as an argument is stored again for each call. A reference costs nothing to pass, and every task on a node
+reads the single stored copy. What is stored is a snapshot: if the program changes the original afterwards, no result
+changes. Each task gets its own copy to work with, so it cannot change what others see either.
 
 Prints:
 
-    5 tasks looked words up: [1, 2, 0, 3, 5]
-    the table that was stored still has 1000 entries
+    5 tasks looked up words: [1, 2, 0, 3, 5]
+    the stored table still has 1000 entries
     a task that clears its copy: 0 entries left, and others still see 1000
 """
 import miniray as ray
@@ -29,10 +29,10 @@ ray.init(num_cpus=2)
 table = {f"word{n}": n for n in range(1000)}
 stored = ray.put(table)
 words = ["word1", "word2", "no such word", "word3", "word5"]
-print("5 tasks looked words up:", ray.get([look_up.remote(stored, word) for word in words]))
+print("5 tasks looked up words:", ray.get([look_up.remote(stored, word) for word in words]))
 
 table.clear()
-print("the table that was stored still has", len(ray.get(stored)), "entries")
+print("the stored table still has", len(ray.get(stored)), "entries")
 
 left = ray.get(clear.remote(stored))
 print(f"a task that clears its copy: {left} entries left, and others still see {len(ray.get(stored))}")

@@ -1,12 +1,13 @@
-"""Tasks that call tasks: divide, let others conquer, put together.
+"""Tasks that call tasks: divide the work, let other tasks do the parts, combine the results.
 
-A task that waits in `get` gives its CPU back meanwhile, so a tree of tasks deeper and wider than the machine still runs
-to its end. A task may also return a reference without waiting: a reference to a reference, of which `get` takes one off.
+A task that waits in `get` releases its CPU meanwhile, so a tree of tasks deeper and wider than the machine still runs
+to completion. A task may also return a reference without waiting for it. The caller then gets a reference to a
+reference, and each `get` removes one level.
 
 Prints:
 
     sorted: [1, 2, 3, 4, 5, 6, 7, 8]
-    with 1 CPU, 15 tasks, up to 4 of them nested in each other
+    on 1 CPU: 15 tasks, nested up to 4 deep
     a task returned an ObjectRef to 42
 """
 import miniray as ray
@@ -14,7 +15,7 @@ import miniray as ray
 
 @ray.remote
 def merge_sort(numbers):
-    """The sorted numbers, how many tasks that took, and how deeply they were nested."""
+    """Return the sorted numbers, the number of tasks used, and the depth of their nesting."""
     if len(numbers) < 2:
         return numbers, 1, 1
     middle = len(numbers) // 2
@@ -40,7 +41,7 @@ ray.init(num_cpus=1)
 
 numbers, tasks, depth = ray.get(merge_sort.remote([5, 2, 8, 1, 7, 3, 6, 4]))
 print("sorted:", numbers)
-print(f"with 1 CPU, {tasks} tasks, up to {depth} of them nested in each other")
+print(f"on 1 CPU: {tasks} tasks, nested up to {depth} deep")
 
 inner = ray.get(ask.remote())
 print("a task returned an", type(inner).__name__, "to", ray.get(inner))

@@ -1,15 +1,15 @@
-"""Errors travel: `get` raises what the task raised, and what depends on a failed value fails with it.
+"""Errors travel: `get` raises what the task raised, and a task that depends on a failed value fails with it.
 
 The error is an instance both of the class that was raised and of RayTaskError. It is a value like any other: nothing is
-raised before somebody asks. A task whose own error is to be retried says so with `retry_exceptions`; a worker that dies
-is retried anyway, `max_retries` times.
+raised until somebody calls `get`. To retry a task after an exception of its own, set `retry_exceptions`. If the worker
+dies, the task is retried anyway. `max_retries` limits both.
 
 Prints:
 
-    ZeroDivisionError: a RayTaskError too? True
+    ZeroDivisionError, and a RayTaskError too? True
     it reached the task that used its result: ZeroDivisionError
-    the third attempt of the shaky task came back: ready
-    a worker that died twice of one allowed retry: WorkerCrashedError
+    the third attempt of the shaky task returned: ready
+    the worker died twice, with one retry allowed: WorkerCrashedError
 """
 import os
 
@@ -34,7 +34,7 @@ class Counter:
 @ray.remote(max_retries=2, retry_exceptions=[ConnectionError])
 def shaky(counter):
     if ray.get(counter.next.remote()) < 3:
-        raise ConnectionError("the line was bad")
+        raise ConnectionError("the connection dropped")
     return "ready"
 
 
@@ -49,16 +49,16 @@ bad = divide.remote(1, 0)
 try:
     ray.get(bad)
 except ZeroDivisionError as error:
-    print("ZeroDivisionError: a RayTaskError too?", isinstance(error, ray.exceptions.RayTaskError))
+    print("ZeroDivisionError, and a RayTaskError too?", isinstance(error, ray.exceptions.RayTaskError))
 try:
     ray.get(divide.remote(bad, 2))
 except ZeroDivisionError:
     print("it reached the task that used its result: ZeroDivisionError")
 
-print("the third attempt of the shaky task came back:", ray.get(shaky.remote(Counter.remote())))
+print("the third attempt of the shaky task returned:", ray.get(shaky.remote(Counter.remote())))
 try:
     ray.get(crash.remote())
 except ray.exceptions.WorkerCrashedError as error:
-    print("a worker that died twice of one allowed retry:", type(error).__name__)
+    print("the worker died twice, with one retry allowed:", type(error).__name__)
 
 ray.shutdown()

@@ -1,7 +1,7 @@
-"""`cancel`: end a task that is not needed any more.
+"""`cancel`: end a task that is no longer needed.
 
-A task that has not begun never will. One that runs is interrupted. Whoever asks for the value gets TaskCancelledError;
-a task that has finished keeps its value, for then there is nothing to cancel.
+A task that has not started never will. A running task is interrupted. `get` on its reference raises TaskCancelledError.
+A task that has finished keeps its value, because there is nothing left to cancel.
 
 Prints:
 
@@ -41,7 +41,7 @@ def short():
 ray.init(num_cpus=1)
 
 bell = Bell.options(num_cpus=0).remote()
-running, queued = sleep_long.remote(bell), short.remote()       # there is one CPU: the second has to wait for the first
+running, queued = sleep_long.remote(bell), short.remote()       # there is one CPU: the second waits for the first
 while not ray.get(bell.has_rung.remote()):
     time.sleep(0.01)
 

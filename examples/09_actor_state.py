@@ -1,13 +1,13 @@
-"""An actor: an object that lives in a worker of its own, keeps its state between calls, and runs one call at a time.
+"""An actor: an object that lives in its own worker, keeps its state between calls, and runs one call at a time.
 
-The calls of one caller run in the order in which they were made. A handle can be given to tasks: all of them then talk to
-the one actor. An error in a method fails that call and leaves the actor alive. `kill` ends it.
+The calls of one caller run in the order in which they were made. A handle can be passed to tasks, which then all talk
+to the same actor. An error in a method fails that call and leaves the actor alive. `kill` ends the actor.
 
 Prints:
 
     deposits in order: [10, 30, 60]
-    four tasks deposited 25 each: 160
-    overdrawing: ValueError, and the balance is still 160
+    after four tasks deposited 25 each: 160
+    an overdraft: ValueError, and the balance is still 160
     after kill: ActorDiedError
 """
 import miniray as ray
@@ -36,12 +36,12 @@ account = Account.remote(0)
 print("deposits in order:", ray.get([account.deposit.remote(n) for n in (10, 20, 30)]))
 
 ray.get([pay_in.remote(account, 25) for _ in range(4)])
-print("four tasks deposited 25 each:", ray.get(account.deposit.remote(0)))
+print("after four tasks deposited 25 each:", ray.get(account.deposit.remote(0)))
 
 try:
     ray.get(account.deposit.remote(-1000))
 except ValueError:
-    print("overdrawing: ValueError, and the balance is still", ray.get(account.deposit.remote(0)))
+    print("an overdraft: ValueError, and the balance is still", ray.get(account.deposit.remote(0)))
 
 ray.kill(account)
 try:

@@ -1,13 +1,13 @@
-"""Named actors: found by name instead of by handle, and detached ones that outlive the last handle.
+"""Named actors: found by name instead of by handle; detached ones outlive the last handle.
 
-An actor ends when its last handle goes, unless it is detached: then it lives until it is killed. `get_if_exists` makes
-the actor, or finds it when it is there already, so that many callers need not agree on who is first.
+An actor ends when its last handle is dropped, unless it is detached: then it lives until it is killed. `get_if_exists`
+finds the actor if it already exists and creates it otherwise, so callers need not agree on who is first.
 
 Prints:
 
     a task found it by name: hello from the registry
-    two calls with get_if_exists, one actor: True
-    the handle is gone, the detached actor is not: ['registry']
+    get_if_exists returned the same actor: True
+    no handle is left, but the detached actor lives: ['registry']
     killed, so the name is free: ValueError
 """
 import miniray as ray
@@ -37,10 +37,10 @@ ray.get(registry.set.remote("greeting", "hello from the registry"))
 print("a task found it by name:", ray.get(read.remote("greeting")))
 
 again = Registry.options(name="registry", lifetime="detached", get_if_exists=True).remote()
-print("two calls with get_if_exists, one actor:", again == registry)
+print("get_if_exists returned the same actor:", again == registry)
 
 del registry, again
-print("the handle is gone, the detached actor is not:", ray.util.list_named_actors())
+print("no handle is left, but the detached actor lives:", ray.util.list_named_actors())
 
 ray.kill(ray.get_actor("registry"))
 try:

@@ -1,14 +1,14 @@
 """An async actor: a class with `async def` methods runs its calls on one event loop, many at a time.
 
-While a call awaits, others go on, and since they all run on one thread, no lock is needed between two awaits. Here the
-guests of a dinner wait for each other, which an ordinary actor could not do: its first call would never end. References
-can be awaited too, inside of actors and outside.
+While one call awaits, others proceed. They all run on one thread, so no lock is needed between two awaits. Here the
+guests at a dinner wait for each other. An ordinary actor could not do this: its first call would never end. References
+can be awaited too, inside and outside actors.
 
 Prints:
 
-    the last to come was number 3
+    the last guest to arrive was number 3
     all of them ate: ['ann', 'bob', 'eve']
-    awaited with asyncio: 1000 calls, their sum is 499500
+    1000 calls awaited with asyncio, their sum is 499500
 """
 import asyncio
 
@@ -44,8 +44,8 @@ ray.init(num_cpus=1)
 
 dinner = Dinner.remote(3)
 numbers = ray.get([dinner.come.remote(name) for name in ("bob", "eve", "ann")])
-print("the last to come was number", max(numbers))
+print("the last guest to arrive was number", max(numbers))
 print("all of them ate:", ray.get(dinner.who_ate.remote()))
-print("awaited with asyncio: 1000 calls, their sum is", asyncio.run(main(dinner)))
+print("1000 calls awaited with asyncio, their sum is", asyncio.run(main(dinner)))
 
 ray.shutdown()

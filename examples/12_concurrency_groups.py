@@ -1,13 +1,14 @@
-"""Concurrency groups: each kind of method gets threads of its own, so that the slow ones cannot shut out the quick ones.
+"""Concurrency groups: each kind of method gets its own threads, so that slow methods cannot block quick ones.
 
-`compute` runs one call at a time and waits for permission to end; `status`, in a group of its own, answers meanwhile, and
-`allow` gives the permission. In an actor without groups neither would get its turn before `compute` has ended.
+`compute` runs one call at a time and waits for permission to finish. `status_once_started`, in a group of its own,
+answers meanwhile, and `allow` gives the permission. In an actor without groups, neither would run until `compute` had
+ended.
 
 Prints:
 
-    asked while it computes: computing
-    the computation ended with 42
-    asked afterwards: idle
+    status during the computation: computing
+    the computation returned 42
+    status afterwards: idle
 """
 import threading
 
@@ -42,9 +43,9 @@ ray.init(num_cpus=1)
 
 service = Service.remote()
 result = service.compute.remote()
-print("asked while it computes:", ray.get(service.status_once_started.remote()))
+print("status during the computation:", ray.get(service.status_once_started.remote()))
 service.allow.remote()
-print("the computation ended with", ray.get(result))
-print("asked afterwards:", ray.get(service.status_once_started.remote()))
+print("the computation returned", ray.get(result))
+print("status afterwards:", ray.get(service.status_once_started.remote()))
 
 ray.shutdown()

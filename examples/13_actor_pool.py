@@ -1,7 +1,7 @@
-"""ActorPool: a few actors that are expensive to make share many small pieces of work.
+"""ActorPool: a few actors that are expensive to create share many small pieces of work.
 
-Each actor loads its model once and then takes the next piece as soon as it is free. `map` gives the results in the order of
-the input, `map_unordered` as they become ready; `submit` and `get_next` do the same by hand.
+Each actor loads its model once and takes the next piece as soon as it is free. `map` yields the results in the order of
+the input, `map_unordered` as they become ready; `submit` and `get_next` give the same control step by step.
 
 Prints:
 
@@ -16,7 +16,7 @@ from miniray.util import ActorPool
 @ray.remote
 class Translator:
     def __init__(self):
-        self.loads = 1              # here a real one would load its model
+        self.loads = 1              # a real actor would load its model here
         self.dictionary = dict(zip(["one", "two", "three", "four", "five", "six"],
                                    ["un", "deux", "trois", "quatre", "cinq", "six"]))
         self.translated = 0

@@ -1,18 +1,18 @@
-"""A streaming generator: a task that yields gives its values away one by one, before it has ended.
+"""A streaming generator: a task that yields delivers its values one by one, before it has ended.
 
-The caller gets an iterator of references. The first values can be used, and dropped, while the later ones are not made yet,
-so a stream may be longer than memory. Here the task goes on to its second half only after the driver has seen the first.
-An error ends the stream: the values before it are delivered, and then it is raised.
+The caller gets an iterator of references. It can use and drop the first values while later ones do not exist yet, so a
+stream may be larger than memory. Here the task starts its second half only after the driver has seen the first. An
+error ends the stream: the values before it are delivered, and then it is raised.
 
 Prints:
 
     got page 0
     got page 1
-    now the task is allowed to go on
+    now the task may continue
     got page 2
     got page 3
     the stream is over
-    2 values came before the error: ValueError
+    2 values arrived before the error: ValueError
 """
 import asyncio
 
@@ -53,7 +53,7 @@ gate = Gate.remote()
 for count, ref in enumerate(pages.remote(gate), 1):
     print("got", ray.get(ref))
     if count == 2:
-        print("now the task is allowed to go on")
+        print("now the task may continue")
         gate.open.remote()
 print("the stream is over")
 
@@ -62,6 +62,6 @@ try:
     for ref in breaks.remote():
         values.append(ray.get(ref))
 except ValueError:
-    print(len(values), "values came before the error: ValueError")
+    print(len(values), "values arrived before the error: ValueError")
 
 ray.shutdown()

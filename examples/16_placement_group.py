@@ -1,14 +1,14 @@
-"""A placement group: resources reserved together, all of them or none, before anything runs in them.
+"""A placement group: resources reserved together, all or none, before anything runs in them.
 
-Two workers that have to run at the same time need both their CPUs; if each took one and waited for the other's, they could
-wait for ever. The group reserves its bundles at once. Tasks and actors are then put into a bundle.
+Two workers that must run at the same time need both their CPUs. If each took one and waited for the other, they could
+wait forever. The group reserves all its bundles at once. Tasks and actors are then placed in a bundle.
 
 Prints:
 
     reserved: CREATED [{'CPU': 1.0}, {'CPU': 1.0}]
     the two workers of the group: ['left in bundle 0', 'right in bundle 1']
-    a group that wants 3 of the 2 CPUs is not ready: PENDING
-    removed, its resources are free again: ready
+    a group that asks for 3 CPUs of 2 is not ready: PENDING
+    the groups are removed, and their CPUs are free: ready
 """
 import miniray as ray
 from miniray.util import placement_group, placement_group_table, remove_placement_group
@@ -44,10 +44,10 @@ print("the two workers of the group:", ray.get([worker.describe.remote() for wor
 
 greedy = placement_group([{"CPU": 2}, {"CPU": 1}])
 assert not greedy.wait(0.1)
-print("a group that wants 3 of the 2 CPUs is not ready:", placement_group_table(greedy)["state"])
+print("a group that asks for 3 CPUs of 2 is not ready:", placement_group_table(greedy)["state"])
 
 remove_placement_group(greedy)
 remove_placement_group(group)           # this also ends the actors in it
-print("removed, its resources are free again:", ray.get(whole_machine.remote()))
+print("the groups are removed, and their CPUs are free:", ray.get(whole_machine.remote()))
 
 ray.shutdown()

@@ -1,15 +1,15 @@
-"""Several nodes: the scheduler chooses where a task runs, and a task can say where it wants to.
+"""Several nodes: the scheduler chooses where a task runs, and a task can say where it wants to run.
 
-`cluster_utils.Cluster` makes nodes that are as separate as those of a real cluster as far as resources and objects go, so
-that placement can be tried out on one machine. A task is bound to a node by what only that node has, by affinity to its
-id, or spread over all of them.
+The nodes of `cluster_utils.Cluster` are as separate as those of a real cluster with respect to resources and objects,
+so you can try out placement on one machine. A task can be tied to a node by a resource that only this node has, or by
+affinity to its id; or tasks can be spread over all nodes.
 
 Prints:
 
     nodes: ['head', 'one', 'two']
     needs the disk of node one: one
-    wants node two by its id: two
-    SPREAD over the nodes used more than one: True
+    asks for node two by its id: two
+    SPREAD used more than one node: True
 """
 import miniray as ray
 from miniray.cluster_utils import Cluster
@@ -24,7 +24,7 @@ def where():
 
 
 def name_of(node_id):
-    """Each node has a resource that is called as the node is."""
+    """The name of a node: each node has a resource with the node's name."""
     node = next(node for node in ray.nodes() if node["NodeID"] == node_id)
     return next(name for name in NAMES if name in node["Resources"])
 
@@ -41,10 +41,10 @@ print("nodes:", sorted(ids))
 print("needs the disk of node one:", name_of(ray.get(where.options(resources={"disk": 0.5}).remote())))
 
 on_two = NodeAffinitySchedulingStrategy(node_id=ids["two"], soft=False)
-print("wants node two by its id:", name_of(ray.get(where.options(scheduling_strategy=on_two).remote())))
+print("asks for node two by its id:", name_of(ray.get(where.options(scheduling_strategy=on_two).remote())))
 
 spread = ray.get([where.options(scheduling_strategy="SPREAD").remote() for _ in range(6)])
-print("SPREAD over the nodes used more than one:", len(set(spread)) > 1)
+print("SPREAD used more than one node:", len(set(spread)) > 1)
 
 ray.shutdown()
 cluster.shutdown()

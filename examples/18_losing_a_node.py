@@ -1,14 +1,14 @@
-"""A node is lost, and with it the values that were stored there. What a task made is made again; its lineage is known.
+"""A node is lost with the values stored on it. A task's result is rebuilt, because its lineage is known.
 
-The value is computed on a node, which then dies. `get` finds no copy, runs the task once more on another node, and returns
-as if nothing had happened. A value that came from `put` has no task that could make it again; with `max_retries=0` a
-task's result has not either: that is ObjectLostError.
+The value is computed on a node, which then dies. `get` finds no copy, runs the task again on another node, and returns
+as if nothing had happened. A value from `put` has no task that could rebuild it, and the result of a task with
+`max_retries=0` is not rebuilt either; `get` then raises ObjectLostError.
 
 Prints:
 
     computed on the node: 1 run
-    the node is gone, the value is not: 2000000 bytes
-    it took another: 2 runs
+    the node is lost, but the value is not: 2000000 bytes
+    the task ran again: 2 runs
     a result without retries is lost: ObjectLostError
 """
 import miniray as ray
@@ -36,7 +36,7 @@ def big(runs):
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 ray.init(address=cluster.address)
 runs, uncounted = Runs.remote(), Runs.remote()
-ray.get([runs.count.remote(), uncounted.count.remote()])    # they live on the head now, the only node so far
+ray.get([runs.count.remote(), uncounted.count.remote()])    # they now live on the head, so far the only node
 
 node = cluster.add_node(num_cpus=1, resources={"disk": 1})
 value = big.remote(runs)
@@ -47,8 +47,8 @@ print("computed on the node:", ray.get(runs.count.remote()), "run")
 cluster.remove_node(node)
 cluster.add_node(num_cpus=1, resources={"disk": 1})
 
-print("the node is gone, the value is not:", len(ray.get(value)), "bytes")
-print("it took another:", ray.get(runs.count.remote()), "runs")
+print("the node is lost, but the value is not:", len(ray.get(value)), "bytes")
+print("the task ran again:", ray.get(runs.count.remote()), "runs")
 try:
     ray.get(fragile)
 except ray.exceptions.ObjectLostError:

@@ -1,9 +1,10 @@
-"""State: what ran, what runs, what waits; and `explain`: why it waits.
+"""State: what ran, what is running, what waits; and `explain`: why it waits.
 
-The tables can be read at any time, by the program itself or from the command line. `explain` follows what a task waits for
-to the end of the chain: here a report waits for its table, and the table for the CPU that an actor holds.
+The program itself or the command line can read the tables at any time. `explain` follows what a task waits for to the
+end of the chain: here a report waits for its table, and the table waits for the CPU that an actor holds.
 
-Only on miniray: `explain` and `miniray.state` are additions. Ray's own `ray.util.state` is here too, as `miniray.util.state`.
+Only on miniray: `explain` and `miniray.state` are additions. Ray's own `ray.util.state` is here too, as
+`miniray.util.state`.
 
 Prints:
 
@@ -14,7 +15,7 @@ Prints:
     failed: check with ValueError: this table is wrong
     task report waits for its argument from task table, which waits for 1 CPU on node 127.0.0.1, where 0
     of 1 CPU are free: actor Cache holds 1 CPU
-    without the actor: the total is 6
+    after the actor ended: the total is 6
 """
 import textwrap
 
@@ -51,7 +52,7 @@ ray.init(num_cpus=1)
 
 rows = load.remote()
 ray.wait([check.remote(rows)])
-cache = Cache.remote()                              # the only CPU is its own until it ends
+cache = Cache.remote()                              # it holds the only CPU until it ends
 ray.get(cache.__ray_ready__.remote())
 text = report.remote(table.remote(rows))
 
@@ -62,6 +63,6 @@ for row in state.list_tasks(filters=[("state", "=", "FAILED")]):
 print(textwrap.fill(str(state.explain(text)), 100))
 
 ray.kill(cache)
-print("without the actor:", ray.get(text))
+print("after the actor ended:", ray.get(text))
 
 ray.shutdown()

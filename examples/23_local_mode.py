@@ -1,13 +1,13 @@
-"""local_mode: each task runs at once, on the thread of its caller, while `.remote()` is being called.
+"""local_mode: each task runs immediately, on its caller's thread, during the call of `.remote()`.
 
-So a debugger stops inside of a task, a stack shows who called it, and what comes first in the program happens first.
-Values are still copied, as for any task, and errors still wait until somebody asks for the value.
+So a debugger stops inside a task, a stack trace shows who called it, and everything happens in program order. Values
+are still copied, as for any task, and an error is still raised only by `get`.
 
-Only on miniray: Ray has given up its local_mode.
+Only on miniray: Ray has removed its local_mode.
 
 Prints:
 
-    a task's stack has the line that called it: True
+    a task's stack contains its caller: True
     before 1
     task 1
     after 1
@@ -15,7 +15,7 @@ Prints:
     task 2
     after 2
     the task changed a copy: [1, 2, 3]
-    the error came with get, not with .remote(): ZeroDivisionError
+    get raised the error, .remote() did not: ZeroDivisionError
 """
 import traceback
 
@@ -48,7 +48,7 @@ def caller():
 
 ray.init(num_cpus=1, local_mode=True)
 
-print("a task's stack has the line that called it:", "caller" in caller())
+print("a task's stack contains its caller:", "caller" in caller())
 
 for n in 1, 2:
     print("before", n)
@@ -63,6 +63,6 @@ failed = divide.remote(1, 0)
 try:
     ray.get(failed)
 except ZeroDivisionError:
-    print("the error came with get, not with .remote(): ZeroDivisionError")
+    print("get raised the error, .remote() did not: ZeroDivisionError")
 
 ray.shutdown()

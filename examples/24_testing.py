@@ -1,7 +1,7 @@
 """Testing with pytest: a session for each test, faults on demand, and a reason instead of a hang.
 
-The plugin comes with miniray; its fixtures start and end the sessions, in milliseconds. What waits for itself for ever is
-told so after a second. Run this file as a program, or with `pytest examples/24_testing.py`.
+The plugin comes with miniray. Its fixtures start and end the sessions, in milliseconds. A call that can never return
+raises an error after a second. Run this file as a program, or with `pytest examples/24_testing.py`.
 
 Only on miniray: the plugin is miniray's own. The programs that it tests may say `import ray`: `pytest --miniray`.
 
@@ -11,7 +11,7 @@ Prints:
     test_a_crash_is_retried[1]: passed
     test_a_crash_is_retried[2]: passed
     test_three_nodes_have_six_cpus: passed
-    test_nobody_waits_for_ever: passed
+    test_a_deadlock_is_an_error: passed
 """
 import os
 
@@ -36,7 +36,7 @@ class Tries:
 @ray.remote(max_retries=2)
 def total(numbers, tries=None, crashes=0):
     if tries is not None and ray.get(tries.next.remote()) <= crashes:
-        os._exit(1)                             # the worker dies, not the test run
+        os._exit(1)                             # this ends the worker, not the test run
     return sum(numbers)
 
 
@@ -54,14 +54,14 @@ def test_three_nodes_have_six_cpus(miniray_cluster_nodes):
     assert ray.cluster_resources()["CPU"] == 6
 
 
-def test_nobody_waits_for_ever(miniray_cluster):
+def test_a_deadlock_is_an_error(miniray_cluster):
     tries = Tries.remote()
     with pytest.raises(ray.exceptions.DeadlockError):
         ray.get(tries.call_yourself.remote(tries))
 
 
 class Reporter:
-    """Says how each test ended, and nothing of how long it took."""
+    """Print how each test ended, but not how long it took."""
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.failed:
@@ -69,6 +69,6 @@ class Reporter:
 
 
 if __name__ == "__main__":
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"          # only what is named here, also where miniray is installed
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"      # load only the plugins named below
     options = ["-p", "miniray.testing.plugin", "-p", "no:terminal", "-p", "no:cacheprovider"]
     raise SystemExit(pytest.main([__file__, *options], plugins=[Reporter()]))

@@ -1,16 +1,16 @@
-"""A program for Ray, as its authors wrote it: it knows nothing of miniray."""
+"""A Ray program as its authors wrote it. It knows nothing of miniray."""
 import ray
 
 
 @ray.remote
 class Stock:
-    """How many of each thing there are."""
+    """Keeps count of the goods in stock."""
 
     def __init__(self, amounts):
         self.amounts = dict(amounts)
 
     def take(self, name, count):
-        """Take some out; ValueError when there are not enough. Returns how many are left."""
+        """Take some out and return how many are left. Raises ValueError if there are not enough."""
         if self.amounts.get(name, 0) < count:
             raise ValueError(f"only {self.amounts.get(name, 0)} of {name}")
         self.amounts[name] -= count
@@ -19,11 +19,11 @@ class Stock:
 
 @ray.remote(max_retries=2)
 def price(name):
-    """What one costs."""
+    """The price of a single item."""
     return len(name)
 
 
 def order(stock, name, count):
-    """The price of an order, when it can be met."""
+    """Take the items out of stock and return the price of the order."""
     ray.get(stock.take.remote(name, count))
     return count * ray.get(price.remote(name))

@@ -6,7 +6,7 @@ from miniray.testing import faults
 
 
 def test_an_order_is_priced(miniray_cluster):
-    """Each test has a session of its own."""
+    """Each test has its own session."""
     stock = shop.Stock.remote({"pear": 3})
     assert shop.order(stock, "pear", 2) == 8
 
@@ -19,7 +19,7 @@ def test_an_order_that_is_too_large_is_refused(miniray_cluster):
 
 
 def test_a_price_survives_two_crashes(miniray_cluster):
-    """max_retries=2 is what the shop relies on."""
+    """The shop relies on max_retries=2."""
     stock = shop.Stock.remote({"pear": 3})
     with faults.crash_worker("price", times=2) as crash:
         assert shop.order(stock, "pear", 1) == 4

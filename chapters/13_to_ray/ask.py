@@ -1,4 +1,4 @@
-"""A program for Ray: it says `import ray`, and knows nothing of miniray."""
+"""A Ray program. It says `import ray`, and knows nothing of miniray."""
 import sys
 
 import ray

@@ -1,7 +1,7 @@
-"""A pool of actors that keep what they have learned: each one sieves primes once and then answers many questions.
+"""A pool of actors that keep what they computed: each one sieves primes once and then answers many questions.
 
-`ActorPool` hands the next number to whichever actor is free. The results of `map` come in the order of the numbers,
-although the actors work side by side.
+`ActorPool` gives the next number to whichever actor is free. `map` yields the results in the order of the numbers,
+although the actors work in parallel.
 
 Prints:
 

@@ -1,7 +1,7 @@
 """Batch inference: the model is stored once, a few actors load it once each, and batches stream through them.
 
-The "model" is a table of words with a mood each, which is all that this takes to tell good reviews from bad ones. Batches
-are made by a generator task; never more than two per actor are under way, so it does not matter how many there are.
+The "model" is a table that gives each word a mood, which is enough to tell these good reviews from the bad ones. A
+generator task makes the batches. No more than two per actor are under way, so it does not matter how many there are.
 
 Prints:
 
@@ -49,7 +49,7 @@ under_way = {}
 
 
 def take_one():
-    """Count the results of one batch that is ready, and return the predictor that is free for it."""
+    """Count the results of one finished batch, and return the predictor that is now free."""
     global good, bad
     [ready], _ = ray.wait(list(under_way))
     answers = ray.get(ready)

@@ -1,14 +1,14 @@
 """A search loop for hyper-parameters: trials train step by step, and the worse half is stopped after each round.
 
-Every trial is an actor that keeps its model between rounds; the driver compares the losses and lets the better half go on
-for twice as long (successive halving). Each trial has a seed of its own, so the search ends in the same place every time.
+Every trial is an actor that keeps its model between rounds. The driver compares the losses and lets the better half
+train twice as long in the next round (successive halving). Nothing is random, so every run finds the same winner.
 
 Prints:
 
     round 1: 8 trials, 1 step each, best loss 0.3600
     round 2: 4 trials, 2 steps each, best loss 0.0013
     round 3: 2 trials, 4 steps each, best loss 0.0002
-    round 4: 1 trials, 8 steps each, best loss 0.0000
+    round 4: 1 trial, 8 steps each, best loss 0.0000
     winner: rate 0.2, momentum 0.3
 """
 import ray
@@ -16,7 +16,7 @@ import ray
 
 @ray.remote(num_cpus=0.25)
 class Trial:
-    """Walks down the parabola (x - 1)^2 with gradient descent."""
+    """Minimizes (x - 1)^2 by gradient descent."""
 
     def __init__(self, rate, momentum):
         self.rate, self.momentum, self.x, self.speed = rate, momentum, 0.0, 0.0
@@ -42,7 +42,8 @@ while True:
         losses[refs[ready]] = ray.get(ready)
     ranking = sorted(losses, key=lambda c: (losses[c], c))
     best = ranking[0]
-    print(f"round {round_number}: {len(trials)} trials, {steps} step{'s' * (steps > 1)} each, best loss {losses[best]:.4f}")
+    print(f"round {round_number}: {len(trials)} trial{'s' * (len(trials) > 1)}, {steps} step{'s' * (steps > 1)} each, "
+          f"best loss {losses[best]:.4f}")
     if len(trials) == 1:
         break
     for loser in ranking[len(ranking) // 2:]:

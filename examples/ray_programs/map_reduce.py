@@ -1,7 +1,7 @@
-"""Map-reduce: count the words of several documents, each stage as wide as there are documents and reducers.
+"""Map-reduce: count the words of several documents, with one task per document and then one per reducer.
 
-Every map task counts the words of one document and deals its counts out to the reducers by a hash that is the same in
-every process. `num_returns` makes each share a value of its own, so a reducer waits for its shares only.
+Every map task counts the words of one document and divides its counts among the reducers by a hash that is the same in
+every process. `num_returns` makes each share a separate value, so a reducer waits only for its own shares.
 
 Prints:
 

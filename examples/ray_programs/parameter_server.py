@@ -1,7 +1,7 @@
-"""A parameter server: one actor holds the weights, workers compute gradients on their own shares of the data.
+"""A parameter server: one actor holds the weights, and workers compute gradients on their own shares of the data.
 
-Each round every worker gets the current weights, and the server applies the mean of the gradients. The model is a line,
-y = 3 x - 1, so that plain Python will do. The data are made by the workers from their own seeds and never travel.
+In each round every worker gets the current weights, and the server applies the mean of the gradients. The model is a
+line, y = 3 x - 1, so plain Python is enough. Each worker generates its data from its own seed; the data never travel.
 
 Prints:
 

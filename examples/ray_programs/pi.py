@@ -1,7 +1,7 @@
-"""Pi by throwing darts: many tasks throw, an actor keeps the score while they do.
+"""Pi by throwing darts: many tasks throw, and an actor keeps the score meanwhile.
 
-Each task has a seed of its own and reports every so many throws to the actor, which the driver can ask at any time how
-far they are. The estimate is the same in every run, since sums do not depend on who comes first.
+Each task has its own seed. It reports to the actor at regular intervals, so the driver can ask at any time how far the
+tasks have got. The estimate is the same in every run, because the sum does not depend on the order of the tasks.
 
 Prints:
 

@@ -1,7 +1,7 @@
-"""A tree of actors: a root that starts supervisors, which start workers, and answers for all that is below it.
+"""A tree of actors: a root starts supervisors, which start workers, and each level answers for those below it.
 
-Each supervisor knows only its own workers. When one of them fails, its supervisor replaces it and asks again; the root never
-hears of it. An actor's children end with it: when the root goes, so does the tree.
+Each supervisor knows only its own workers. When a worker fails, its supervisor replaces it and asks again; the root
+never hears of it. An actor's children end with it: when the root ends, so does the tree.
 
 Prints:
 
@@ -40,13 +40,13 @@ class Supervisor:
             try:
                 results.append(ray.get(ref))
             except ray.exceptions.RayActorError:
-                results.append(self.again(i, n))
+                results.append(self.retry(i, n))
             self.jobs += 1
         return results
 
-    def again(self, i, n):
+    def retry(self, i, n):
         try:
-            return ray.get(self.workers[i].square.remote(n))        # it may have been replaced for an earlier number
+            return ray.get(self.workers[i].square.remote(n))        # an earlier number may have replaced it already
         except ray.exceptions.RayActorError:
             self.workers[i] = Worker.remote(False)
             self.replaced += 1

@@ -1,7 +1,7 @@
 """A crawler over a web of local files: follow every link once, as many pages at a time as there are CPUs.
 
-The driver keeps what was seen and what is under way; a task reads one page and returns its title and its links. As soon as
-any page is read, its new links are sent out. A link that leads nowhere fails only its own task.
+The driver keeps track of the pages seen and the tasks under way. A task reads one page and returns its title and links.
+As soon as a page is read, the driver submits its new links. A broken link fails only its own task.
 
 Prints:
 
