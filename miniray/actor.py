@@ -19,6 +19,7 @@ from .scheduling import captures_children, scheduling_class
 from .signatures import checker, constructor_checker, is_async, is_generator
 
 if TYPE_CHECKING:
+    from .core.cluster import Cluster
     from .runtime.base import Runtime
 
 T = TypeVar("T")                    # the plain class
@@ -166,7 +167,7 @@ class ActorVariant(Generic[T]):
                 raise _name_taken(name, namespace)
         spec, template = self._specify(runtime, args, kwargs)
         actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
-                            given.get("max_restarts", 0), given.get("max_task_retries", 0), template.groups, info.is_async,
+                            given.get("max_restarts", 0), template.groups, info.is_async,
                             meta=template, options=given)
         from .core.actor_manager import NameTaken       # the core is imported when a session starts
         try:
@@ -341,14 +342,14 @@ class ActorMethod:
         spec = template.specs.get(found.name) if self._given is None else None
         if spec is None:
             spec = template.spec_of(found.name, self._given)
-        if record.done == ENDED:
+        if record.status is ENDED:
             raise Exception(f"{self._handle!r} belongs to a session that has been shut down")
         if 0 <= template.max_pending_calls <= len(actor.calls) and template.max_pending_calls:
             raise PendingCallsLimitExceeded(
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
                 f"{template.max_pending_calls}: wait for some of them before you call it again.")
         runtime = context.session or running()
-        task = runtime.submit_actor_task(spec, actor, args, kwargs)
+        task = runtime.submit(spec, args, kwargs, actor)
         if spec.num_returns == 1:
             ref = _new_ref(ObjectRef)
             ref._record = task.returns[0]
@@ -450,14 +451,13 @@ def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
 
 def _restore_handle(number: int) -> ActorHandle[Any]:
     runtime = running()
-    with runtime.lock:                      # the lookup and the new reference are one step
-        runtime.now()                       # as in add_reference
-        actor = runtime.cluster.actors.get(number)
-        if actor is not None:
-            actor.handle.refs += 1
-    if actor is None:
-        raise ValueError("this actor is not of this session, or was forgotten after its death")
-    return ActorHandle(actor.handle)
+    def handle_of(cluster: Cluster) -> ObjectRecord | None:
+        actor = cluster.actors.get(number)
+        return actor.handle if actor is not None else None
+    record = runtime.find_and_hold(handle_of)
+    if record is None:
+        raise ValueError("this actor is not of this session, or its record was dropped after its death")
+    return ActorHandle(record)
 
 
 def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:
@@ -465,13 +465,13 @@ def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] |
 
 
 def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:
-    """A handle to the living actor of this name, or None. The lookup and the new reference are one step."""
-    with runtime.locked() as cluster:
+    """A handle to the living actor of this name, or None."""
+    def named(cluster: Cluster) -> ObjectRecord | None:
         actor = cluster.actor_manager.find(name, namespace)
-        if actor is None:
-            return None
-        actor.handle.refs += 1
-    return ActorHandle(actor.handle)
+        return actor.handle if actor is not None else None
+    runtime.drain()                         # an actor whose last handle has just been dropped is not found
+    record = runtime.find_and_hold(named)
+    return ActorHandle(record) if record is not None else None
 
 
 def exit_actor() -> None:

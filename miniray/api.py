@@ -349,14 +349,13 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
     ready = waits.ready_positions(ray_waitables, num_returns)
     if len(ready) < num_returns:
         if seconds == 0 and runtime.dropped:
-            with runtime.locked():      # what the program let go of may be what they wait for, and it may only ever poll
-                pass
+            runtime.drain()             # the references may wait for what the program has dropped, and it may only ever poll
         records = [waits.record_of(w) for w in ray_waitables]
         deadline = None if seconds is None else runtime.now() + seconds
         while len(ready) < num_returns:
             pending = [record for record in records if not is_ready(record)]
             for record in pending:
-                if type(record) is ObjectRecord and record.done == ENDED:
+                if type(record) is ObjectRecord and record.status is ENDED:
                     from .runtime.waiting import of_an_ended_session
                     raise of_an_ended_session(record)
             if seconds == 0:
@@ -411,7 +410,7 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     runtime = session_or_start()
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
-    if actor._record.done == ENDED:
+    if actor._record.status is ENDED:
         raise ActorHandleNotFoundError(f"{actor!r} belongs to a session that has been shut down")
     runtime.tell(runtime.cluster.kill_actor, actor._record.actor, no_restart)
 
@@ -426,7 +425,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     if not isinstance(ray_waitable, ObjectRef):
         raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}.")
     task = ray_waitable._record.task
-    if ray_waitable._record.done == ENDED or ray_waitable._record.number < 0:
+    if ray_waitable._record.status is ENDED or ray_waitable._record.number < 0:
         raise TypeError(f"{ray_waitable!r} is not of this session: there is nothing to cancel")
     if task is None:
         return

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from .api import session_or_start
 from .core.actor_manager import NameTaken
-from .core.records import FAILED, READY, Failure, ObjectRecord, PlacementGroupRecord, amounts, units
+from .core.records import PENDING, PlacementGroupRecord, amounts, units
 from .core.transitions import PlacementGroupStatus
 from .exceptions import RaySystemError
 from .object_ref import ObjectRef
+from .runtime.context import current
 from .runtime.serialization import serialize
 from .scheduling import selector_of
 
@@ -25,7 +26,9 @@ def create_placement_group(bundles: list[dict[str, float]], strategy: str, name:
     """Ask for a group; returns its 36 hex digits at once. RaySystemError when the name is taken."""
     runtime = session_or_start()
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
-    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached, selectors=selectors)
+    execution = current.get()
+    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached,
+                                 execution.worker if execution is not None else None, selectors)
     try:
         runtime.create_placement_group(group)
     except NameTaken:
@@ -48,19 +51,7 @@ def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
     group = _group(runtime, number_hex)
     if group is None:
         raise ValueError("the placement group does not exist in this session")
-    stored = serialize(value)
-    with runtime.lock:
-        record = group.ready
-        if group.status is PlacementGroupStatus.REMOVED and record.done != FAILED:      # it was ready, and is no more
-            runtime.cluster.number += 1
-            record = ObjectRecord(runtime.cluster.number << 32 | 1)
-            record.done, record.value = FAILED, Failure("TASK_PLACEMENT_GROUP_REMOVED", "the group was removed", about=group)
-        else:
-            record.refs += 1
-        runtime.cluster.objects[record.number] = record             # its first reference may have gone
-        if record.done != FAILED:
-            record.value = stored
-    return ObjectRef._adopt(record)
+    return ObjectRef._adopt(runtime.placement_group_ready(group, serialize(value)))
 
 
 def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
@@ -71,7 +62,7 @@ def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
     group = _group(runtime, number_hex)
     if group is None:
         return False
-    if group.ready.done not in (READY, FAILED):
+    if group.ready.status is PENDING:
         runtime.wait_values([group.ready], timeout)
     return group.status is PlacementGroupStatus.CREATED
 

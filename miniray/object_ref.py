@@ -19,6 +19,7 @@ from .runtime.context import running
 from .runtime.serialization import contain
 
 if TYPE_CHECKING:
+    from .core.cluster import Cluster
     from .runtime.base import Runtime
 
 if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
@@ -137,7 +138,7 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
-        if self._record.done == ENDED:
+        if self._record.status is ENDED:
             done()
         else:
             runtime.subscribe(self._record, done)
@@ -165,7 +166,7 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
-        if record.done == READY or record.done == FAILED or record.done == ENDED:
+        if record.status is READY or record.status is FAILED or record.status is ENDED:
             deliver()
             return future
         copied = contextvars.copy_context()
@@ -200,14 +201,13 @@ class ObjectRef(Generic[T]):
 
     def __reduce__(self):
         if contain(self._record):
-            if self._record.number < 0 or self._record.done == ENDED:
+            if self._record.number < 0 or self._record.status is ENDED:
                 raise unowned(self)
             return _restore_number, (self._record.number,)
         return ObjectRef, (self.binary(),)
 
 
-_NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62)
-_NIL.done = ENDED
+_NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:
@@ -236,18 +236,14 @@ def _restore_number(number: int) -> ObjectRef:
 
 
 def _found(number: int) -> ObjectRecord:
-    """The object of this number, with one reference more. The look and the reference are one step: in between, another thread
-    could let go of the last one that there is, and the object would be no more."""
+    """The object with this number, with one more reference; one that has failed if there is none."""
     runtime = context.session
     if runtime is not None:
-        with runtime.lock:
-            runtime.now()                   # as in add_reference
-            record = runtime.cluster.objects.get(number)
-            if record is not None:
-                record.refs += 1
-                return record
-    record = ObjectRecord(number)
-    record.done, record.value = FAILED, Failure("OBJECT_LOST", "no object has this id any more", about=record)
+        record = runtime.find_and_hold(lambda cluster: cluster.objects.get(number))
+        if record is not None:
+            return record
+    record = ObjectRecord(number, status=FAILED)
+    record.value = Failure("OBJECT_LOST", "no object has this id any more", about=record)
     return record
 
 
@@ -255,11 +251,13 @@ def _named(id: bytes) -> ObjectRecord:
     """The object with this id, with one reference more. One that never gets a value, as in Ray, when nothing here has the id."""
     runtime = context.session
     if runtime is not None:
-        with runtime.locked() as cluster:           # after what the program has let go of went
+        def named(cluster: Cluster) -> ObjectRecord | None:
             record = cluster.objects.get(object_number(id))
-            if record is not None and record.hex == id.hex():
-                record.refs += 1
-                return record
+            return record if record is not None and record.hex == id.hex() else None
+        runtime.drain()                     # an object that the program has just dropped has no id any more
+        record = runtime.find_and_hold(named)
+        if record is not None:
+            return record
     return ObjectRecord(foreign_number(id))
 
 
@@ -272,9 +270,8 @@ def unowned(ref: ObjectRef) -> ValueError:
 def hold_contained(runtime: Runtime, captured: Any) -> None:
     """What a function or class was captured with, references and handles, lives for as long as `captured` does."""
     if captured.contained:
-        with runtime.lock:
-            for record in captured.contained:
-                record.refs += 1
+        for record in captured.contained:
+            runtime.add_reference(record)
         weakref.finalize(captured, dropped.extend, captured.contained).atexit = False
 
 
@@ -282,7 +279,7 @@ def is_ready(record: Any) -> bool:
     """Whether `wait` counts an object, or a stream's next item, as there."""
     if type(record) is StreamRecord:
         return record.taken < len(record.items) or record.ended
-    return record.done == READY or record.done == FAILED or record.done == SPILLED
+    return record.status is READY or record.status is FAILED or record.status is SPILLED
 
 
 class ObjectRefGenerator:
@@ -321,22 +318,15 @@ class ObjectRefGenerator:
     def _take(self, runtime: Runtime) -> ObjectRef | None:
         """The next item's reference, or None when it is not there yet. StopIteration at the end."""
         stream = self._stream
-        if self._done._record.done == ENDED:
+        if self._done._record.status is ENDED:
             raise ValueError(f"{self!r} belongs to a session that has been shut down")
-        with runtime.lock:
-            if stream.taken >= len(stream.items):
-                if stream.ended:
-                    raise StopIteration
-                return None
-            record, stream.items[stream.taken] = stream.items[stream.taken], None
-            stream.taken += 1
-            producer, stream.producer_waiter = stream.producer_waiter, None
-            wake = producer is not None and not producer.fired
-            if wake:
-                producer.fired = True
-        if wake:
-            producer.token()
-        return ObjectRef._adopt(record)
+        ended = stream.ended                    # read first: no item comes after the end
+        record = runtime.take_item(stream)
+        if record is not None:
+            return ObjectRef._adopt(record)
+        if ended:
+            raise StopIteration
+        return None
 
     def __aiter__(self) -> AsyncIterator[ObjectRef]:
         return self

@@ -80,7 +80,7 @@ class Variant(Generic[Refs]):
             return self._first(args, kwargs)
         self._check(args, kwargs)
         spec = self._spec
-        task = runtime.submit_task(spec, args, kwargs)
+        task = runtime.submit(spec, args, kwargs)
         if spec.num_returns == 1:
             ref: Any = _new_ref(ObjectRef)
             ref._record = task.returns[0]
@@ -98,7 +98,7 @@ class Variant(Generic[Refs]):
         else:
             spec = self._spec = self._specify(runtime, args, kwargs)
             self._runtime = runtime
-        return refs_of(runtime.submit_task(spec, args, kwargs))
+        return refs_of(runtime.submit(spec, args, kwargs))
 
     def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> TaskSpec:
         source, given = self._source, self._given

@@ -149,7 +149,7 @@ class RuntimeContext:
         actor = self._actor()
         if actor is not None and actor.is_async:
             raise RuntimeError("is_canceled is not for async actors: catch asyncio.CancelledError.")
-        return bool(self._execution.task.cancelled)
+        return bool(self._execution.task.cancel_requested)
 
     def get_placement_group_id(self) -> str | None:
         """36 hex digits of the placement group this runs in; None outside of one."""

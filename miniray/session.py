@@ -5,8 +5,6 @@ import os
 from typing import Any, Callable
 
 from . import options
-from .core.records import DROPPED, ENDED
-from .core.transitions import WorkerStatus
 from .exceptions import DeadlockError
 from .object_ref import ObjectRef, dropped, is_ready
 from .observe import log_session
@@ -127,10 +125,9 @@ def abandon(runtime: Runtime) -> None:
     current.set(None)
     runtime.closed = True
     runtime.lock = CoreLock()
-    for worker in list(runtime.cluster.workers.values()):
-        worker.status = WorkerStatus.DEAD               # also the one that forked: when its task returns, it takes no other
-    for obj in list(runtime.cluster.objects.values()):
-        obj.value, obj.done = DROPPED, ENDED
+    now = runtime.now()
+    runtime.cluster.session_ending(now, ())             # also for the worker that forked: when its task returns, it takes no other
+    runtime.cluster.session_ended(now)                  # the actions are not carried out: nobody waits and no thread runs here
     log_session.after_fork()
     for mend in context.in_forked_child:
         mend()

@@ -25,8 +25,8 @@ def ready_positions(waitables: list, wanted: int) -> list[int]:
     enough = wanted + SURPLUS
     for position, waitable in enumerate(waitables):
         if type(waitable) is ObjectRef:
-            done = waitable._record.done
-            if done != READY and done != FAILED and not is_ready(waitable._record):
+            status = waitable._record.status
+            if status is not READY and status is not FAILED and not is_ready(waitable._record):
                 continue
         elif not is_ready(waitable._stream):
             continue

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from .actions import RunTask, StartWorker
 from .records import READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
+from .tables import Tables
 from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 
 PENDING_ARGS_AVAIL, PENDING_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
@@ -24,7 +25,7 @@ class NameTaken(Exception):
 class ActorManager:
     """The actors, and who is called what."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.names: dict[tuple[str, str], ActorRecord] = {}
         self.dead: dict[int, ActorRecord] = {}          # oldest first
@@ -42,11 +43,11 @@ class ActorManager:
             self.names[key] = actor
         cluster.number = actor.number = cluster.number + 1
         actor.t_created = now
-        actor.creation, creation.actor = creation, actor
+        actor.creation, creation.actor, actor.owner = creation, actor, creation.owner
         if actor.owner is not None:
             actor.owner.owns = True
-        handle = actor.handle = ObjectRecord(actor.number << 32 | 1, owner=actor.owner, actor=actor)
-        handle.done, handle.t_created = READY, now
+        handle = actor.handle = ObjectRecord(actor.number << 32 | 1, owner=actor.owner, actor=actor, status=READY)
+        handle.t_created = now
         cluster.objects[handle.number] = handle
         cluster.actors[actor.number] = actor
         cluster.task_manager.register(now, creation)
@@ -60,8 +61,7 @@ class ActorManager:
 
     def placed(self, now: float, actor: ActorRecord, worker: WorkerRecord) -> None:
         """It has a node and a worker; its constructor is about to run. It holds its resources until it dies."""
-        actor.worker, actor.node, actor.bundle, actor.lease, actor.gpu_ids = \
-            worker, worker.node, worker.bundle, worker.lease, worker.gpu_ids
+        actor.worker, actor.node, actor.lease, actor.gpu_ids = worker, worker.node, worker.lease, worker.gpu_ids
         group = actor.groups[""]
         worker.group = group
         group.workers.append(worker)
@@ -87,7 +87,7 @@ class ActorManager:
         actor = task.actor
         self.cluster.task_manager.register(now, task)
         if actor.status is DEAD:
-            self.cluster.task_manager.fail(now, task, self.death_of(actor))
+            self.cluster.task_manager.fail(now, task, actor.failure)
             return
         actor.calls[task.number] = task
         group = actor.groups.get(task.spec.group)
@@ -170,7 +170,7 @@ class ActorManager:
                 worker = group.idle.pop()
                 self._start(now, task, worker)
             else:
-                worker = self.cluster.new_worker(now, actor.node, actor)
+                worker = self.cluster.worker_pool.new(now, actor.node, actor)
                 worker.group = group
                 group.workers.append(worker)
                 self._start(now, task, worker, starting=True)
@@ -257,10 +257,6 @@ class ActorManager:
         self.died(now, actor, Failure("ACTOR_DIED", "all references to the actor were removed", about=actor), False,
                   exit_type="INTENDED_SYSTEM_EXIT", unwanted=True)
 
-    def death_of(self, actor: ActorRecord) -> Failure:
-        """What a call of a dead actor fails with."""
-        return actor.failure
-
     def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR",
              unwanted: bool = False) -> None:
         """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left. unwanted: it ends
@@ -274,12 +270,12 @@ class ActorManager:
             group.queue.clear()
         node_alive = actor.node is None or actor.node.alive
         for worker in workers:
-            cluster.end_worker(now, worker, failure, exit_type)
+            cluster.worker_pool.end(now, worker, failure, exit_type)
         restarts_left = actor.max_restarts < 0 or actor.restarts < actor.max_restarts
         restart = may_restart and restarts_left and self._wanted(actor)
         may_come_back = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation
-        actor.worker = actor.node = actor.lease = actor.bundle = None
+        actor.worker = actor.node = actor.lease = None
         actor.gpu_ids = ()
         if restart:
             move(actor, RESTARTING)
@@ -309,9 +305,9 @@ class ActorManager:
                 self._forget_class(actor)
             self._bury(actor)
         for worker in workers:
-            cluster.owner_died(now, worker)
+            cluster.worker_pool.owner_died(now, worker)
         if node_alive:
-            cluster.resources_freed(now)
+            cluster.scheduler.resources_freed(now)
 
     def can_come_back(self, actor: ActorRecord) -> bool:
         """Whether an actor that ended because nobody held it can be made anew: what its constructor takes was kept for that."""
@@ -348,13 +344,9 @@ class ActorManager:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
             unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor)
-            if not task.retries_left or task.cancelled:
+            if task.cancel_requested or not self.cluster.task_manager.take_retry(task):
                 self.cluster.task_manager.fail(now, task, unavailable)
                 continue
-            if task.retries_left > 0:
-                task.retries_left -= 1
-            if task.status is SUBMITTED and task.t_started:
-                move(task, TaskStatus.RUNNING)
             self.cluster.task_manager.again(now, task, unavailable)
             self._line_up(now, actor, task)
 

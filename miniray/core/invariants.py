@@ -14,34 +14,54 @@ from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerSt
 
 WAITS_FOR_ARGUMENTS, WAITS_FOR_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
-IN_WORKER = (TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.RUNNING)
+IN_WORKER = TaskStatus.SUBMITTED_TO_WORKER
 GROUP_WAITS = (PlacementGroupStatus.PENDING, PlacementGroupStatus.RESCHEDULING)
 DEAD_ACTOR, REMOVED = ActorStatus.DEAD, PlacementGroupStatus.REMOVED
 THERE = (READY, FAILED, SPILLED)
 
 
 class InvariantBroken(AssertionError):
-    """Two tables of the core disagree. A mistake in miniray, never in the program: please report it."""
+    """Two tables of the core disagree. This is a bug in miniray, never in the program: please report it with the text."""
 
 
 def check(cluster: Any, refs: Mapping[ObjectRecord, int] | None = None) -> None:
-    """Raise InvariantBroken unless every rule holds. refs: how many references the program holds to each object, when the
-    caller knows: one that is missing there has none."""
-    nothing_is_left_to_do(cluster)
-    workers_hold_what_they_lease(cluster)
-    queues_hold_what_waits(cluster)
-    tasks_are_where_they_say(cluster)
-    actors_agree_with_their_calls(cluster)
-    stores_hold_what_is_located(cluster)
-    references_are_counted(cluster, refs)
-    records_are_bounded(cluster)
+    """Raise InvariantBroken, with the history of the entity, unless every rule holds. refs: how many references the program holds
+    to each object, when the caller knows; an object that is missing there has none."""
+    try:
+        nothing_is_left_to_do(cluster)
+        workers_hold_what_they_lease(cluster)
+        queues_hold_what_waits(cluster)
+        tasks_are_where_they_say(cluster)
+        actors_agree_with_their_calls(cluster)
+        stores_hold_what_is_located(cluster)
+        references_are_counted(cluster, refs)
+        records_are_bounded(cluster)
+    except _Broken as broken:
+        raise InvariantBroken(f"{broken}{history_of(cluster, broken.entity)}") from None
+
+
+class _Broken(Exception):
+    """A rule does not hold. entity: the record, or whatever else, that breaks it."""
+
+    def __init__(self, text: str, entity: Any):
+        super().__init__(text)
+        self.entity = entity
 
 
 def require(holds: Any, entity: Any, what: str, *about: Any) -> None:
-    """The error names the entity, and says what was to hold of it. about: what goes into the braces of that sentence; it is
-    not formatted before it is needed, since a check after every event is to be cheap."""
+    """The error names the entity and says which rule it breaks. about: what goes into the braces of that sentence. It is formatted
+    only if the rule is broken, since a check after every event must be cheap."""
     if not holds:
-        raise InvariantBroken(f"{entity!r}: {what.format(*about)}")
+        raise _Broken(f"{entity!r}: {what.format(*about)}", entity)
+
+
+def history_of(cluster: Any, entity: Any) -> str:
+    """What happened to an entity, as lines of text: its own record, then the lines about it in the event log. Empty for what
+    is not a record."""
+    if not hasattr(entity, "story"):
+        return ""
+    logged = [f"at {event.at:.6f}: {event.text}" for event in cluster.events if event.about is entity]
+    return "\nIts history:" + "".join(f"\n  {line}" for line in [*entity.story(), *logged])
 
 
 def nothing_is_left_to_do(cluster: Any) -> None:
@@ -110,7 +130,7 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
         return
     if worker.actor is None:
         require(task is not None and lease is not None, worker, "leased, with the task {} and the lease {}", task, lease)
-        require(task.worker is worker and task.status in IN_WORKER, worker, "is to run {}, which is in {}", task, task.worker)
+        require(task.worker is worker and task.status is IN_WORKER, worker, "is to run {}, which is in {}", task, task.worker)
     else:
         require(worker.actor.status is not DEAD_ACTOR, worker, "lives on after {}", worker.actor)
         require(worker in worker.group.workers, worker, "its group of {} does not know it", worker.actor)
@@ -199,7 +219,7 @@ def tasks_are_where_they_say(cluster: Any) -> None:
             require(status is TaskStatus.FINISHED or not task.deps and task.args is None, task,
                     "has failed, and keeps its arguments")
             for obj in task.returns:
-                require(obj.done != PENDING or objects.get(obj.number) is not obj, task, "is over, and {} is pending", obj)
+                require(obj.status is not PENDING or objects.get(obj.number) is not obj, task, "is over, and {} is pending", obj)
         else:
             require(not task.t_finished, task, "goes on, and has a time for its end")
             for dep in task.deps:
@@ -215,7 +235,7 @@ def _unfinished(task: TaskRecord) -> None:
         require(task.actor.calls.get(task.number) is task, task, "is not among the calls of {}", task.actor)
         group = task.actor.groups[task.spec.group]
     if status is WAITS_FOR_ARGUMENTS:
-        missing = [dep for dep in task.deps if dep.done not in THERE]
+        missing = [dep for dep in task.deps if dep.status not in THERE]
         # What was there when the task came, and was lost since, is looked at again when the last of the others comes.
         awaited = [dep for dep in missing if dep.dependents is not None and task in dep.dependents]
         require(task.pending == len(awaited) > 0, task, "waits for {} arguments; missing: {}, {} will tell",
@@ -231,7 +251,7 @@ def _unfinished(task: TaskRecord) -> None:
     else:
         require(worker.status is not WorkerStatus.DEAD, task, "runs in {}", worker)
         require(worker.task is task or task.number in worker.running, task, "runs in {}, which runs {}", worker, worker.task)
-    require(worker is None or status in IN_WORKER, task, "waits in {}", worker)
+    require(worker is None or status is IN_WORKER, task, "waits in {}", worker)
 
 
 def _times(task: TaskRecord) -> None:
@@ -314,10 +334,10 @@ def stores_hold_what_is_located(cluster: Any) -> None:
         locations = obj.locations
         if locations is None:
             continue
-        require(locations and obj.done in (READY, SPILLED), obj, "has the locations {}", locations)
+        require(locations and obj.status in (READY, SPILLED), obj, "has the locations {}", locations)
         for number, node in locations.items():
             require(node.alive, obj, "is located on the dead {}", node)
-            if obj.done == SPILLED:
+            if obj.status is SPILLED:
                 spilled[number] += obj.size
                 require(len(locations) == 1 and obj.number not in node.store.objects, obj, "spilled, and in memory on {}", node)
             else:
@@ -336,7 +356,7 @@ def stores_hold_what_is_located(cluster: Any) -> None:
         for number, file in store.files.items():
             obj = cluster.objects.get(number)
             require(obj is not None and node.number in (obj.locations or ()), number, "a file of {} is nobody's", node)
-            require(obj.done != SPILLED or obj.value is file, obj, "is spilled on {}, and not in its file", node)
+            require(obj.status is not SPILLED or obj.value is file, obj, "is spilled on {}, and not in its file", node)
             require(number not in store.spilling, obj, "is being spilled on {} once more", node)
 
 
@@ -371,8 +391,8 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
         if not (obj.refs or obj.uses or obj.held):
             _kept_for_a_reason(cluster, obj)
         if obj.waiters or obj.dependents:
-            require(obj.done not in THERE, obj, "is there, and was not told to {}", obj.waiters or obj.dependents)
-            require(obj.done != LOST or obj.task is not None and not obj.task.t_finished, obj,
+            require(obj.status not in THERE, obj, "is there, and was not told to {}", obj.waiters or obj.dependents)
+            require(obj.status is not LOST or obj.task is not None and not obj.task.t_finished, obj,
                     "is waited for, and nobody makes it")
     for counts in (uses, held):
         for obj in counts:
@@ -383,7 +403,7 @@ def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
     if obj.actor is not None and obj.actor.handle is obj:
         require(obj.actor.status is not DEAD_ACTOR, obj, "the handle of a dead actor, which nobody holds")
     elif not obj.lineage or cluster.references.rebuildable(obj):
-        require(obj.done == PENDING and obj.task is not None and not obj.task.t_finished, obj,
+        require(obj.status is PENDING and obj.task is not None and not obj.task.t_finished, obj,
                 "nobody holds it, and it is still there")
 
 

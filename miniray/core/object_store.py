@@ -13,6 +13,8 @@ from typing import Any
 
 from .actions import DropValues, SpillObject
 from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
+from .tables import Tables
+from .transitions import move
 
 INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
 
@@ -41,7 +43,7 @@ class ObjectStore:
 class Stores:
     """What happens to large values across the nodes."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
 
     def created(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
@@ -73,7 +75,7 @@ class Stores:
                     return
         going = []
         for number, obj in store.objects.items():
-            if number not in store.spilling and obj.done == READY:
+            if number not in store.spilling and obj.status is READY:
                 going.append(obj)
                 over -= obj.size
                 if over <= 0:
@@ -102,7 +104,7 @@ class Stores:
             self._remove(obj, holder)                   # of the same memory, which is to be free now
         obj.locations[node.number] = node               # the file belongs to the node that wrote it
         node.store.spilled += obj.size
-        obj.done = SPILLED
+        move(obj, SPILLED)
 
     def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
         """A value is used on this node: a copy comes there if there is none, and it counts as just used."""
@@ -110,12 +112,12 @@ class Stores:
             return
         store = node.store
         if node.number in obj.locations:
-            if obj.done == READY:
+            if obj.status is READY:
                 store.objects[obj.number] = store.objects.pop(obj.number)
             return
         store.counters["transferred"] += 1
         store.counters["transferred_bytes"] += obj.size
-        if obj.done == READY:                           # else it was read from its file and handed out
+        if obj.status is READY:                           # else it was read from its file and handed out
             self._add(obj, node)
             if store.used > store.capacity:
                 self.make_room(now, node)
@@ -177,7 +179,7 @@ class Stores:
             return False
         obj.locations.clear()
         store.spilled -= obj.size
-        obj.done = READY
+        move(obj, READY)
         self._add(obj, node)
         if store.used > store.capacity:
             self.make_room(now, node)
@@ -188,7 +190,7 @@ class Stores:
         for node in list(obj.locations.values()):
             node.store.spilling.pop(obj.number, None)
             file = node.store.files.pop(obj.number, None)
-            if obj.done == SPILLED:                     # its value is the file, and goes with it
+            if obj.status is SPILLED:                     # its value is the file, and goes with it
                 node.store.spilled -= obj.size
             else:
                 self._remove(obj, node)
@@ -206,9 +208,10 @@ class Stores:
             if not obj.locations:
                 obj.locations = None
                 lost.append(obj)
-                if obj.done == READY:                   # else it is one of the files
+                if obj.status is READY:                   # else it is one of the files
                     values.append(obj.value)
-                obj.done, obj.value = LOST, DROPPED
+                obj.value = DROPPED
+                move(obj, LOST)
         values.extend(node.store.files.values())
         node.store.objects.clear()
         node.store.spilling.clear()
@@ -220,10 +223,10 @@ class Stores:
 
     def lose(self, now: float, obj: ObjectRecord) -> bool:
         """Every copy of a large value is made to vanish, as a fault. Returns whether there was one."""
-        if obj.locations is None or obj.done not in (READY, SPILLED):
+        if obj.locations is None or obj.status not in (READY, SPILLED):
             return False
         self.forget(obj)
-        obj.done = LOST
+        move(obj, LOST)
         self.cluster.actions.append(DropValues([obj.value]))
         obj.value = DROPPED
         return True

@@ -4,9 +4,12 @@ All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_mana
 """
 from __future__ import annotations
 
+from typing import Any
+
 from .actor_manager import NameTaken
-from .records import FAILED, READY, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
+from .records import FAILED, PENDING as NOT_READY, READY, RELEASED, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
 from .scheduler import fits, labels_match
+from .tables import Tables
 from .transitions import PlacementGroupStatus, WorkerStatus, move
 
 CREATED, PENDING = PlacementGroupStatus.CREATED, PlacementGroupStatus.PENDING
@@ -16,7 +19,7 @@ REMOVED, RESCHEDULING = PlacementGroupStatus.REMOVED, PlacementGroupStatus.RESCH
 class PlacementGroups:
     """The groups that wait for their bundles, and those that have them."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.waiting: dict[int, PlacementGroupRecord] = {}
 
@@ -58,9 +61,27 @@ class PlacementGroups:
         move(group, CREATED)
         group.t_placed = now
         ready = group.ready
-        if ready.done != READY:
+        if ready.status is NOT_READY:
             self.cluster.task_manager.value_there(now, ready, READY, 0)
         self.cluster.scheduler.retry_infeasible(now)
+
+    def ready_object(self, now: float, group: PlacementGroupRecord, value: Any) -> ObjectRecord:
+        """The object that becomes ready with the group, with one more reference. A removed group gets a new one, which has failed,
+        if the old one was ready."""
+        cluster, obj = self.cluster, group.ready
+        if group.status is REMOVED and obj.status is not FAILED:
+            cluster.number += 1
+            obj = ObjectRecord(cluster.number << 32 | 1)
+            obj.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the group was removed", about=group)
+            move(obj, FAILED)
+        else:
+            obj.refs += 1
+            if obj.status is RELEASED:              # everybody who asked before has dropped it
+                move(obj, READY)
+        if obj.status is not FAILED:
+            obj.value = value
+        cluster.objects[obj.number] = obj
+        return obj
 
     def plan(self, group: PlacementGroupRecord, bundles: list[Bundle]) -> list[tuple[Bundle, NodeRecord]] | None:
         """A node for each bundle, by the group's strategy, from what is free now; None when they do not all fit."""
@@ -130,11 +151,11 @@ class PlacementGroups:
                     bundle.node.available[name] += amount
                 cluster.scheduler.given_back.note(bundle.node)
             bundle.node = None
-        if group.ready.done != READY:
+        if group.ready.status is NOT_READY:
             group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)
             cluster.task_manager.value_there(now, group.ready, FAILED, -1)
         cluster.scheduler.sort_again(now)
-        cluster.resources_freed(now)
+        cluster.scheduler.resources_freed(now)
 
     def _evict(self, now: float, bundles: list[Bundle], why: str, error_type: str) -> None:
         cluster = self.cluster
@@ -149,7 +170,7 @@ class PlacementGroups:
                 task = worker.task
                 if task is not None:
                     cluster.task_manager.fail(now, task, Failure("TASK_" + error_type, why, about=task))
-                cluster.kill_worker(now, worker, Failure("WORKER_DIED", why, about=worker))
+                cluster.worker_pool.kill(now, worker, Failure("WORKER_DIED", why, about=worker))
 
     def node_died(self, node: NodeRecord) -> None:
         """Bundles on the node are lost, and are to be reserved anew; the others stay.

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..ids import (INDEX_BITS, actor_hex, creation_task_hex, foreign_hex, node_hex, object_hex, placement_group_hex, task_hex,
                    worker_hex)
-from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+from .transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 
 UNIT = 10_000               # resources are counted in ten-thousandths, so that fractions add up exactly (Ray: FixedPoint)
 
@@ -22,11 +22,22 @@ NORMAL_TASK = "NORMAL_TASK"
 ACTOR_CREATION_TASK = "ACTOR_CREATION_TASK"
 ACTOR_TASK = "ACTOR_TASK"
 
-PENDING, READY, FAILED, LOST, SPILLED, ENDED = range(6)     # ObjectRecord.done: READY and FAILED have their value at hand
+# The states of an object under short names, since the code that reads them most is the hottest.
+PENDING, READY, SPILLED, LOST, FAILED, RELEASED, ENDED = ObjectStatus
+
+# The slots that a runtime writes. Everything else in a record changes through the events of `cluster.Cluster` only.
+RUNTIME_SLOTS = {
+    "TaskSpec": ("function",),                              # dropped when the program no longer uses it
+    "TaskRecord": ("t_started", "t_ended", "was_interrupted"),
+    "ObjectRecord": ("value",),                             # stored before the event that reports it
+    "WorkerRecord": ("handle",),
+    "ActorRecord": ("repr_name",),
+    "Waiter": ("fired", "timed"),
+}
 
 
 class _Dropped:
-    """Stands where a value was that has been let go."""
+    """Takes the place of a value that was dropped."""
 
     __slots__ = ()
 
@@ -45,6 +56,12 @@ def units(resources: dict[str, float]) -> dict[str, int]:
 def amounts(resources: dict[str, int]) -> dict[str, float]:
     """The core's units as a user reads them."""
     return {name: amount / UNIT for name, amount in resources.items()}
+
+
+def _moments(record: Any, **labels: str) -> list[str]:
+    """A line for each time that a record has noted, in order. labels: a sentence for each slot."""
+    noted = sorted((getattr(record, slot), text) for slot, text in labels.items() if getattr(record, slot))
+    return [f"at {at:.6f}: {text}" for at, text in noted]
 
 
 class Failure:
@@ -99,21 +116,20 @@ class TaskSpec:
 
     __slots__ = ("kind", "name", "func_name", "module", "function", "scheduling_class", "resources", "num_returns",
                  "max_retries", "retry_exceptions", "group", "runtime_env", "capture_child_tasks", "backpressure", "streams",
-                 "max_calls", "signature", "options")
+                 "max_calls", "options")
 
     scheduling_class: Any       # None for a method: its actor holds the resources
 
     def __init__(self, kind: str, name: str, func_name: str, module: str = "", function=None,
                  scheduling_class: SchedulingClass | None = None, resources: dict | None = None, num_returns=1,
                  max_retries: int = 0, retry_exceptions=False, group: str = "", runtime_env=None,
-                 capture_child_tasks: bool = False, backpressure: int = -1, signature=None, options: dict | None = None,
-                 max_calls: int = 0):
+                 capture_child_tasks: bool = False, backpressure: int = -1, options: dict | None = None, max_calls: int = 0):
         self.kind, self.name, self.func_name, self.module, self.function = kind, name, func_name, module, function
         self.scheduling_class, self.resources, self.num_returns = scheduling_class, resources or {}, num_returns
         self.max_retries, self.retry_exceptions, self.group = max_retries, retry_exceptions, group
         self.runtime_env, self.capture_child_tasks, self.backpressure = runtime_env, capture_child_tasks, backpressure
         self.streams = num_returns == "streaming"
-        self.max_calls, self.signature, self.options = max_calls, signature, options or {}
+        self.max_calls, self.options = max_calls, options or {}
 
 
 class Attempt:
@@ -127,6 +143,15 @@ class Attempt:
         self.t_created, self.t_ready, self.t_leased = task.t_created, task.t_ready, task.t_leased
         self.t_started, self.t_ended, self.t_finished = task.t_started, task.t_ended, task.t_finished
 
+    def story(self) -> list[str]:
+        """What happened in this attempt, one line each, for people."""
+        lines = [f"attempt {self.number}, worker {self.worker!r}", *_moments(self, **ATTEMPT_TIMES)]
+        return lines if self.failure is None else [*lines, f"it failed: {self.failure!r}"]
+
+
+ATTEMPT_TIMES = {"t_created": "submitted", "t_ready": "its arguments were ready", "t_leased": "a worker was told to run it",
+                 "t_started": "its code was entered", "t_ended": "its code ended", "t_finished": "it was over"}
+
 
 class TaskRecord:
     """One task: its call, and where its current attempt stands.
@@ -134,19 +159,18 @@ class TaskRecord:
     args: opaque, dropped when no attempt can need it any more. deps: the objects that stand as arguments themselves;
     contained: those inside arguments, which the task keeps alive. producers: numbers of the tasks that make the deps, which stay
     known when deps is emptied at the end. parent: hex id of the task that called `.remote()`.
-    owner: the worker that did, None for the driver. pending: how many deps have no value yet. cancelled: 1 when asked to
-    stop, 2 when the user's code was interrupted.
+    owner: the worker that did, None for the driver. pending: how many deps have no value yet. cancel_requested: somebody called
+    `cancel`. was_interrupted: the task's code has received the interrupt that `cancel` caused.
     Times: created (.remote() was called), ready (arguments there), leased (a worker was told), started (the user's function
     was entered), ended (it returned or raised), finished (its values are stored, or its error).
     """
 
     __slots__ = ("number", "spec", "args", "deps", "contained", "producers", "parent", "owner", "pending", "status", "attempt",
-                 "retries_left", "worker", "node", "bundle", "returns", "actor", "stream", "failure", "history", "cancelled",
-                 "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
+                 "retries_left", "worker", "node", "returns", "actor", "stream", "failure", "history", "cancel_requested",
+                 "was_interrupted", "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
 
     worker: Any
     node: Any
-    bundle: Any
     stream: Any
     failure: Any
     history: Any
@@ -154,17 +178,17 @@ class TaskRecord:
     returns: Any                # ObjectRecords in a tuple; in a list where a generator adds to it
 
     def __init__(self, spec: TaskSpec, args=None, deps: tuple = (), contained: tuple = (), parent: str = "",
-                 owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None):
-        self.number = 0
+                 owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None, number: int = 0):
+        self.number = number
         self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
         self.producers: tuple[int, ...] = ()
         self.parent, self.owner, self.actor = parent, owner, actor
         self.pending = self.attempt = 0
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries
-        self.worker = self.node = self.bundle = self.stream = self.failure = self.history = None
+        self.worker = self.node = self.stream = self.failure = self.history = None
         self.returns = ()
-        self.cancelled = 0
+        self.cancel_requested = self.was_interrupted = False
         self.t_created = self.t_ready = self.t_leased = self.t_started = self.t_ended = self.t_finished = 0.0
 
     @property
@@ -174,6 +198,14 @@ class TaskRecord:
             return creation_task_hex(self.actor.number)
         return task_hex(self.number, self.actor.number if self.actor is not None else None)
 
+    def story(self) -> list[str]:
+        """Every attempt so far, one line for each thing that happened, for people."""
+        lines = [line for attempt in self.history or () for line in attempt.story()]
+        lines += Attempt(self, self.failure).story()
+        if self.cancel_requested:
+            lines.append("its code was interrupted" if self.was_interrupted else "somebody asked to cancel it")
+        return lines
+
     def __repr__(self):
         return f"TaskRecord({self.number}, {self.spec.name}, {self.status.name}, attempt {self.attempt})"
 
@@ -181,8 +213,7 @@ class TaskRecord:
 class ObjectRecord:
     """One object: who makes it, who holds it, where it is.
 
-    done: PENDING, READY, FAILED, LOST, SPILLED, or ENDED with its session. value: opaque, a Failure when FAILED. size: bytes, -1
-    while unknown.
+    value: opaque, a Failure when FAILED, DROPPED when RELEASED, LOST or ENDED. size: bytes, -1 while unknown.
     refs: ObjectRefs in the program; uses: unfinished tasks that take it; held: stored values that contain it. At zero of all
     three its value goes. lineage: values that could only be rebuilt with its help; until that is zero too, whatever could
     rebuild this one stays. contained: the records inside its value. locations: the nodes with a copy, None for a small value that
@@ -190,7 +221,7 @@ class ObjectRecord:
     here has (see ids).
     """
 
-    __slots__ = ("number", "task", "done", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
+    __slots__ = ("number", "task", "status", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
                  "dependents", "locations", "owner", "actor", "t_created", "t_ready")
 
     task: Any
@@ -201,11 +232,11 @@ class ObjectRecord:
     locations: Any
 
     def __init__(self, number: int, task: TaskRecord | None = None, owner: "WorkerRecord | None" = None,
-                 actor: "ActorRecord | None" = None, refs: int = 1):
+                 actor: "ActorRecord | None" = None, refs: int = 1, status: ObjectStatus = PENDING, value: Any = None,
+                 contained: tuple = ()):
         self.number, self.task, self.owner, self.actor, self.refs = number, task, owner, actor, refs
-        self.done, self.value, self.size = PENDING, None, -1
+        self.status, self.value, self.size, self.contained = status, value, -1, contained
         self.uses = self.held = self.lineage = 0
-        self.contained: tuple = ()
         self.waiters = self.dependents = self.locations = None
         self.t_created = self.t_ready = 0.0
 
@@ -219,8 +250,14 @@ class ObjectRecord:
             return object_hex(task_hex(number, self.task.actor.number if self.task.actor is not None else None), index)
         return object_hex(task_hex(number, self.actor.number if self.actor is not None else None), index)
 
+    def story(self) -> list[str]:
+        """What happened to it, one line each, for people."""
+        lines = _moments(self, t_created="put", t_ready="its value was stored")
+        lines.append(f"held by {self.refs} references, {self.uses} tasks, {self.held} values; lineage of {self.lineage} values")
+        return lines if self.task is None else [*lines, f"made by {self.task!r}:", *self.task.story()]
+
     def __repr__(self):
-        return f"ObjectRecord({self.number >> INDEX_BITS}.{self.number & (1 << INDEX_BITS) - 1}, done={self.done})"
+        return f"ObjectRecord({self.number >> INDEX_BITS}.{self.number & (1 << INDEX_BITS) - 1}, {self.status.name})"
 
 
 class StreamRecord:
@@ -275,6 +312,12 @@ class WorkerRecord:
 
     key = hex
 
+    def story(self) -> list[str]:
+        """What happened to it, one line each, for people."""
+        lines = _moments(self, t_created="ordered", t_started="started", t_died="died")
+        lines.append(f"it ran {self.tasks_done} tasks; now {self.task!r}")
+        return lines if not self.exit_type else [*lines, f"{self.exit_type}: {self.exit_detail}"]
+
     def __repr__(self):
         return f"WorkerRecord({self.number}, {self.status.name})"
 
@@ -323,8 +366,8 @@ class ActorRecord:
     """One actor. creation: the task that runs its constructor. handle: the object that all its handles refer to; when nobody
     holds it the actor ends. in_order: one call at a time, in the order of submission. restarts: how often it was made anew."""
 
-    __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "max_task_retries",
-                 "restarts", "creation", "handle", "worker", "node", "bundle", "groups", "is_async", "in_order", "owner",
+    __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "restarts",
+                 "creation", "handle", "worker", "node", "groups", "is_async", "in_order", "owner",
                  "failure", "calls", "out_of_scope", "repr_name", "gpu_ids", "t_created", "t_alive", "t_died",
                  "meta", "tasks_done", "options", "lease", "lineage")
 
@@ -332,22 +375,21 @@ class ActorRecord:
     handle: Any
     worker: Any
     node: Any
-    bundle: Any
     failure: Any
     lease: Any
 
     def __init__(self, class_name: str, name: str = "", namespace: str = "", detached: bool = False, max_restarts: int = 0,
-                 max_task_retries: int = 0, groups: dict[str, int] | None = None, is_async: bool = False,
-                 owner: WorkerRecord | None = None, meta=None, options: dict | None = None):
-        self.number = 0
+                 groups: dict[str, int] | None = None, is_async: bool = False,
+                 owner: WorkerRecord | None = None, meta=None, options: dict | None = None, number: int = 0):
+        self.number = number
         self.status = ActorStatus.DEPENDENCIES_UNREADY
         self.class_name, self.name, self.namespace, self.detached = class_name, name, namespace, detached
-        self.max_restarts, self.max_task_retries, self.restarts = max_restarts, max_task_retries, 0
+        self.max_restarts, self.restarts = max_restarts, 0
         self.groups = {key: ConcurrencyGroup(key, limit) for key, limit in (groups or {"": 1}).items()}
         self.is_async = is_async
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
         self.owner, self.meta, self.options = owner, meta, options
-        self.creation = self.handle = self.worker = self.node = self.bundle = self.failure = None
+        self.creation = self.handle = self.worker = self.node = self.failure = None
         self.calls: dict[int, TaskRecord] = {}          # every call that is not over, in order of submission
         self.lease = None                               # what it holds for life
         self.gpu_ids: tuple[int, ...] = ()
@@ -361,6 +403,14 @@ class ActorRecord:
     def hex(self) -> str:
         """The id that users see."""
         return actor_hex(self.number)
+
+    def story(self) -> list[str]:
+        """What happened to it, one line each, for people."""
+        lines = _moments(self, t_created="asked for", t_alive="its constructor returned", t_died="died")
+        lines.append(f"restarted {self.restarts} times; {len(self.calls)} calls are not over")
+        if self.failure is not None:
+            lines.append(f"it died: {self.failure!r}")
+        return lines if self.creation is None else [*lines, "its constructor:", *self.creation.story()]
 
     def __repr__(self):
         return f"ActorRecord({self.number}, {self.class_name}, {self.status.name})"
@@ -381,7 +431,7 @@ class PlacementGroupRecord:
     """One placement group: bundles, how they are spread, and the object that is ready when all are reserved."""
 
     __slots__ = ("number", "name", "strategy", "bundles", "status", "detached", "owner", "ready", "t_created", "t_placed",
-                 "attempts", "refs")
+                 "attempts")
 
     ready: Any
 
@@ -398,6 +448,11 @@ class PlacementGroupRecord:
     def hex(self) -> str:
         """The id that users see."""
         return placement_group_hex(self.number)
+
+    def story(self) -> list[str]:
+        """What happened to it, one line each, for people."""
+        lines = _moments(self, t_created="asked for", t_placed="placed")
+        return [*lines, f"tried {self.attempts} times; bundles on {[bundle.node for bundle in self.bundles]}"]
 
     def __repr__(self):
         return f"PlacementGroupRecord({self.number}, {self.status.name})"

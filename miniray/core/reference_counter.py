@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 
-from .records import DROPPED, LOST, PENDING, READY, ObjectRecord, StreamRecord, TaskRecord
+from .records import DROPPED, ENDED, LOST, PENDING, READY, RELEASED, ObjectRecord, StreamRecord, TaskRecord
+from .tables import Tables
+from .transitions import move
 
 
 class ReferenceCounter:
     """Counts for every object; the cascade when a count reaches zero runs in a worklist, never in recursion."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.freed: list = []                       # values to be let go of by the runtime, outside its lock
         self.harmless: frozenset[type] = frozenset()        # opaque: types whose values run no code when they go
@@ -45,25 +47,31 @@ class ReferenceCounter:
             if item is not None:
                 item.refs -= 1
                 self.check(now, item)
-        if stream.producer_waiter is not None:
-            self.cluster.wake(stream.producer_waiter)
-            stream.producer_waiter = None
+        self.cluster.task_manager.wake_producer(stream)
 
     def _let_go(self, now: float, gone: list[ObjectRecord]) -> None:
         """The last of their counts went down to zero."""
         objects, outlived = self.cluster.objects, self.cluster.history.outlived
         for obj in gone:
             task = obj.task
-            if obj.done == READY and obj.locations is None and not obj.contained and not obj.lineage and (
+            if obj.status is READY and obj.locations is None and not obj.contained and not obj.lineage and (
                     obj.actor is None if task is None else task.args is None and task.number not in outlived):
                 if objects.pop(obj.number, None) is obj:        # the common case of _free: a small value, nothing inside
                     if type(obj.value) not in self.harmless:
                         self.freed.append(obj.value)
                     obj.value = DROPPED
+                    move(obj, RELEASED)
                     if task is not None and len(task.returns) == 1:
                         task.returns = ()           # they refer to each other: the cyclic collector need not come for them
             else:
                 self.check(now, obj)
+
+    def take_freed(self) -> list:
+        """Values that nobody can reach any more. The runtime drops them after it has released its lock."""
+        freed = self.freed
+        if freed:
+            self.freed = []
+        return freed
 
     def check(self, now: float, obj: ObjectRecord) -> None:
         """One of its counts went down: let it go when nothing holds it."""
@@ -90,7 +98,7 @@ class ReferenceCounter:
         objects = self.cluster.objects
         if objects.get(obj.number) is not obj:
             return                                  # gone already, or of an ended session
-        if obj.done == PENDING and obj.task is not None and not obj.task.t_finished:
+        if obj.status is PENDING and obj.task is not None and not obj.task.t_finished:
             return                                  # its task still runs; it goes when that ends
         if obj.lineage and not self.rebuildable(obj):
             return                                  # something made from it may be lost, and it is needed then
@@ -101,12 +109,11 @@ class ReferenceCounter:
             inner.held -= 1
             self.check(now, inner)
         obj.contained = ()
-        if obj.done != PENDING:
+        if obj.status is not PENDING and obj.status is not ENDED:
             if type(obj.value) not in self.harmless:
                 self.freed.append(obj.value)
             obj.value = DROPPED
-        if obj.done == LOST:
-            obj.done = READY                        # as others that were let go of: a rebuild for a sibling's sake passes it by
+            move(obj, RELEASED)                     # from LOST too: a rebuild for the sake of a sibling passes it by
         task = obj.task
         if task is not None:
             if not obj.lineage and task.args is not None:
@@ -185,4 +192,4 @@ class ReferenceCounter:
             dep.uses += 1
             if dep.number not in self.cluster.objects:      # its value had gone; its record comes back, to be rebuilt
                 self.cluster.objects[dep.number] = dep
-                dep.done = LOST
+                move(dep, LOST)

@@ -10,6 +10,7 @@ from .actions import RunTask, Say, StartWorker, StopWorker
 from .node_ranking import GivenBack, NodeRanking, rank
 from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, TaskSpec,
                       WorkerRecord, amounts)
+from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
@@ -44,7 +45,7 @@ class Scheduler:
     node or group as things are; they are looked at again when a node joins or a group is placed.
     """
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.classes: dict[tuple, SchedulingClass] = {}
         self.waiting: dict[SchedulingClass, None] = {}
@@ -166,6 +167,13 @@ class Scheduler:
             if node is not None and not node.available:
                 return
 
+    def resources_freed(self, now: float) -> None:
+        """Resources were returned: the groups and tasks that wait have their turns."""
+        if self.cluster.groups.waiting:
+            self.cluster.groups.retry(now)
+        if self.waiting:
+            self.dispatch(now)
+
     def retry_infeasible(self, now: float) -> None:
         """A node joined or a group was placed: what fitted nowhere may fit now."""
         for wanted in list(self.infeasible):
@@ -240,7 +248,7 @@ class Scheduler:
         """An idle worker, already off its node's list, ends. What it owns stays."""
         move(worker, WorkerStatus.DEAD)
         worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", why
-        self.cluster.worker_gone(worker)
+        self.cluster.worker_pool.bury(worker)
         self.cluster.actions.append(StopWorker(worker))
 
     @staticmethod
@@ -382,7 +390,7 @@ class Scheduler:
         if node.idle and not creation:
             worker = node.idle.pop()
         else:
-            worker = started = self.cluster.new_worker(now, node, task.actor if creation else None)
+            worker = started = self.cluster.worker_pool.new(now, node, task.actor if creation else None)
             if not creation:
                 node.starting += 1
         self.take(worker, wanted, bundle)

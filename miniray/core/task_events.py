@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from .records import TaskRecord
 
@@ -21,16 +22,16 @@ class Event:
 
 
 class EventLog:
-    """The last `limit` events; `dropped` counts those before them."""
+    """The last `limit` events. counts: where the dropped ones are counted, under "events"."""
 
-    def __init__(self, limit: int = 10_000):
+    def __init__(self, counts: dict[str, int], limit: int = 10_000):
         self.events: deque[Event] = deque(maxlen=limit)
-        self.dropped = 0
+        self._counts = counts
 
     def add(self, at: float, kind: str, text: str, about: object = None) -> None:
         """Write one line; the oldest goes when the log is full."""
         if len(self.events) == self.events.maxlen:
-            self.dropped += 1
+            self._counts["events"] += 1
         self.events.append(Event(at, kind, text, about))
 
     def __iter__(self):
@@ -46,11 +47,10 @@ class History:
     A task whose values somebody still holds stays in the table for their sake, and leaves with the last of them.
     """
 
-    def __init__(self, cluster, limit: int):
-        self.cluster, self.limit = cluster, limit
+    def __init__(self, cluster: Any, limit: int):
+        self.cluster, self.limit = cluster, limit        # Tables, which imports this module
         self.finished: deque[TaskRecord] = deque()
         self.outlived: dict[int, TaskRecord] = {}
-        self.dropped = 0
 
     def task_ended(self, task: TaskRecord) -> None:
         """A task has reached its last state."""
@@ -71,6 +71,6 @@ class History:
 
     def _drop(self, task: TaskRecord) -> None:
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
-            self.dropped += 1
+            self.cluster.dropped["tasks"] += 1
             if not any(obj.lineage for obj in task.returns):
                 task.returns = ()                   # the two refer to each other

@@ -9,18 +9,19 @@ from collections import deque
 from .actions import CallLater, InterruptTask
 from .object_store import INLINE_BYTES
 from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, Attempt, Failure, ObjectRecord,
-                      StreamRecord, TaskRecord)
-from .transitions import ActorStatus, TaskStatus, move
+                      StreamRecord, TaskRecord, WorkerRecord)
+from .tables import Tables
+from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, move
 
-RUNNING, FINISHED, TASK_FAILED = TaskStatus.RUNNING, TaskStatus.FINISHED, TaskStatus.FAILED
-PENDING_ARGS_AVAIL, SUBMITTED = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.SUBMITTED_TO_WORKER
+FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
+PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 INTERRUPT_GRACE_S = 1.0         # how long a cancelled task may stay in code that cannot be interrupted
 
 
 class TaskManager:
     """Registers tasks, counts their missing arguments, ends their attempts."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}    # number -> (give up at, task, attempt)
         self.num_reconstructions = 0
@@ -67,15 +68,15 @@ class TaskManager:
         """Count the arguments that have no value at hand, and see to it that each will come."""
         task.pending = 0
         for dep in task.deps:
-            done = dep.done
-            if done == READY or done == FAILED or done == SPILLED:
+            status = dep.status
+            if status is READY or status is FAILED or status is SPILLED:
                 continue
             task.pending += 1
             if dep.dependents is None:
                 dep.dependents = [task]
             else:
                 dep.dependents.append(task)
-            if done == LOST:
+            if status is LOST:
                 self.rebuild(now, dep)
 
     def arguments_ready(self, now: float, task: TaskRecord) -> None:
@@ -85,10 +86,10 @@ class TaskManager:
         if task.deps:
             failed = None
             for dep in task.deps:
-                done = dep.done
-                if done == FAILED:
+                status = dep.status
+                if status is FAILED:
                     failed = failed or dep
-                elif done != READY and done != SPILLED:     # it was lost while others were awaited
+                elif status is not READY and status is not SPILLED:     # it was lost while others were awaited
                     self.resolve(now, task)
                     return
             if failed is not None:
@@ -116,15 +117,14 @@ class TaskManager:
     def complete(self, now: float, task: TaskRecord, sizes, contained) -> None:
         """The attempt returned; the runtime has put the values in the returns. sizes: bytes of each; contained: for each the
         records inside it, or None when there are none anywhere."""
-        if task.status is SUBMITTED:
-            move(task, RUNNING)
         move(task, FINISHED)
         task.t_finished = now
         cluster = self.cluster
         if contained is None and len(sizes) == 1 and sizes[0] <= INLINE_BYTES and task.stream is None and len(task.returns) == 1:
             obj = task.returns[0]                   # the common case: one small value
-            if obj.done == PENDING and type(obj.value) is not Failure:
-                obj.size, obj.done, obj.t_ready = sizes[0], READY, now
+            if obj.status is PENDING and type(obj.value) is not Failure:
+                obj.size, obj.t_ready = sizes[0], now
+                move(obj, READY)
                 if task.deps or task.contained:
                     cluster.references.release_arguments(now, task)
                 else:
@@ -137,10 +137,10 @@ class TaskManager:
                 return
         large = False
         for index, obj in enumerate(task.returns):
-            if obj.done != PENDING and obj.done != LOST:
+            if obj.status is not PENDING and obj.status is not LOST:
                 large = large or obj.locations is not None
                 continue                            # an item of a stream, or the task ran again for a sibling's sake
-            if index >= len(sizes) and obj.done == LOST:    # an item that went after it was yielded: another run can bring it
+            if index >= len(sizes) and obj.status is LOST:    # an item that went after it was yielded: another run can bring it
                 large = True
                 continue
             if index >= len(sizes):                 # more items of a stream than it yielded this time
@@ -151,14 +151,8 @@ class TaskManager:
             if type(obj.value) is Failure:          # this one could not be stored
                 self.value_there(now, obj, FAILED, -1)
                 continue
-            size = sizes[index]
-            if obj.contained or contained is not None and contained[index]:
-                self._contain(now, obj, () if contained is None else contained[index])
-            if size > INLINE_BYTES and task.node is not None and task.node.alive:
-                obj.size, obj.done, obj.t_ready = size, READY, now
-                cluster.store.created(now, obj, task.node)
+            if self._store(now, obj, sizes[index], () if contained is None else contained[index]):
                 large = True
-            self.value_there(now, obj, READY, size)
         if task.stream is not None:
             self.end_stream(now, task)
         keep = large and task.retries_left != 0
@@ -167,11 +161,22 @@ class TaskManager:
         self._end(now, task, keep)
         if task.stream is not None:                 # an item that went meanwhile, and is waited for, had to wait for this end
             for obj in task.returns:
-                if obj.done == LOST and (obj.waiters or obj.dependents):
+                if obj.status is LOST and (obj.waiters or obj.dependents):
                     self.rebuild(now, obj)
 
+    def _store(self, now: float, obj: ObjectRecord, size: int, contained: tuple) -> bool:
+        """A value has arrived. contained: the records inside it. Returns whether an object store holds it: then it can be lost."""
+        if contained or obj.contained:
+            self._contain(now, obj, contained)
+        self.value_there(now, obj, READY, size)
+        node = obj.task.node
+        if size <= INLINE_BYTES or node is None or not node.alive:
+            return False
+        self.cluster.store.created(now, obj, node)
+        return True
+
     def _contain(self, now: float, obj: ObjectRecord, contained: tuple) -> None:
-        """These records are inside the value now. One that was lost and is made again has let go of those before them."""
+        """These records are inside the value now. A value that was lost and rebuilt releases those of the value before it."""
         before, obj.contained = obj.contained, contained
         for inner in contained:
             inner.held += 1
@@ -179,10 +184,11 @@ class TaskManager:
             inner.held -= 1
             self.cluster.references.check(now, inner)
 
-    def value_there(self, now: float, obj: ObjectRecord, done: int, size: int) -> None:
+    def value_there(self, now: float, obj: ObjectRecord, status: ObjectStatus, size: int) -> None:
         """An object has its value, or its error. Whether anybody holds it is looked at when its task has ended: not before the
         task's arguments have become its lineage, or were let go of."""
-        obj.size, obj.done, obj.t_ready = size, done, now
+        obj.size, obj.t_ready = size, now
+        move(obj, status)
         if obj.waiters is not None or obj.dependents is not None:
             self.cluster.ready.append(obj)
 
@@ -207,7 +213,7 @@ class TaskManager:
         self._note_end(now, task)
         self.interrupted.pop(task.number, None)
         for index, obj in enumerate(task.returns):
-            if obj.done != PENDING and obj.done != LOST:
+            if obj.status is not PENDING and obj.status is not LOST:
                 continue                            # it ran again for the sake of another
             if not index and task.stream is not None and failure.error_type == "TASK_EXECUTION_EXCEPTION" and failure.cause is None:
                 # What a generator raised is an item of its stream, whose end is told without it; all else fails the end, too.
@@ -231,24 +237,34 @@ class TaskManager:
 
     def attempt_failed(self, now: float, task: TaskRecord, failure: Failure, retry: bool) -> None:
         """The running attempt is over. retry: whether this kind of failure may be tried again, if attempts are left."""
-        if task.status is SUBMITTED and task.t_started:
-            move(task, RUNNING)
-        if task.cancelled and failure.error_type != "TASK_CANCELLED" and retry:
+        if task.cancel_requested and failure.error_type != "TASK_CANCELLED" and retry:
             failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
             retry = False
-        if not retry or not task.retries_left:
+        if retry and self.take_retry(task):
+            self.again(now, task, failure)
+        else:
             task.t_finished = now
             self.fail(now, task, failure)
-            return
-        if task.retries_left > 0:
+
+    @staticmethod
+    def take_retry(task: TaskRecord) -> bool:
+        """Count one retry of the task. Returns False, and counts nothing, when it has none left."""
+        if task.retries_left > 0:                   # below zero there is no limit
             task.retries_left -= 1
-        self.again(now, task, failure)
+            return True
+        return task.retries_left < 0
+
+    @staticmethod
+    def is_current(worker: WorkerRecord, task: TaskRecord) -> bool:
+        """Whether the core still counts a report of this worker about this task: the worker is alive, and the task's current
+        attempt is the one that it runs."""
+        return worker.status is not WorkerStatus.DEAD and task.worker is worker
 
     def again(self, now: float, task: TaskRecord, failure: Failure | None) -> None:
         """Start the next attempt; the last one is kept for its row."""
         if task.number not in self.cluster.tasks:           # it had ended, and its record was let go of
             self.cluster.tasks[task.number] = task
-            self.cluster.history.dropped -= 1
+            self.cluster.dropped["tasks"] -= 1
         self._note_end(now, task)
         if task.history is None:
             task.history = []
@@ -281,7 +297,7 @@ class TaskManager:
         number = task.number << 32 | index + 2
         if index < len(stream.items):               # an earlier attempt had come as far
             obj = self.cluster.objects.get(number)
-            if obj is None or obj.done != PENDING and obj.done != LOST:
+            if obj is None or obj.status is not PENDING and obj.status is not LOST:
                 return                              # and it was not lost since
         else:
             obj = ObjectRecord(number, task)
@@ -293,14 +309,24 @@ class TaskManager:
                 stream.items.append(None)
                 obj.refs = 0
         obj.value = value
-        if contained or obj.contained:
-            self._contain(now, obj, contained)
-        if size > INLINE_BYTES and task.node is not None and task.node.alive:
-            obj.size, obj.done, obj.t_ready = size, READY, now
-            self.cluster.store.created(now, obj, task.node)
-        self.value_there(now, obj, READY, size)
+        self._store(now, obj, size, contained)
         self._wake_stream(stream)
         self.cluster.references.check(now, obj)
+
+    def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
+        """The next item, if it has been yielded. A generator that waits for its consumer is woken."""
+        if stream.taken >= len(stream.items):
+            return None
+        item, stream.items[stream.taken] = stream.items[stream.taken], None
+        stream.taken += 1
+        self.wake_producer(stream)
+        return item
+
+    def wake_producer(self, stream: StreamRecord) -> None:
+        """The stream's consumer has taken an item, or takes no more: its generator may go on."""
+        waiter, stream.producer_waiter = stream.producer_waiter, None
+        if waiter is not None:
+            self.cluster.wakeups.wake(waiter)
 
     def stream_error(self, now: float, task: TaskRecord, failure: Failure) -> None:
         """The generator failed: the error is one more item, the last."""
@@ -323,7 +349,7 @@ class TaskManager:
     def _wake_stream(self, stream: StreamRecord) -> None:
         waiters, stream.waiters = stream.waiters, None
         for waiter in waiters or ():
-            self.cluster.satisfy(waiter, failed=False)
+            self.cluster.wakeups.satisfy(waiter, failed=False)
 
     # ------------------------------------------------------------ lost values
 
@@ -341,7 +367,7 @@ class TaskManager:
 
     def _rebuild(self, now: float, obj: ObjectRecord) -> None:
         task = obj.task
-        if obj.done != LOST:
+        if obj.status is not LOST:
             return                                  # a sibling came first
         if task is None:
             self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
@@ -354,19 +380,18 @@ class TaskManager:
         elif task.args is None:
             self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
         elif task.actor is not None and not self.cluster.actor_manager.can_come_back(task.actor):
-            obj.value = self.cluster.actor_manager.death_of(task.actor)
+            obj.value = task.actor.failure
             self.value_there(now, obj, FAILED, obj.size)
         else:
-            if task.retries_left > 0:
-                task.retries_left -= 1
+            self.take_retry(task)
             self.num_reconstructions += 1
             self.cluster.events.add(now, "reconstruction", f"{task.spec.name} runs again to rebuild a lost value", task)
             if task.actor is not None and task.actor.status is ActorStatus.DEAD:
                 self.cluster.actor_manager.come_back(now, task.actor)
             self.cluster.references.use_again(task)
             for sibling in task.returns:
-                if sibling.done == LOST:
-                    sibling.done = PENDING
+                if sibling.status is LOST:
+                    move(sibling, PENDING)
             self.again(now, task, None)
             if task.spec.kind == ACTOR_TASK:
                 self.cluster.actor_manager.call_again(now, task)
@@ -388,12 +413,12 @@ class TaskManager:
         if worker is None:
             self.fail(now, task, failure)           # queues let go of it when they come to it
             return
-        task.cancelled = task.cancelled or 1
+        task.cancel_requested = True
         if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
             return                                  # a plain method goes on to its end, as in Ray, though for nothing
         if force:
             self.fail(now, task, failure)
-            self.cluster.kill_worker(now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker))
+            self.cluster.worker_pool.kill(now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker))
             return
         self.cluster.actions.append(InterruptTask(worker, task))
         if task.spec.kind != ACTOR_TASK:
@@ -412,11 +437,11 @@ class TaskManager:
     def give_up_interrupted(self, now: float) -> None:
         """Cancelled tasks that sit in code that no interrupt reaches: their workers are left behind, the tasks are over."""
         for number, (at, task, attempt) in list(self.interrupted.items()):
-            if task.t_finished or task.attempt != attempt or task.cancelled == 2:
+            if task.t_finished or task.attempt != attempt or task.was_interrupted:
                 self.interrupted.pop(number, None)  # its owner may have been given up just now, and it with that
             elif at <= now:
                 del self.interrupted[number]
                 worker = task.worker
                 self.fail(now, task, Failure("TASK_CANCELLED", "it was cancelled", about=task))
-                self.cluster.kill_worker(now, worker, Failure(
+                self.cluster.worker_pool.kill(now, worker, Failure(
                     "WORKER_DIED", "its cancelled task could not be interrupted", about=worker))

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.object_store import ObjectStore
-from ..core.records import FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, ObjectRecord, amounts
+from ..core.records import PENDING, ActorRecord, ObjectRecord, amounts
 from ..core.transitions import ActorStatus, WorkerStatus
 from ..ids import JOB_HEX, task_hex
 from . import state_tables as tables
@@ -22,11 +22,10 @@ from .lookup import find, object_id
 from .state import KINDS
 from .state_query import Column, Filter, RayStateApiException, checked_filters, matcher, whole_number
 from .state_rows import StateResource
-from .state_tasks import (RUNNING, SUBMITTED, TASKS, Look, Task, error_message, error_type, group_id, required_resources,
+from .state_tasks import (SUBMITTED, TASKS, Look, Task, error_message, error_type, group_id, required_resources,
                           task_entries, task_id, task_name, task_order)
 
 Readers = tables.Readers
-DONE = {PENDING: "PENDING", READY: "READY", FAILED: "FAILED", LOST: "LOST", SPILLED: "SPILLED"}
 DRIVER_TASK = task_hex(0)
 
 
@@ -36,7 +35,7 @@ DRIVER_TASK = task_hex(0)
 def _state(task: Task, look: Look) -> str:
     """As in Ray's rows, but that a call which ended its actor has failed, as its caller sees it."""
     status = task.status
-    if task.t_started and (status is SUBMITTED or status is RUNNING):
+    if task.t_started and status is SUBMITTED:
         return "RUNNING"
     return status._name_                            # not .name, which is a property in Python
 
@@ -158,7 +157,7 @@ def _object_node(obj: ObjectRecord, look: Look) -> str | None:
     runs."""
     if obj.locations:
         return next(iter(obj.locations.values())).hex
-    if obj.done == PENDING:
+    if obj.status is PENDING:
         return look.hex[obj.task.node] if obj.task is not None else None
     return look.hex[obj.owner.node if obj.owner is not None else look.driver_node]
 
@@ -167,7 +166,7 @@ _CREATED = _when("t_created")
 
 BOOK_OBJECTS: Readers = {
     "object_id": tables.OBJECTS["object_id"],
-    "state": lambda o, look: DONE.get(o.done, "LOST"),
+    "state": lambda o, look: o.status._name_,
     "node_id": _object_node,
     "produced_by": _producer,
     "refs": lambda o, look: max(0, tables.own_references(o)),
@@ -411,6 +410,6 @@ def book_objects(runtime: Any) -> dict[str, Any]:
                 "capacity_bytes": sum(store.capacity for store in living),
                 "inline_bytes": sum(obj.size for obj in objects if obj.locations is None and obj.size > 0),
                 "spilled_bytes": sum(store.spilled for store in living),
-                "state_counts": dict(Counter(DONE.get(obj.done, "LOST") for obj in objects)),
+                "state_counts": dict(Counter(obj.status._name_ for obj in objects)),
                 "counters": dict(counters), "num_reconstructions": cluster.task_manager.num_reconstructions,
                 "by_node": {name: store.stats() for name, store in stores.items()}}

@@ -334,7 +334,7 @@ _SEVERITY = {"node_died": "ERROR", "worker_died": "ERROR", "actor_died": "WARNIN
 
 def event_entries(cluster: Cluster) -> list[tuple[int, Event]]:
     """The log with each line's number, without the start of the head node: to a fresh cluster nothing has happened."""
-    first = cluster.events.dropped
+    first = cluster.dropped["events"]
     return [(number, event) for number, event in enumerate(cluster.events, first)
             if event.kind != "node_joined" or not getattr(event.about, "is_head", False)]
 

@@ -21,7 +21,7 @@ from .log_files import log_name
 
 PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
-SUBMITTED, RUNNING = TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.RUNNING
+SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
 NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
 BEYOND_ALL = 1 << 64            # creation tasks are spelled with sixteen f, so they come after all others
 
@@ -142,7 +142,7 @@ def task_state(task: Task) -> str:
     status = task.status
     if status is FINISHED:
         return "FINISHED"
-    if status is SUBMITTED or status is RUNNING:
+    if status is SUBMITTED:
         if task.t_started:
             return "RUNNING"
         return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"

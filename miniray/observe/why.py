@@ -86,7 +86,7 @@ def group_of_ready(cluster: Cluster, obj: ObjectRecord) -> PlacementGroupRecord 
 def missing(objects: Iterable[Any]) -> list[Any]:
     """Those that have neither a value nor an error yet; of streams, those with no item to take. A value in a file is there."""
     return [o for o in objects if (not (o.taken < len(o.items) or o.ended) if isinstance(o, StreamRecord)
-                                   else o.done not in (READY, FAILED, SPILLED))]
+                                   else o.status not in (READY, FAILED, SPILLED))]
 
 
 def producer(cluster: Cluster, obj: Any) -> Record:
@@ -106,18 +106,18 @@ def spell(units: dict[str, int]) -> str:
 
 
 def _of_object(cluster: Cluster, obj: ObjectRecord) -> Link:
-    if obj.done == READY:
+    if obj.status is READY:
         return _link(obj, "ready", "is there", size=obj.size)
-    if obj.done == FAILED:
+    if obj.status is FAILED:
         failure: Any = obj.value
         return _link(obj, "failed", f"holds an error: {failure.error_type}: {failure.message}",
                      error_type=failure.error_type)
-    if obj.done == SPILLED:
+    if obj.status is SPILLED:
         return _link(obj, "spilled", "stands in a file, and is read back by whoever takes it", size=obj.size)
     maker = producer(cluster, obj)
-    if maker is not obj and (obj.done == PENDING or isinstance(maker, TaskRecord) and not maker.t_finished):
+    if maker is not obj and (obj.status is PENDING or isinstance(maker, TaskRecord) and not maker.t_finished):
         return _link(obj, "not_made_yet", "waits for", next=maker)
-    if obj.done == LOST:
+    if obj.status is LOST:
         return _link(obj, "lost", "was lost, and is made again when it is wanted")
     return _link(obj, "ended", "belongs to a session that has ended, or was let go")
 

@@ -35,7 +35,7 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -
         kind = type(value)
         if kind is ref_type:
             record = stored[place] = value._record
-            if record.done == ENDED or record.number < 0:
+            if record.status is ENDED or record.number < 0:
                 raise ValueError(f"{value!r} names no object of this session, so nobody could answer for it")
             deps.append(record)
         elif kind not in PLAIN:
@@ -57,7 +57,7 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
         kind = type(value)
         if kind is ObjectRecord:
             held = value.value
-            if value.done == READY and type(held) in PLAIN and value.locations is None:
+            if value.status is READY and type(held) in PLAIN and value.locations is None:
                 values[place] = held                # small and immutable: there is nothing to fetch or to copy
             else:
                 values[place] = value_of(value)

@@ -119,10 +119,10 @@ class AsyncWorker:
         task = execution.task
         try:
             outcome = await self._attempt(execution)
-            if task.cancelled:              # it caught its CancelledError, or did not wait for anything: cancelled it is, as in Ray
+            if task.cancel_requested:       # it caught its CancelledError, or never waited: it counts as cancelled, as in Ray
                 outcome = self._cancelled(execution, asyncio.CancelledError())
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) or task.cancelled and isinstance(error, Exception):
+            if isinstance(error, asyncio.CancelledError) or task.cancel_requested and isinstance(error, Exception):
                 outcome = self._cancelled(execution, error)
             else:
                 outcome = outcome_of_error(self.runtime, execution, error)
@@ -146,8 +146,8 @@ class AsyncWorker:
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
         task = execution.task
-        if task.cancelled:
-            task.cancelled = 2
+        if task.cancel_requested:
+            task.was_interrupted = True
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
         return Outcome(failure=failures.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
@@ -157,7 +157,7 @@ class AsyncWorker:
         try:
             if task.spec.kind == ACTOR_CREATION_TASK:
                 return await self._construct(execution)
-            if task.cancelled:                          # before it came here: there was no coroutine to cancel
+            if task.cancel_requested:                          # before it came here: there was no coroutine to cancel
                 raise asyncio.CancelledError
             function, args, kwargs = call_of(runtime, execution)
             self._note_start(task)

@@ -14,8 +14,8 @@ from typing import Any, Callable, Iterator
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
 from ..core.object_store import INLINE_BYTES
-from ..core.records import (ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec,
-                            Waiter, WorkerRecord, units)
+from ..core.records import (ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord,
+                            TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..core.transitions import WorkerStatus
 from ..ids import task_hex
 from . import failures
@@ -125,17 +125,24 @@ class Runtime(Waiting):
         try:
             with self.lock:
                 if self.dropped:
-                    actions = self.cluster.dropped_references(self.now(), self.dropped)
+                    now = self.now()
+                    self.cluster.references_dropped(now, self.dropped)
+                    actions = self.cluster.settled(now)
                 yield self.cluster
         finally:
             self.carry_out(actions)
+
+    def drain(self) -> None:
+        """Take into account what the program has dropped. Every call of `tell` does so, too."""
+        with self.locked():
+            return
 
     def tell(self, event: Callable[..., list], *args: Any) -> None:
         """Tell the core an event, as `self.tell(cluster.kill_actor, actor)`, and carry out what follows."""
         with self.lock:
             now = self.now()
             if self.dropped:
-                self.cluster.references.drop(now, self.dropped)
+                self.cluster.references_dropped(now, self.dropped)
             actions = event(now, *args)
         self.carry_out(actions)
 
@@ -145,7 +152,7 @@ class Runtime(Waiting):
             self._carry[type(action)](action)
         if self.cluster.references.freed:
             with self.lock:
-                freed = self.cluster.take_freed()
+                freed = self.cluster.references.take_freed()
             self._let_go(freed)
 
     @staticmethod
@@ -204,7 +211,7 @@ class Runtime(Waiting):
 
     # ------------------------------------------------------------ tasks and actors
 
-    def prepare(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
+    def prepare(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None) -> TaskRecord:
         """A record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be sent."""
         if kwargs:
             stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
@@ -216,50 +223,25 @@ class Runtime(Waiting):
                     break
         execution = current.get()
         if execution is None:
-            return TaskRecord(spec, stored, deps, contained, DRIVER)
-        return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker)
+            return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
+        return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
 
-    def submit_task(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
-        """`.remote()` of a function. Each of the returned task's `returns` carries one reference, which is the caller's."""
-        task = self.prepare(spec, args, kwargs)
+    def submit(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None) -> TaskRecord:
+        """`.remote()` of a function, or of a method of the actor. Each of the returned task's `returns` carries one reference,
+        which is the caller's."""
+        task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
         if not lock.try_enter(False):           # `with lock`, written out
             lock.wait()
         try:
             now = self.now()
             if self.dropped:
-                cluster.references.drop(now, self.dropped)
+                cluster.references_dropped(now, self.dropped)
             if self.closed:
                 raise the_end()
             if task.owner is not None:
                 refuse_the_dead(task.owner)
-            actions = cluster.submit_task(now, task)
-            if not cluster.number & GC_CHECK:
-                self.pace_collector()
-        finally:
-            lock.release()
-            if lock.line:
-                lock.wake_one()
-        if actions or cluster.references.freed:
-            self.carry_out(actions)
-        return task
-
-    def submit_actor_task(self, spec: TaskSpec, actor: ActorRecord, args: tuple, kwargs: dict[str, Any]) -> TaskRecord:
-        """`.remote()` of a method."""
-        task = self.prepare(spec, args, kwargs)
-        task.actor = actor
-        cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):           # `with lock`, written out
-            lock.wait()
-        try:
-            now = self.now()
-            if self.dropped:
-                cluster.references.drop(now, self.dropped)
-            if self.closed:
-                raise the_end()
-            if task.owner is not None:
-                refuse_the_dead(task.owner)
-            actions = cluster.submit_actor_task(now, task)
+            actions = cluster.submit_task(now, task) if actor is None else cluster.submit_actor_task(now, task)
             if not cluster.number & GC_CHECK:
                 self.pace_collector()
         finally:
@@ -310,10 +292,8 @@ class Runtime(Waiting):
 
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
         """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""
-        creation = self.prepare(spec, args, kwargs)
-        creation.actor = actor
-        actor.owner = creation.owner
-        self.tell(self._owned, actor.owner, self.cluster.create_actor, actor, creation)
+        creation = self.prepare(spec, args, kwargs, actor)
+        self.tell(self._owned, creation.owner, self.cluster.create_actor, actor, creation)
         if not self.cluster.number & GC_CHECK:
             with self.lock:
                 self.pace_collector()
@@ -324,10 +304,8 @@ class Runtime(Waiting):
         """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
         stored = serialize(value, "the put value")
         execution = current.get()
-        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None)
-        obj.value = stored
-        if type(stored) is Serialized:
-            obj.contained = stored.contained
+        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None, value=stored,
+                           contained=stored.contained if type(stored) is Serialized else ())
         node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
         size = size_of(stored)
         if size > INLINE_BYTES:
@@ -338,7 +316,7 @@ class Runtime(Waiting):
         try:
             now = self.now()
             if self.dropped:
-                cluster.references.drop(now, self.dropped)
+                cluster.references_dropped(now, self.dropped)
             actions = self._owned(now, obj.owner, cluster.put, obj, size, node)
         finally:
             lock.release()
@@ -348,19 +326,41 @@ class Runtime(Waiting):
             self.carry_out(actions)
         return obj
 
-    def add_reference(self, record: Any) -> None:
-        """One more ObjectRef, handle or stream refers to the record."""
+    def add_reference(self, record: ObjectRecord) -> None:
+        """One more ObjectRef or handle refers to the record."""
         with self.lock:
-            self.now()                  # where an interrupt that is on its way comes out, before anything has changed
-            record.refs += 1
+            now = self.now()            # an interrupt that is on its way is raised here, before anything has changed
+            self.cluster.add_reference(now, record)
+
+    def find_and_hold(self, find: Callable[[Cluster], ObjectRecord | None]) -> ObjectRecord | None:
+        """The object that `find` returns, with one more reference. Both happen in one step: in between, another thread could
+        drop the last reference, and the object would be gone."""
+        with self.lock:
+            now = self.now()            # as in add_reference
+            record = find(self.cluster)
+            if record is not None:
+                self.cluster.add_reference(now, record)
+        return record
+
+    def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
+        """The next item of a stream, with one reference, which is the caller's; None when it has not been yielded yet."""
+        with self.lock:
+            item, actions = self.cluster.take_item(self.now(), stream)
+        self.carry_out(actions)
+        return item
 
     # ------------------------------------------------------------ placement groups
 
     def create_placement_group(self, group: PlacementGroupRecord) -> None:
         """Ask for a placement group; its `ready` object's one reference is the caller's."""
-        execution = current.get()
-        group.owner = execution.worker if execution is not None else None
         self.tell(self._owned, group.owner, self.cluster.create_placement_group, group)
+
+    def placement_group_ready(self, group: PlacementGroupRecord, value: Any) -> ObjectRecord:
+        """The object that becomes ready with the group and then has this (stored) value; its one reference is the caller's."""
+        with self.lock:
+            obj, actions = self.cluster.placement_group_ready(self.now(), group, value)
+        self.carry_out(actions)
+        return obj
 
     # ------------------------------------------------------------ the end
 

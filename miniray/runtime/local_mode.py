@@ -220,7 +220,7 @@ class LocalRuntime(Runtime):
         of the user's code between two tasks in which it could be found."""
         if ctrl_c.put_off is not None and threading.current_thread() is threading.main_thread():
             ctrl_c.interrupt()
-        cancelled = outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancelled
+        cancelled = outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
         if not cancelled or current.get() is None:
             ctrl_c.in_task = False              # the task has dealt with it, or this is the program
         if cancelled:

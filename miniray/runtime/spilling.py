@@ -195,9 +195,9 @@ def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
     with runtime.lock:
         now = runtime.now()
         if runtime.dropped:                     # room that has come since the last entry
-            cluster.references.drop(now, runtime.dropped)
+            cluster.references_dropped(now, runtime.dropped)
         home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
-        actions = cluster.make_room(now, home, obj.size) if home is not None else []
+        actions = cluster.make_room(now, home, obj.size) if home is not None else cluster.settled(now)
     runtime.carry_out(actions)
     try:
         value = spilled.read()
@@ -205,16 +205,14 @@ def read_back(runtime: Waiting, obj: ObjectRecord, spilled: SpilledFile) -> Any:
         with runtime.lock:
             now = runtime.now()
             lost = obj.value is spilled
-            if lost:
-                cluster.events.add(now, "restore_failed", f"object {obj.hex} could not be restored: {problem}", obj)
-            actions = cluster.lose_object(now, obj) if lost else []
+            actions = cluster.restore_failed(now, obj, str(problem)) if lost else []
         runtime.carry_out(actions)
         return obj.value
     with runtime.lock:
         now = runtime.now()
         mine = obj.value is spilled
         actions = cluster.object_restored(now, obj) if mine else []
-        mine = mine and obj.done == READY       # it has its place in memory again
+        mine = mine and obj.status is READY       # it has its place in memory again
         if mine:
             obj.value = value
     runtime.spill.moved(spilled.length)

@@ -15,7 +15,8 @@ from collections import deque
 from contextvars import Context
 from typing import Any
 
-from ..core.records import DROPPED, ENDED, Failure, TaskRecord, WorkerRecord
+from ..core.actions import KillWorker
+from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from .base import Runtime
 from .frames import current_frames
@@ -223,7 +224,7 @@ class ThreadedRuntime(Runtime):
             if waiter is not None:
                 handle.interrupted = error()
                 if task is not None:
-                    task.cancelled = 2
+                    task.was_interrupted = True
                 if waiter.fired:
                     return
                 waiter.fired = True
@@ -304,29 +305,17 @@ def end_session(runtime: Runtime) -> None:
         if runtime.closed:
             return
         runtime.closed = True
-        workers = [worker for worker in runtime.cluster.workers.values() if worker.status is not DEAD]
-        for worker in workers:
-            worker.status = DEAD
-        # Who has waited steps out of this table without the lock: one copy of it, so that nobody is counted twice below.
-        driver = runtime.driver_waiters.copy()
-        waiters = [waiter for waiter in driver if not waiter.fired]
-        tasks = {worker.handle.waiter for worker in workers if worker.handle is not None} - {None}
-        if runtime.local:                       # elsewhere kill_worker wakes these, with what ends their tasks
-            waiters += [waiter for waiter in tasks if not waiter.fired]
-        objects = list(runtime.cluster.objects.values())
-        streams = [task.stream for task in runtime.cluster.tasks.values() if task.stream is not None]
-        subscribers = {waiter for awaited in [*objects, *streams] for waiter in awaited.waiters or ()
-                       if not waiter.fired and waiter not in driver and waiter not in tasks}
-        for waiter in [*waiters, *subscribers]:
-            waiter.fired = True
-    for waiter in waiters:
-        waiter.token()
-    for first in range(0, len(workers), ENDING_AT_A_TIME):
-        runtime.end_workers(workers[first:first + ENDING_AT_A_TIME])
-    for obj in objects:
-        obj.value, obj.done = DROPPED, ENDED
-    for waiter in subscribers:
-        waiter.token()
+        # A waiter whose wait is over leaves this table without the lock, so one copy is made of it.
+        waiters = list(runtime.driver_waiters.copy())
+        handles = [worker.handle for worker in runtime.cluster.workers.values() if worker.handle is not None]
+        if runtime.local:                       # elsewhere kill_worker wakes these, with the exception that ends their tasks
+            waiters += [handle.waiter for handle in handles if handle.waiter is not None]
+        actions = runtime.cluster.session_ending(runtime.now(), waiters)
+    killed = [action.worker for action in actions if type(action) is KillWorker]
+    runtime.carry_out([action for action in actions if type(action) is not KillWorker])
+    for first in range(0, len(killed), ENDING_AT_A_TIME):
+        runtime.end_workers(killed[first:first + ENDING_AT_A_TIME])
+    runtime.tell(runtime.cluster.session_ended)
     runtime.give_collector_back()
     runtime.exported.clear()
     runtime.spill.remove()

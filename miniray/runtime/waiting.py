@@ -9,7 +9,7 @@ import _thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, overload
 
-from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, SPILLED, Failure, ObjectRecord, Waiter,
+from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord, Waiter,
                             WorkerRecord)
 from ..core.transitions import WorkerStatus
 from ..exceptions import ObjectLostError, RaySystemError, ReferenceCountingAssertionError
@@ -116,7 +116,7 @@ class Waiting:
                 raise the_end()
             now = self.now()
             if self.dropped:
-                cluster.references.drop(now, self.dropped)
+                cluster.references_dropped(now, self.dropped)
             if handle is not None:
                 handle.waiter, handle.waiting = waiter, objects
             else:
@@ -167,8 +167,7 @@ class Waiting:
         """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
         none that can be slept: then the real sleep is to be called."""
         if self.dropped and not self.closed:
-            with self.locked():                 # what the program let go of ends now, and not only after the sleep
-                pass
+            self.drain()                        # what the program has dropped ends now, and not only after the sleep
         if execution is None:
             return False
         handle = execution.worker.handle
@@ -208,16 +207,18 @@ class Waiting:
         """Wait until all are there, or one has failed. Returns False when the time ran out."""
         deadline = None if timeout is None else self.now() + timeout
         while True:
-            pending = [obj for obj in objects if obj.done != READY and obj.done != SPILLED]
+            pending = [obj for obj in objects if obj.status is not READY and obj.status is not SPILLED]
             if not pending:
                 return True
             for obj in pending:
-                if obj.done == FAILED:
+                if obj.status is FAILED:
                     return True
                 if timeout is None:
                     self._refuse_foreign(obj)
-                if obj.done == ENDED:
+                if obj.status is ENDED:
                     raise of_an_ended_session(obj)
+                if obj.status is RELEASED:
+                    self._it_went(obj)
             left = None if deadline is None else max(0.0, deadline - self.now())
             if not self.wait_for(pending, len(pending), True, left):
                 return False
@@ -225,16 +226,16 @@ class Waiting:
     @staticmethod
     def _refuse_foreign(obj: ObjectRecord) -> None:
         """ObjectLostError for an id that nothing here has: who waits for it without a timeout would wait for ever, as on Ray."""
-        if obj.number < 0 and obj.done != ENDED:
+        if obj.number < 0 and obj.status is not ENDED:
             raise ObjectLostError(obj.hex, None, "")
 
     def get_one(self, obj: ObjectRecord) -> tuple | None:
         """The value in a tuple, when it is there or comes soon enough for nobody to ask why; None when `get` has to see to it."""
-        if obj.done == PENDING:
+        if obj.status is PENDING:
             self._refuse_foreign(obj)
             self.wait_for([obj], 1, True, None)
         value = obj.value
-        if obj.done != READY or obj.locations is not None:
+        if obj.status is not READY or obj.locations is not None:
             return None
         kind = type(value)
         if kind is Serialized:
@@ -251,7 +252,7 @@ class Waiting:
         """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
         while True:
             for obj in objects:
-                if obj.done != READY and obj.done != SPILLED:
+                if obj.status is not READY and obj.status is not SPILLED:
                     break
             else:
                 values = self._load(objects)
@@ -260,7 +261,7 @@ class Waiting:
             if not self.wait_values(objects, timeout):
                 return None
             for obj in objects:
-                if obj.done == FAILED:
+                if obj.status is FAILED:
                     raise failures.to_exception(obj.value, obj)
 
     def _load(self, objects: list[ObjectRecord]) -> list | None:
@@ -288,7 +289,7 @@ class Waiting:
         if execution is not None:
             refuse_the_dead(execution.worker)
         with self.lock:
-            gone = obj.done == READY and obj.value is DROPPED and self.cluster.objects.get(obj.number) is not obj
+            gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
         if gone:                                # a mistake of ours, which is not to be waited for as long as there is a processor
             raise ReferenceCountingAssertionError(obj.hex)
 
@@ -297,8 +298,7 @@ class Waiting:
         execution = current.get()
         with self.lock:
             node = execution.worker.node if execution is not None else self.head
-            self.cluster.store.fetched(self.now(), obj, node)
-            actions = self.cluster._done(self.now())
+            actions = self.cluster.object_used(self.now(), obj, node)
         self.carry_out(actions)
 
     def value_of(self, obj: ObjectRecord) -> Any:
@@ -308,11 +308,11 @@ class Waiting:
     def argument_of(self, obj: ObjectRecord) -> Any:
         """The value of an argument, which was there when the task was given to its worker. ArgumentLost when it is not."""
         while True:
-            if obj.done == READY or obj.done == SPILLED:
+            if obj.status is READY or obj.status is SPILLED:
                 values = self._load([obj])
                 if values is not None:
                     return values[0]
-            elif obj.done == FAILED:
+            elif obj.status is FAILED:
                 raise failures.to_exception(obj.value, obj)
             else:
                 self._it_went(obj)
@@ -324,7 +324,7 @@ class Waiting:
         with self.lock:
             now = self.now()
             if self.dropped:
-                self.cluster.references.drop(now, self.dropped)
+                self.cluster.references_dropped(now, self.dropped)
             actions = self.cluster.wait_for(now, waiter, (obj,)) if not self.closed else None
         if actions is None:
             callback()                          # which finds the object ended, as everything is

@@ -46,8 +46,8 @@ class TaskInterrupt(KeyboardInterrupt):
     def __init__(self, *args: object):
         super().__init__(*args)
         execution = current.get()
-        if execution is not None and execution.task.cancelled:
-            execution.task.cancelled = 2
+        if execution is not None and execution.task.cancel_requested:
+            execution.task.was_interrupted = True
 
 
 class WorkerHandle:
@@ -113,7 +113,7 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             now = runtime.now()
             if execution.worker.status is DEAD:         # declared so meanwhile: the task is somebody else's by now
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
-            if task.cancelled:                          # meanwhile: its interrupt found nobody to be raised in
+            if task.cancel_requested:                          # meanwhile: its interrupt found nobody to be raised in
                 raise TaskInterrupt
             if not task.t_finished:                     # its owner has died: it runs, and is over already
                 task.t_started = now
@@ -364,9 +364,8 @@ def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
                 raise the_end()
             if not stream.refs or len(stream.items) - stream.taken < limit:
                 return
-            stream.producer_waiter = waiter
             execution.worker.handle.waiter = waiter
-            actions = runtime.cluster.blocked(runtime.now(), execution.worker) if execution.worker.actor is None else NOTHING
+            actions = runtime.cluster.producer_waits(runtime.now(), stream, waiter, execution.worker)
         runtime.carry_out(actions)
         runtime.park(lock, None)
         handle = execution.worker.handle
@@ -397,7 +396,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
             return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
         return Outcome(exit="code" if actor is not None else "worker",
                        message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
-    if task.cancelled and actor is not None and isinstance(error, exceptions.TaskCancelledError):
+    if task.cancel_requested and actor is not None and isinstance(error, exceptions.TaskCancelledError):
         return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
     try:
         str(error)
@@ -476,14 +475,14 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     try:
         now = runtime.now()
         if runtime.dropped:                     # the program itself may wait, or sleep
-            cluster.references.drop(now, runtime.dropped)
+            cluster.references_dropped(now, runtime.dropped)
         if outcome.exit:
             actions = cluster.arguments_lost(now, worker, task)
         elif outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif task.worker is worker and worker.status is not DEAD:
             for obj, value in zip(task.returns, outcome.values):
-                if obj.done == PENDING or obj.done == LOST:     # an earlier attempt's value stays
+                if obj.status is PENDING or obj.status is LOST:     # an earlier attempt's value stays
                     obj.value = value
             actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
         else:

@@ -170,8 +170,8 @@ def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: f
         if row["actor_id"]:
             actor = actors.get(row["actor_id"])
             if actor is None:
-                actor = actors[row["actor_id"]] = ActorRecord(row["func_or_class_name"].rpartition(".")[0])
-                actor.number = len(actors)
+                actor = actors[row["actor_id"]] = ActorRecord(row["func_or_class_name"].rpartition(".")[0],
+                                                               number=len(actors) + 1)
         node = node_of.get(row["node_id"])
         worker = workers.get(row["worker_id"]) if node is not None else None
         if worker is None and node is not None and row["worker_id"]:
@@ -202,7 +202,6 @@ def _row(row: dict[str, Any], number: int, actor: ActorRecord | None, spec: Task
     finished = max(finished, *times) if finished else 0.0
     failure = Failure(row["error_type"], row["error_message"] or "") if row["error_type"] else None
     created, ready, leased, started = times
-    task = TaskRecord(spec, parent=row["parent_task_id"] or "", actor=actor)
-    task.number = number
+    task = TaskRecord(spec, parent=row["parent_task_id"] or "", actor=actor, number=number)
     return Row(task, row["attempt_number"], outcome, worker, node, failure, created, ready,
                leased if worker is not None else 0.0, started, finished if started else 0.0, finished)

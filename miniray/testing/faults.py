@@ -193,21 +193,13 @@ class _When(Fault):
         self.problem: Exception | None = None           # raised by the condition; raised again at the end of the `with`
 
     def _begin(self) -> None:
-        cluster = self.runtime.cluster
         with self.runtime.lock:
-            watch = vars(cluster).get("_done")
-            if watch is None:
-                watch = cluster._done = _Watch(cluster)         # type: ignore[method-assign]
-            watch.faults.append(self)
-        self.runtime.tell(cluster._done)                # it may hold already
+            self.runtime.cluster.after_event.append(self.look)
+        self.runtime.tell(self.runtime.cluster.settled)         # the condition may hold already
 
     def _end(self) -> None:
-        cluster = self.runtime.cluster
         with self.runtime.lock:
-            watch: Any = vars(cluster)["_done"]
-            watch.faults.remove(self)
-            if not watch.faults:
-                del cluster._done
+            self.runtime.cluster.after_event.remove(self.look)
         if self.problem is not None:
             raise self.problem
 
@@ -228,26 +220,6 @@ class _When(Fault):
     def strike(self, now: float) -> list:
         """Do it. Returns the core's actions."""
         raise NotImplementedError
-
-
-class _Watch:
-    """Stands in for a cluster's `_done`, the end of every event, and looks at the conditions of faults there."""
-
-    def __init__(self, cluster: Cluster):
-        self.cluster = cluster
-        self.faults: list[_When] = []
-        self._striking = False
-
-    def __call__(self, now: float) -> list:
-        actions = Cluster._done(self.cluster, now)
-        if not self._striking:                          # what a fault does is an event as well
-            self._striking = True
-            for fault in tuple(self.faults):
-                more = fault.look(now)
-                if more:
-                    actions = [*actions, *more]
-            self._striking = False
-        return actions
 
 
 def started(name: str, count: int = 1) -> Condition:
@@ -308,7 +280,7 @@ def lose_object(ref: ObjectRef, when: Condition | None = None) -> Fault:
 class _LoseObject(_When):
     def __init__(self, runtime: Runtime, obj: ObjectRecord, when: Condition | None):
         super().__init__(runtime, "lose_object",
-                         lambda cluster: obj.done in (READY, SPILLED) and (when is None or when(cluster)))
+                         lambda cluster: obj.status in (READY, SPILLED) and (when is None or when(cluster)))
         self.obj = obj
 
     def strike(self, now: float) -> list:

@@ -7,7 +7,7 @@ import pathlib
 from miniray.core import transitions
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLES = {"task_status": transitions.TASK_MOVES, "actor_status": transitions.ACTOR_MOVES,
+TABLES = {"task_status": transitions.TASK_MOVES, "object_status": transitions.OBJECT_MOVES, "actor_status": transitions.ACTOR_MOVES,
           "placement_group_status": transitions.PLACEMENT_GROUP_MOVES, "worker_status": transitions.WORKER_MOVES}
 GROUND = ("", "ids", "exceptions", "options", "signatures")          # whoever likes imports these
 FLOORS = {"api": "", "util": "util", "runtime": "runtime", "core": "core", "observe": "observe", "cli": "cli", "testing": "testing"}
@@ -21,14 +21,12 @@ def draw(name: str) -> str:
         return _house()
     if name == "core":
         return _core()
-    if name == "object_done":
-        return _object_done()
     if name == "reference_counts":
         return _reference_counts()
     if name == "readings":
         return _readings()
     if name == "failures":
-        return _calls(("again", "fail", "attempt_failed", "_unbuildable", "rebuild", "died", "owner_died", "_worker_died"))
+        return _calls(("again", "fail", "attempt_failed", "_unbuildable", "rebuild", "died", "owner_died", "end"))
     if name == "store_counters":
         return _store_counters()
     if name == "reasons":
@@ -38,12 +36,13 @@ def draw(name: str) -> str:
     raise LookupError(f"there is no picture {name!r}")
 
 
-def _states(table: dict) -> str:
+def _states(table: transitions.Moves) -> str:
+    """States and moves. On each arrow: the events that make the move."""
     lines = ["stateDiagram-v2"]
     first = next(iter(table))
     lines.append(f"    [*] --> {first.name}")
     for status, moves in table.items():
-        lines += [f"    {status.name} --> {to.name}" for to in moves]
+        lines += [f"    {status.name} --> {to.name}: {', '.join(events)}" for to, events in moves.items()]
         if not moves:
             lines.append(f"    {status.name} --> [*]")
     return "\n".join(lines) + "\n"
@@ -92,25 +91,6 @@ def _functions() -> list[tuple[str, ast.FunctionDef]]:
     """Every function and method of the core, as module.name."""
     return [(f"{path.stem}.{node.name}", node) for path in sorted((ROOT / "miniray/core").glob("*.py")) if path.stem != "invariants"
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
-
-
-def _object_done() -> str:
-    """Which function of the core puts an object into which state: `x.done = STATE`, or `value_there(now, x, STATE, size)`."""
-    states = ("PENDING", "READY", "FAILED", "LOST", "SPILLED")
-    edges = []
-    for name, function in _functions():
-        for node in ast.walk(function):
-            to = None
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == "done" for t in node.targets):
-                to = node.value
-            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "value_there":
-                to = node.args[2]
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
-                to = next((value for target, value in zip(node.targets[0].elts, node.value.elts)
-                           if getattr(target, "attr", "") == "done"), None)
-            if isinstance(to, ast.Name) and to.id in states:
-                edges.append((name, to.id))
-    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(set(edges), key=lambda e: (states.index(e[1]), e[0])))
 
 
 def _reference_counts() -> str:

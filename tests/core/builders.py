@@ -17,11 +17,9 @@ from miniray.core.transitions import WorkerStatus
 NOW = 1.0
 SMALL, LARGE = 8, 4 * INLINE_BYTES
 HUGE = 1 << 40
-EVENTS = ("add_node", "remove_node", "worker_started", "worker_died", "blocked", "unblocked", "submit_task", "task_finished",
-          "task_failed", "arguments_lost", "stream_item", "cancel", "timer", "create_actor", "submit_actor_task", "kill_actor",
-          "actor_exited", "put", "wait_for", "stop_waiting", "dropped_references", "object_spilled",
-          "spill_failed", "object_restored", "lose_object",
-          "create_placement_group", "remove_placement_group")
+# The end of a session releases no resources and no references: its tables are dropped as a whole.
+UNCHECKED = {"references_dropped", "add_reference", "session_ending", "session_ended"}
+EVENTS = [name for name, value in vars(Cluster).items() if not name.startswith("_") and callable(value)]
 
 
 class CheckedCluster(Cluster):
@@ -38,7 +36,7 @@ def _checked(name: str) -> Any:
     return and_check
 
 
-for _name in EVENTS:
+for _name in set(EVENTS) - UNCHECKED:
     setattr(CheckedCluster, _name, _checked(_name))
 
 
@@ -123,7 +121,7 @@ def finish(c: Cluster, task: TaskRecord, *sizes: int, contained: tuple | None = 
     worker = task.worker
     wanted = 1 if task.stream is not None else len(task.returns)
     for index, obj in enumerate(task.returns[:wanted]):
-        if obj.done in (PENDING, LOST):
+        if obj.status in (PENDING, LOST):
             obj.value = f"value {index} of attempt {task.attempt}"
     return c.task_finished(now, worker, task, sizes or (SMALL,) * wanted, contained)
 
@@ -162,16 +160,17 @@ def put(c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecor
 def drop(c: Cluster, *records: Any, now: float = NOW) -> list[Action]:
     """The program lets go of these. Returns the actions."""
     from collections import deque
-    return c.dropped_references(now, deque(records))
+    c.references_dropped(now, deque(records))
+    return c.settled(now)
 
 
 # ---------------------------------------------------------------- actors
 
 
 def an_actor(c: Cluster, deps: tuple = (), contained: tuple = (), holds_cpus: float = 0, strategy: tuple = ("DEFAULT",),
-             **options: Any) -> ActorRecord:
+             max_task_retries: int = 0, **options: Any) -> ActorRecord:
     """An actor that was asked for; the actions that follow are forgotten. options: of ActorRecord."""
-    actor = ActorRecord("A", **options)
+    actor = ActorRecord("A", options={"max_task_retries": max_task_retries}, **options)
     wanted = scheduling_class(c, holds_cpus or 1, strategy, hold={"CPU": holds_cpus} if holds_cpus else {})
     spec = TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0)
     creation = TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=actor.owner)
@@ -196,7 +195,8 @@ def living_actor(c: Cluster, **options: Any) -> ActorRecord:
 def a_call(c: Cluster, actor: ActorRecord, deps: tuple = (), contained: tuple = (), group: str = "", returns: int | str = 1,
            owner: WorkerRecord | None = None) -> TaskRecord:
     """A method was called; the actions that follow are forgotten."""
-    spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=returns, max_retries=actor.max_task_retries, group=group)
+    spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=returns, max_retries=(actor.options or {}).get("max_task_retries", 0),
+                    group=group)
     task = TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=owner, actor=actor)
     c.submit_actor_task(NOW, task)
     return task

@@ -13,7 +13,7 @@ from miniray.core import actions as act
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import require
 from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, Failure,
-                                  NodeRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
+                                  ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from miniray.core.transitions import WorkerStatus
 
 DEAD, THERE = WorkerStatus.DEAD, (READY, FAILED, SPILLED)
@@ -86,7 +86,7 @@ class FakeRuntime:
         self.log.append(f"{self.now:.3f} {event.__name__} {', '.join(text_of(arg) for arg in args)}")
         if self.dropped:
             self.log.insert(-1, f"{self.now:.3f} the program let go of {text_of(list(self.dropped))}")
-            self.cluster.references.drop(self.now, self.dropped)
+            self.cluster.references_dropped(self.now, self.dropped)
         actions = event(self.now, *args)
         self.log[-1] = f"{self.now:.3f} {event.__name__} {', '.join(text_of(arg) for arg in args)}"
         result = None
@@ -95,7 +95,7 @@ class FakeRuntime:
         if actions:
             self.log.append("    " + ", ".join(text_of(action) for action in actions))
             self.outbox.append(deque(actions))
-        self.cluster.take_freed()
+        self.cluster.references.take_freed()
         return actions if result is None else result
 
     def carry_out(self, index: int = 0) -> None:
@@ -125,7 +125,7 @@ class FakeRuntime:
         if program is not None and program.entered:
             program.interrupted = True
             for wait in program.waits:
-                action.task.cancelled = 2
+                action.task.was_interrupted = True
                 wait.waiter.fired = wait.woken = True
 
     def _Wake(self, action: act.Wake) -> None:
@@ -168,10 +168,10 @@ class FakeRuntime:
     def enter(self, program: Program) -> None:
         """Get the values of the arguments, and then enter the user's function; one that is an error is raised."""
         worker, task = program.worker, program.task
-        if not self.cluster.is_current(worker, task) or task.t_finished:
+        if not self.cluster.task_manager.is_current(worker, task) or task.t_finished:
             program.entered = True
             return
-        missing = [dep for dep in task.deps if dep.done not in THERE]
+        missing = [dep for dep in task.deps if dep.status not in THERE]
         if missing and task.spec.kind != ACTOR_CREATION_TASK:
             del self.programs[worker.number, task.number]
             self.tell(self.cluster.arguments_lost, worker, task)
@@ -181,7 +181,7 @@ class FakeRuntime:
             self.wait(program, missing, len(missing), hasty=True, then=self.enter)
             return
         for dep in task.deps:
-            if dep.done == FAILED:
+            if dep.status is FAILED:
                 self.report_failure(program, Failure(dep.value.error_type, cause=dep.value, about=task), retry=False)
                 return
             self.take(program, dep)
@@ -191,9 +191,9 @@ class FakeRuntime:
     def report(self, program: Program, values: tuple, sizes: tuple, contained: tuple | None) -> None:
         """An attempt returned."""
         worker, task, cluster = self._over(program)
-        if cluster.is_current(worker, task):
+        if cluster.task_manager.is_current(worker, task):
             for obj, value in zip(task.returns, values):
-                if obj.done == PENDING or obj.done == LOST:
+                if obj.status is PENDING or obj.status is LOST:
                     obj.value = value
             self.tell(cluster.task_finished, worker, task, sizes, contained)
         else:
@@ -203,7 +203,7 @@ class FakeRuntime:
     def report_failure(self, program: Program, failure: Failure, retry: bool) -> None:
         """An attempt raised."""
         worker, task, cluster = self._over(program)
-        if cluster.is_current(worker, task):
+        if cluster.task_manager.is_current(worker, task):
             self.tell(cluster.task_failed, worker, task, failure, retry)
         else:
             self._ignored(cluster.task_failed, worker, task, failure, retry)
@@ -223,7 +223,7 @@ class FakeRuntime:
 
     def _over(self, program: Program) -> tuple:
         del self.programs[program.worker.number, program.task.number]
-        if not program.task.t_finished and self.cluster.is_current(program.worker, program.task) and program.entered:
+        if not program.task.t_finished and self.cluster.task_manager.is_current(program.worker, program.task) and program.entered:
             program.task.t_ended = self.now
         return program.worker, program.task, self.cluster
 
@@ -304,11 +304,9 @@ class FakeRuntime:
         self._token += 1
         worker = program.worker
         wait = Wait(Waiter(1, self._token), [], worker if worker.actor is None else None, False, self.wait_for_consumer)
-        stream.producer_waiter = wait.waiter
         program.waits.append(wait)
         self.waiting[self._token] = program, wait
-        if wait.lender is not None:
-            self.tell(self.cluster.blocked, worker)
+        self.tell(self.cluster.producer_waits, stream, wait.waiter, worker)
 
     def stop_waiting(self, program: Program, wait: Wait, go_on: bool = True) -> None:
         """A wait is over: it was woken, or its time ran out."""
@@ -327,7 +325,7 @@ class FakeRuntime:
     def spilled(self, obj: ObjectRecord, value: object, well: bool) -> None:
         """The file of a value is written, or could not be."""
         self.spills.remove((obj, value))
-        self.tell(self.cluster.dropped_references, self.dropped)
+        self.tell(self.cluster.settled)
         if not well:
             self.tell(self.cluster.spill_failed, obj, "no space left on the device")
         elif obj.value is value and self.cluster.store.spilling_node(obj) is not None:
@@ -339,34 +337,29 @@ class FakeRuntime:
         self.value_of(obj)
         self.hold(program, obj.contained)
         node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
-        if obj.done == SPILLED:
+        if obj.status is SPILLED:
             self.tell(self.cluster.make_room, next(iter(obj.locations.values())), obj.size)
             self.reads.append((obj, obj.value))
         elif obj.locations is not None:
-            self.tell(self.fetched, obj, node)
-
-    def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> list:
-        """A value was read on this node."""
-        self.cluster.store.fetched(now, obj, node)
-        return self.cluster._done(now)
+            self.tell(self.cluster.object_used, obj, node)
 
     def read(self, obj: ObjectRecord, file: File, well: bool) -> None:
         """The file of a value was read, or could not be."""
         self.reads.remove((obj, file))
-        self.tell(self.cluster.dropped_references, self.dropped)
+        self.tell(self.cluster.settled)
         if obj.value is not file:
             return                                  # another thread was quicker, or the value is gone
         if not well:
             self.tell(self.cluster.lose_object, obj)
             return
         self.tell(self.cluster.object_restored, obj)
-        if obj.done == READY:
+        if obj.status is READY:
             obj.value = file.value
 
     def value_of(self, obj: ObjectRecord) -> None:
         """What is there has a value of the right kind."""
         none = obj.actor is not None or obj.task is not None and obj.task.stream is not None     # a handle; a stream's end
-        require(type(obj.value) is KINDS[obj.done] or obj.value is None and none, obj, "has the value {!r}", obj.value)
+        require(type(obj.value) is KINDS[obj.status] or obj.value is None and none, obj, "has the value {!r}", obj.value)
 
 
 def text_of(thing: object) -> str:

@@ -22,7 +22,7 @@ class RandomCluster:
         self.chance = chance
         self.runtime = FakeRuntime(record_limit=8)
         self.cluster = self.runtime.cluster
-        self.cluster.dead_workers_kept = self.cluster.actor_manager.dead_kept = 5
+        self.cluster.worker_pool.dead_kept = self.cluster.actor_manager.dead_kept = 5
         self.groups: list[PlacementGroupRecord] = []
         self.last_node = 0
         self.add_node()
@@ -31,7 +31,7 @@ class RandomCluster:
         """Every rule, and the program's own account of its references and values."""
         check(self.cluster, self.runtime.references())
         for obj in self.cluster.objects.values():
-            if obj.done in THERE:
+            if obj.status in THERE:
                 self.runtime.value_of(obj)
 
     # ------------------------------------------------------------ nodes and groups
@@ -88,7 +88,7 @@ class RandomCluster:
 
     def lose_object(self) -> bool:
         """Every copy of a large value vanishes."""
-        large = [obj for obj in self.cluster.objects.values() if obj.locations is not None and obj.done in (READY, SPILLED)]
+        large = [obj for obj in self.cluster.objects.values() if obj.locations is not None and obj.status in (READY, SPILLED)]
         if large:
             self.runtime.tell(self.cluster.lose_object, self.chance.choice(large))
         return bool(large)

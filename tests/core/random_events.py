@@ -75,7 +75,7 @@ class RandomEvents(RandomCluster):
 
     def arguments_of(self, program: Program, most: int) -> tuple:
         """Some of its references to values, as arguments of a call. Mostly good ones: a failed one ends the call at once."""
-        return self.some([obj for obj in self.objects_of(program) if obj.done != FAILED or self.chance.random() < 0.1], most)
+        return self.some([obj for obj in self.objects_of(program) if obj.status is not FAILED or self.chance.random() < 0.1], most)
 
     def handles_of(self, program: Program) -> list[ObjectRecord]:
         """The handles of actors that it holds."""
@@ -157,7 +157,7 @@ class RandomEvents(RandomCluster):
         if program is None or program.task.spec.kind == ACTOR_CREATION_TASK and self.chance.random() < 0.8:
             return False
         if program.interrupted and self.chance.random() < 0.8:
-            program.task.cancelled = 2
+            program.task.was_interrupted = True
             self.runtime.report_failure(program, Failure("TASK_CANCELLED", "it was cancelled"), retry=False)
         else:
             self.runtime.report_failure(program, Failure("TASK_EXECUTION_EXCEPTION", "it raised"), self.chance.random() < 0.5)
@@ -206,7 +206,7 @@ class RandomEvents(RandomCluster):
             return False
         self.runtime.tell(self.cluster.stream_item, program.worker, task, f"item {len(task.stream.items)} of {task.number}",
                           self.size(), self.some(program.refs, 1))
-        if self.cluster.is_current(program.worker, task):
+        if self.cluster.task_manager.is_current(program.worker, task):
             self.runtime.wait_for_consumer(program)
         return True
 
@@ -217,14 +217,7 @@ class RandomEvents(RandomCluster):
             return False
         stream = self.chance.choice(program.streams)
         if stream.taken < len(stream.items):
-            item, stream.items[stream.taken] = stream.items[stream.taken], None
-            stream.taken += 1
-            program.refs.append(item)
-            producer, stream.producer_waiter = stream.producer_waiter, None
-            if producer is not None and not producer.fired:
-                producer.fired = True
-                if producer.token in self.runtime.waiting:      # its thread may have ended meanwhile
-                    self.runtime.waiting[producer.token][1].woken = True
+            program.refs.append(self.runtime.tell(self.cluster.take_item, stream))
         elif stream.ended:
             self.runtime.let_go(program, stream)
         elif len(self.runtime.driver.waits) < 4:
@@ -244,7 +237,7 @@ class RandomEvents(RandomCluster):
             if program.refs or program.streams:
                 self.runtime.let_go(program, self.chance.choice(program.refs + program.streams))
         if self.chance.random() < 0.7:
-            self.runtime.tell(self.cluster.dropped_references, self.runtime.dropped)
+            self.runtime.tell(self.cluster.settled)
         return True
 
     def put(self) -> bool:
@@ -264,8 +257,8 @@ class RandomEvents(RandomCluster):
         if not objects or len(program.waits) > 3:
             return False
         objects = list(self.some(objects, 3)) or [objects[0]]
-        pending = [obj for obj in objects if obj.done not in THERE]
-        if any(obj.done == FAILED for obj in objects):
+        pending = [obj for obj in objects if obj.status not in THERE]
+        if any(obj.status is FAILED for obj in objects):
             return False
         if pending:
             hasty = chance.random() < 0.7
@@ -273,7 +266,7 @@ class RandomEvents(RandomCluster):
                               chance.random() < 0.3, lend=chance.random() < 0.5)
             return True
         for obj in objects:
-            if obj.done in THERE:                   # one may be lost by the reading of another
+            if obj.status in THERE:                   # one may be lost by the reading of another
                 self.runtime.take(program, obj)
         return True
 
@@ -309,7 +302,7 @@ class RandomEvents(RandomCluster):
         is_async = chance.random() < 0.25
         groups = chance.choice(({"": 1}, {"": 1}, {"": 2}, {"": 1, "io": 2}))
         actor = ActorRecord("A", name=chance.choice(("", "", "n1", "n2")), detached=chance.random() < 0.1,
-                            max_restarts=chance.choice((0, 0, 1, 2, -1)), max_task_retries=chance.choice((0, 1, -1)),
+                            max_restarts=chance.choice((0, 0, 1, 2, -1)), options={"max_task_retries": chance.choice((0, 1, -1))},
                             groups=groups, is_async=is_async, owner=program.worker)
         wanted = self.scheduling_class({} if chance.random() < 0.6 else None)
         creation = TaskRecord(TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0),
@@ -318,7 +311,7 @@ class RandomEvents(RandomCluster):
         try:
             self.runtime.tell(self.cluster.create_actor, actor, creation)
         except NameTaken:                           # what was let go of before it is carried out with the next event
-            self.runtime.tell(self.cluster.dropped_references, self.runtime.dropped)
+            self.runtime.tell(self.cluster.settled)
             return True
         self.submitted += 1
         program.refs.append(actor.handle)
@@ -332,7 +325,7 @@ class RandomEvents(RandomCluster):
             return False
         actor = chance.choice(handles).actor
         spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=chance.choice((1, 1, 1, 0, 2, "streaming")),
-                        max_retries=actor.max_task_retries,
+                        max_retries=actor.options["max_task_retries"],
                         group=chance.choice(list(actor.groups)), backpressure=chance.choice((-1, 2)))
         task = TaskRecord(spec, ("args",), self.arguments_of(program, 2), self.some(program.refs, 2), program.hex,
                           program.worker, actor)
@@ -381,12 +374,8 @@ class RandomEvents(RandomCluster):
         """`group.ready()`: one more reference to the object that is there when the group is."""
         if not self.groups:
             return False
-        ready = self.chance.choice(self.groups).ready
-        if ready.number not in self.cluster.objects:
-            self.cluster.objects[ready.number] = ready
-        if ready.done != FAILED:
-            ready.value = "placed"
-        self.runtime.hold(self.someone(), (ready,))
+        group = self.chance.choice(self.groups)
+        self.someone().refs.append(self.runtime.tell(self.cluster.placement_group_ready, group, "placed"))
         return True
 
 

@@ -148,7 +148,7 @@ def test_a_plain_call_that_runs_is_not_interrupted():
     actor = living_actor(c)
     call = a_call(c, actor)
     started(c, call)
-    assert c.cancel(NOW, call, False, False) == [] and call.cancelled == 1
+    assert c.cancel(NOW, call, False, False) == [] and call.cancel_requested
     finish(c, call)
     assert call.status is FAILED and call.failure.error_type == "TASK_CANCELLED" and actor.worker.task is None
 

@@ -8,7 +8,7 @@ import pytest
 from miniray.core.invariants import InvariantBroken, check
 from miniray.core.records import FAILED, READY
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
-from tests.core.builders import (LARGE, NOW, a_call, a_group, a_value, living_actor, node, one_node, put, running_task,
+from tests.core.builders import (LARGE, a_call, a_group, a_value, living_actor, node, one_node, put, running_task,
                                  started, submitted)
 
 
@@ -70,7 +70,7 @@ BREAKS = {
     "a value is counted as held by nobody": of("value", "held", 1),
     "lineage is counted below zero": of("value", "lineage", -1),
     "an object in use was let go of": then(lambda c, t: c.objects.pop(t["value"].number)),
-    "a value is there and nobody was told": then(lambda c, t: setattr(t["running"].returns[0], "done", FAILED)),
+    "a value is there and nobody was told": then(lambda c, t: setattr(t["running"].returns[0], "status", FAILED)),
     "an action was not returned": then(lambda c, t: c.actions.append("something")),
     "somebody was not told": then(lambda c, t: c.ready.append(t["value"])),
     "a worker is listed nowhere": then(lambda c, t: t["node"].workers.pop(t["worker"].number)),
@@ -109,5 +109,5 @@ def test_an_object_that_nobody_holds_is_found():
 def test_a_healthy_cluster_passes():
     """Whatever goes on in it."""
     c, things = busy_cluster()
-    assert things["value"].done == READY and c.actors and NOW
+    assert things["value"].status is READY and c.actors
     check(c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import DropValues, StartWorker
-from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, Waiter
+from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, RELEASED, Waiter
 from miniray.core.transitions import PlacementGroupStatus, TaskStatus
 from tests.core.builders import (LARGE, NOW, SMALL, a_group, a_value, crash, drop, finish, node, one_node, put, running_task,
                                  several_nodes, started, submitted)
@@ -22,11 +22,11 @@ def test_a_lost_value_is_made_again_when_somebody_needs_it():
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     old = value.value
-    assert c.lose_object(NOW, value) == [DropValues([old])] and value.done == LOST and value.value is DROPPED
+    assert c.lose_object(NOW, value) == [DropValues([old])] and value.status is LOST and value.value is DROPPED
     waiter = wait(c, value)
     started(c, value.task)
     finish(c, value.task, LARGE)
-    assert value.done == READY and value.value != old and waiter.fired and c.task_manager.num_reconstructions == 1
+    assert value.status is READY and value.value != old and waiter.fired and c.task_manager.num_reconstructions == 1
 
 
 def test_a_lost_value_that_nobody_needs_is_left():
@@ -34,7 +34,7 @@ def test_a_lost_value_that_nobody_needs_is_left():
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     c.lose_object(NOW, value)
-    assert value.done == LOST and value.task.status is TaskStatus.FINISHED
+    assert value.status is LOST and value.task.status is TaskStatus.FINISHED
 
 
 def test_what_was_needed_for_it_is_made_again_first():
@@ -51,7 +51,7 @@ def test_what_was_needed_for_it_is_made_again_first():
     finish(c, argument.task, LARGE)
     started(c, value.task)
     finish(c, value.task, LARGE)
-    assert value.done == READY and argument.number not in c.objects
+    assert value.status is READY and argument.number not in c.objects
 
 
 def test_a_small_argument_stays_while_it_may_be_needed_again():
@@ -65,8 +65,9 @@ def test_a_small_argument_stays_while_it_may_be_needed_again():
     wait(c, value)
     started(c, value.task)
     finish(c, value.task, LARGE)
+    assert value.status is READY
     drop(c, value)
-    assert value.done == READY and not c.objects
+    assert value.status is RELEASED and not c.objects
 
 
 def test_a_lost_chain_of_any_length_is_made_again_without_a_stack():
@@ -84,7 +85,7 @@ def test_a_lost_chain_of_any_length_is_made_again_without_a_stack():
         worker = started(c, task)
         finish(c, task, LARGE)
         running = [worker.task] if worker.task is not None else []
-    assert value.done == READY and c.task_manager.num_reconstructions == 1_201
+    assert value.status is READY and c.task_manager.num_reconstructions == 1_201
 
 
 @pytest.mark.parametrize("lose, error_type", [
@@ -97,7 +98,7 @@ def test_what_cannot_be_made_again_says_why(lose, error_type):
     value = lose(c)
     c.lose_object(NOW, value)
     waiter = wait(c, value)
-    assert value.done == FAILED and value.value.error_type == error_type and waiter.fired
+    assert value.status is FAILED and value.value.error_type == error_type and waiter.fired
 
 
 def test_each_rebuilding_takes_a_retry():
@@ -136,7 +137,7 @@ def test_a_rebuilding_that_fails_leaves_the_sibling_alone():
     c.lose_object(NOW, lost)
     wait(c, lost)
     crash(c, started(c, task))
-    assert lost.done == FAILED and sibling.done == READY and node(c).store.used == LARGE
+    assert lost.status is FAILED and sibling.status is READY and node(c).store.used == LARGE
 
 
 def test_the_death_of_a_node_loses_what_only_it_had():
@@ -147,10 +148,10 @@ def test_the_death_of_a_node_loses_what_only_it_had():
     reader, _ = running_task(c, deps=(copied,), strategy=("NODE_AFFINITY", node(c, 1).hex, False))
     assert list(copied.locations) == [2, 1]
     c.remove_node(NOW, node(c, 2))
-    assert alone.done == LOST and copied.done == READY and list(copied.locations) == [1]
+    assert alone.status is LOST and copied.status is READY and list(copied.locations) == [1]
     finish(c, reader)
     wait(c, alone)
-    assert alone.done == PENDING and alone.task.node is node(c, 1)
+    assert alone.status is PENDING and alone.task.node is node(c, 1)
 
 
 def test_a_waiting_task_gets_its_lost_argument_again():

@@ -79,7 +79,7 @@ def test_a_spilled_value_counts_as_being_there():
     value = put(c, LARGE)
     make(c)
     spill(c, value)
-    assert value.done == SPILLED and store(c).used == LARGE and store(c).spilled == LARGE
+    assert value.status is SPILLED and store(c).used == LARGE and store(c).spilled == LARGE
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (value,))
     assert waiter.fired and submitted(c, deps=(value,)).worker is not None
@@ -93,7 +93,7 @@ def test_a_value_that_is_read_back_makes_others_go():
     spill(c, value)
     value.value = "a value that was put"
     assert c.object_restored(NOW, value) == [SpillObject(other)]
-    assert value.done == READY and store(c).spilled == 0 and store(c).counters["restored_bytes"] == LARGE
+    assert value.status is READY and store(c).spilled == 0 and store(c).counters["restored_bytes"] == LARGE
 
 
 def back_in_memory(c) -> tuple[ObjectRecord, ObjectRecord]:
@@ -102,7 +102,7 @@ def back_in_memory(c) -> tuple[ObjectRecord, ObjectRecord]:
     third, _ = make(c)
     spill(c, value)
     drop(c, second)
-    c.take_freed()
+    c.references.take_freed()
     assert c.object_restored(NOW, value) == []
     value.value = "a value that was put"
     raise_in(c, running_task(c, deps=(third,))[0])
@@ -114,11 +114,11 @@ def test_a_value_is_written_once():
     to be written anew each time."""
     c = one_node(store_bytes=2 * LARGE)
     value, _ = back_in_memory(c)
-    assert make(c)[1] == [] and value.done == SPILLED and value.value == "file"
-    assert c.take_freed() == ["a value that was put"]
+    assert make(c)[1] == [] and value.status is SPILLED and value.value == "file"
+    assert c.references.take_freed() == ["a value that was put"]
     assert (store(c).counters["spilled"], store(c).counters["evicted"], store(c).used) == (1, 1, 2 * LARGE)
     c.object_restored(NOW, value)
-    assert value.done == READY and store(c).counters["restored"] == 2
+    assert value.status is READY and store(c).counters["restored"] == 2
 
 
 def test_the_file_of_a_value_that_is_in_memory_goes_with_it():
@@ -126,10 +126,10 @@ def test_the_file_of_a_value_that_is_in_memory_goes_with_it():
     c = one_node(store_bytes=2 * LARGE)
     value, _ = back_in_memory(c)
     drop(c, value)
-    assert c.take_freed() == ["file", "a value that was put"] and store(c).files == {}
+    assert c.references.take_freed() == ["file", "a value that was put"] and store(c).files == {}
     c = one_node(store_bytes=2 * LARGE)
     value, _ = back_in_memory(c)
-    assert c.lose_object(NOW, value) == [DropValues(["a value that was put"])] and c.take_freed() == ["file"]
+    assert c.lose_object(NOW, value) == [DropValues(["a value that was put"])] and c.references.take_freed() == ["file"]
     c = several_nodes(2, 2, store_bytes=2 * LARGE)
     value = put(c, LARGE, on=2)
     c.nodes[2].store.files[value.number] = "file"
@@ -146,7 +146,7 @@ def test_a_value_larger_than_the_store_stands_in_a_file():
     assert c.put(NOW, giant, 3 * LARGE, node(c)) == [SpillObject(giant)]
     assert store(c).counters["fallback"] == 1
     spill(c, giant)
-    assert c.object_restored(NOW, giant) == [] and giant.done == SPILLED and small_enough.done == READY
+    assert c.object_restored(NOW, giant) == [] and giant.status is SPILLED and small_enough.status is READY
 
 
 def test_a_spill_that_fails_leaves_the_value_in_memory():
@@ -155,7 +155,7 @@ def test_a_spill_that_fails_leaves_the_value_in_memory():
     value = put(c, LARGE)
     make(c)
     c.spill_failed(NOW, value, "no space left")
-    assert value.done == READY and store(c).counters["spill_failures"] == 1
+    assert value.status is READY and store(c).counters["spill_failures"] == 1
     assert any(event.kind == "spill_failed" and "no space left" in event.text for event in c.events)
     assert SpillObject(value) in make(c)[1]
 
@@ -167,7 +167,7 @@ def test_a_spilled_value_goes_with_its_last_reference():
     make(c)
     spill(c, value)
     drop(c, value)
-    assert store(c).spilled == 0 and "file" in c.take_freed()
+    assert store(c).spilled == 0 and "file" in c.references.take_freed()
 
 
 def test_a_file_that_comes_too_late_is_for_nobody():
@@ -189,7 +189,7 @@ def test_a_file_that_a_dead_node_was_to_write_is_for_nobody():
     task, _ = running_task(c, strategy=("NODE_AFFINITY", node(c, 1).hex, False))
     assert finish(c, task, LARGE) == [SpillObject(value)]
     c.remove_node(NOW, node(c, 1))
-    assert value.done == READY and list(value.locations) == [2] and c.store.spilling_node(value) is None
+    assert value.status is READY and list(value.locations) == [2] and c.store.spilling_node(value) is None
 
 
 def test_every_copy_of_a_value_may_be_lost_at_once():
@@ -197,7 +197,7 @@ def test_every_copy_of_a_value_may_be_lost_at_once():
     c = one_node()
     small, large = put(c, SMALL), put(c, LARGE)
     assert c.lose_object(NOW, small) == [] and c.lose_object(NOW, large) == [DropValues(["a value that was put"])]
-    assert small.done == READY and large.done == LOST and store(c).used == 0
+    assert small.status is READY and large.status is LOST and store(c).used == 0
 
 
 def test_a_task_fetches_its_arguments_to_its_node():

@@ -72,7 +72,7 @@ def test_a_group_that_waits_is_placed_when_room_comes():
     group = a_group(c, CPU, CPU)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (group.ready,))
-    assert Wake(waiter) in finish(c, task) and group.status is CREATED and group.ready.done == READY
+    assert Wake(waiter) in finish(c, task) and group.status is CREATED and group.ready.status is READY
 
 
 def test_the_group_that_has_waited_longest_is_placed_first():
@@ -167,7 +167,7 @@ def test_a_group_that_waits_can_be_removed():
     c = one_node(cpus=1)
     group = a_group(c, {"CPU": 2})
     c.remove_placement_group(NOW, group)
-    assert group.status is REMOVED and group.ready.done == FAILED
+    assert group.status is REMOVED and group.ready.status is FAILED
     assert group.ready.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
     add_node(c, cpus=2)
     assert group.status is REMOVED
@@ -207,7 +207,7 @@ def test_a_group_outlives_the_worker_that_asked_for_it():
     _, owner = running_task(c)
     group = a_group(c, CPU, CPU, owner=owner)
     crash(c, owner)
-    assert group.status is CREATED and group.ready.done == READY
+    assert group.status is CREATED and group.ready.status is READY
 
 
 # ---------------------------------------------------------------- nodes die

@@ -15,9 +15,9 @@ def test_an_object_goes_with_its_last_reference():
     obj = put(c)
     obj.refs += 1
     drop(c, obj)
-    assert obj.number in c.objects and c.take_freed() == []
+    assert obj.number in c.objects and c.references.take_freed() == []
     drop(c, obj)
-    assert not c.objects and c.take_freed() == ["a value that was put"] and obj.value is DROPPED
+    assert not c.objects and c.references.take_freed() == ["a value that was put"] and obj.value is DROPPED
 
 
 def test_a_waiting_task_keeps_its_arguments():
@@ -67,7 +67,7 @@ def test_values_inside_values_go_without_a_stack():
         drop(c, inner)
     assert len(c.objects) == 100_001
     drop(c, outer)
-    assert not c.objects and len(c.take_freed()) == 100_001
+    assert not c.objects and len(c.references.take_freed()) == 100_001
 
 
 def test_a_long_chain_of_tasks_is_let_go_of_without_a_stack():
@@ -88,7 +88,7 @@ def test_a_result_that_nobody_wants_goes_when_its_task_ends():
     c = one_node()
     task, _ = running_task(c)
     drop(c, *task.returns)
-    assert task.returns[0].done == PENDING and c.objects
+    assert task.returns[0].status is PENDING and c.objects
     finish(c, task)
     assert not c.objects
 
@@ -143,7 +143,7 @@ def test_an_actor_finishes_its_calls_before_it_ends():
     assert actor.status is ActorStatus.ALIVE
     started(c, call)
     finish(c, call)
-    assert actor.status is ActorStatus.DEAD and call.returns[0].done == READY
+    assert actor.status is ActorStatus.DEAD and call.returns[0].status is READY
 
 
 def test_a_handle_inside_a_value_keeps_its_actor():

@@ -12,12 +12,9 @@ def yield_one(c, task: TaskRecord, size: int = SMALL, contained: tuple = ()) -> 
     return c.stream_item(NOW, task.worker, task, f"item {task.stream.produced} of attempt {task.attempt}", size, contained)
 
 
-def take(task: TaskRecord) -> ObjectRecord:
+def take(c, task: TaskRecord) -> ObjectRecord:
     """The consumer takes the next item: its reference is the consumer's now."""
-    stream = task.stream
-    item, stream.items[stream.taken] = stream.items[stream.taken], None
-    stream.taken += 1
-    return item
+    return c.take_item(NOW, task.stream)[0]
 
 
 def test_each_item_is_there_when_it_is_yielded():
@@ -25,10 +22,10 @@ def test_each_item_is_there_when_it_is_yielded():
     c = one_node()
     task, _ = running_task(c, returns="streaming")
     yield_one(c, task)
-    item = take(task)
-    assert item.done == READY and item.value == "item 0 of attempt 0" and task.returns[0].done == PENDING
+    item = take(c, task)
+    assert item.status is READY and item.value == "item 0 of attempt 0" and task.returns[0].status is PENDING
     finish(c, task)
-    assert task.stream.ended and task.returns[0].done == READY
+    assert task.stream.ended and task.returns[0].status is READY
 
 
 def test_a_consumer_is_woken_by_the_next_item_and_by_the_end():
@@ -38,7 +35,7 @@ def test_a_consumer_is_woken_by_the_next_item_and_by_the_end():
     first, second = Waiter(1, 1), Waiter(1, 2)
     c.wait_for(NOW, first, (task.stream,))
     assert yield_one(c, task) == [Wake(first)]
-    take(task)
+    take(c, task)
     c.wait_for(NOW, second, (task.stream,))
     assert finish(c, task) == [Wake(second)]
 
@@ -49,10 +46,10 @@ def test_an_error_is_the_last_item():
     task, _ = running_task(c, returns="streaming")
     yield_one(c, task)
     raise_in(c, task)
-    assert take(task).done == READY
-    error = take(task)
-    assert error.done == FAILED and error.value is task.failure
-    assert task.stream.ended and task.returns[0].done == READY
+    assert take(c, task).status is READY
+    error = take(c, task)
+    assert error.status is FAILED and error.value is task.failure
+    assert task.stream.ended and task.returns[0].status is READY
 
 
 def test_a_second_attempt_does_not_yield_twice():
@@ -61,13 +58,13 @@ def test_a_second_attempt_does_not_yield_twice():
     task, worker = running_task(c, returns="streaming", retries=1)
     yield_one(c, task)
     yield_one(c, task)
-    taken = take(task)
+    taken = take(c, task)
     crash(c, worker)
     started(c, task)
     for _ in range(3):
         yield_one(c, task)
     finish(c, task)
-    assert [item.value for item in (taken, take(task), take(task))] == [
+    assert [item.value for item in (taken, take(c, task), take(c, task))] == [
         "item 0 of attempt 0", "item 1 of attempt 0", "item 2 of attempt 1"]
 
 
@@ -100,7 +97,7 @@ def test_a_lost_item_is_yielded_again():
     yield_one(c, task, LARGE)
     yield_one(c, task, LARGE)
     finish(c, task)
-    first, second = take(task), take(task)
+    first, second = take(c, task), take(c, task)
     c.lose_object(NOW, second)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (second,))
@@ -117,13 +114,13 @@ def test_a_lost_item_that_does_not_come_again_is_an_error():
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)
     finish(c, task)
-    item = take(task)
+    item = take(c, task)
     c.lose_object(NOW, item)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (item,))
     started(c, task)
     finish(c, task)
-    assert waiter.fired and item.done == FAILED and item.value.error_type == "OBJECT_LOST"
+    assert waiter.fired and item.status is FAILED and item.value.error_type == "OBJECT_LOST"
 
 
 def test_an_item_that_is_lost_while_its_generator_goes_on_comes_with_another_run():
@@ -131,11 +128,11 @@ def test_an_item_that_is_lost_while_its_generator_goes_on_comes_with_another_run
     c = one_node()
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)
-    item = take(task)
+    item = take(c, task)
     c.lose_object(NOW, item)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (item,))
-    assert item.done == LOST and not waiter.fired
+    assert item.status is LOST and not waiter.fired
     finish(c, task)
     started(c, task)
     yield_one(c, task, LARGE)
@@ -152,7 +149,7 @@ def test_a_method_may_stream():
     yield_one(c, streaming)
     assert following.worker is None
     finish(c, streaming)
-    assert following.worker is actor.worker and take(streaming).done == READY
+    assert following.worker is actor.worker and take(c, streaming).status is READY
 
 
 def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
@@ -162,7 +159,7 @@ def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
     call = a_call(c, actor, returns="streaming")
     started(c, call)
     yield_one(c, call, LARGE)
-    item = take(call)
+    item = take(c, call)
     c.lose_object(NOW, item)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (item,))
@@ -179,10 +176,10 @@ def test_a_generator_may_yield_for_ever():
     task, _ = running_task(c, returns="streaming")
     for _ in range(2_000):
         yield_one(c, task)
-        drop(c, take(task))
+        drop(c, take(c, task))
     assert len(task.returns) < 300 and len(c.objects) == 1
     finish(c, task)
-    assert task.returns[0].done == READY
+    assert task.returns[0].status is READY
 
 
 def test_the_end_of_a_generator_that_is_run_again_and_fails_has_a_value():
@@ -191,7 +188,7 @@ def test_the_end_of_a_generator_that_is_run_again_and_fails_has_a_value():
     c = one_node(cpus=1)
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)
-    item = take(task)
+    item = take(c, task)
     finish(c, task)
     user, _ = running_task(c, retries=1, deps=(task.returns[0],))
     finish(c, user, LARGE)
@@ -201,4 +198,4 @@ def test_the_end_of_a_generator_that_is_run_again_and_fails_has_a_value():
     c.wait_for(NOW, Waiter(1, "driver"), user.returns)
     started(c, task)
     raise_in(c, task)
-    assert task.returns[0].done == READY and task.returns[0].value is None and user.worker is not None
+    assert task.returns[0].status is READY and task.returns[0].value is None and user.worker is not None

@@ -25,7 +25,7 @@ def test_a_task_that_returns_has_finished_and_its_value_is_there():
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, task.returns)
     assert finish(c, task) == [Wake(waiter)]
-    assert task.status is FINISHED and task.returns[0].done == READY and worker.status is WorkerStatus.IDLE
+    assert task.status is FINISHED and task.returns[0].status is READY and worker.status is WorkerStatus.IDLE
 
 
 def test_a_task_without_returns_leaves_no_object():
@@ -43,7 +43,7 @@ def test_one_of_several_returns_may_fail_alone():
     for obj, value in zip(task.returns, ("a", Failure("TASK_EXECUTION_EXCEPTION", "cannot be pickled"), "c")):
         obj.value = value
     c.task_finished(NOW, worker, task, (SMALL, 0, SMALL))
-    assert [obj.done for obj in task.returns] == [READY, FAILED, READY]
+    assert [obj.status for obj in task.returns] == [READY, FAILED, READY]
 
 
 def test_every_return_of_a_failed_task_holds_the_error():
@@ -52,7 +52,7 @@ def test_every_return_of_a_failed_task_holds_the_error():
     task, _ = running_task(c, returns=2)
     raise_in(c, task)
     assert task.status is TASK_FAILED
-    assert all(obj.done == FAILED and obj.value is task.failure for obj in task.returns)
+    assert all(obj.status is FAILED and obj.value is task.failure for obj in task.returns)
 
 
 def test_times_are_written_in_order():
@@ -197,7 +197,7 @@ def test_a_late_report_of_a_dead_worker_is_ignored():
     assert actions == [KillWorker(worker), StartWorker(task.worker)] and task.attempt == 1
     assert c.task_finished(2.0, worker, task, (SMALL,)) == []
     assert c.task_failed(2.0, worker, task, Failure("TASK_EXECUTION_EXCEPTION"), False) == []
-    assert task.status is LEASED and task.returns[0].done == PENDING
+    assert task.status is LEASED and task.returns[0].status is PENDING
 
 
 def test_a_worker_that_starts_after_it_was_declared_dead_is_ignored():
@@ -276,7 +276,7 @@ def test_a_task_that_is_over_cannot_be_cancelled():
     c = one_node()
     task, _ = running_task(c)
     finish(c, task)
-    assert c.cancel(NOW, task, True, True) == [] and task.status is FINISHED and task.returns[0].done == READY
+    assert c.cancel(NOW, task, True, True) == [] and task.status is FINISHED and task.returns[0].status is READY
 
 
 def test_giving_up_a_task_may_end_others_that_were_to_be_given_up():
@@ -299,7 +299,7 @@ def test_a_recursive_cancellation_reaches_grandchildren():
     grandchild = submitted(c, parent=child.hex, owner=childs_worker)
     actions = c.cancel(NOW, parent, False, True)
     interrupted = [action.task for action in actions if type(action) is InterruptTask]
-    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not stranger.cancelled
+    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not stranger.cancel_requested
 
 
 def test_cancelling_the_parent_alone_leaves_its_children():
@@ -308,7 +308,7 @@ def test_cancelling_the_parent_alone_leaves_its_children():
     parent, worker = running_task(c)
     child, _ = running_task(c, parent=parent.hex, owner=worker)
     c.cancel(NOW, parent, False, False)
-    assert not child.cancelled and child.status is LEASED
+    assert not child.cancel_requested and child.status is LEASED
 
 
 # ---------------------------------------------------------------- owners
@@ -324,7 +324,7 @@ def test_what_a_dead_worker_owned_fails():
     crash(c, owner)
     assert running.failure.error_type == waiting.failure.error_type == "OWNER_DIED"
     assert runner.status is WorkerStatus.DEAD
-    assert value.done == FAILED and value.value.error_type == "OWNER_DIED"
+    assert value.status is FAILED and value.value.error_type == "OWNER_DIED"
 
 
 def test_a_small_result_outlives_its_owner_with_whoever_has_a_reference():
@@ -339,7 +339,7 @@ def test_a_small_result_outlives_its_owner_with_whoever_has_a_reference():
     outer = put(c, contained=(inside.returns[0],))
     drop(c, inside.returns[0])
     crash(c, owner)
-    assert small.returns[0].done == READY and outer.done == READY
+    assert small.returns[0].status is READY and outer.status is READY
     assert [task.returns[0].value.error_type for task in (large, inside)] == ["OWNER_DIED"] * 2
 
 
@@ -364,7 +364,7 @@ def test_a_task_outlives_the_worker_that_ran_an_earlier_task_of_its_owner():
     value = put(c, owner=owner)
     for task, _ in running:
         finish(c, task)
-    assert owner.status is WorkerStatus.DEAD and value.done == READY
+    assert owner.status is WorkerStatus.DEAD and value.status is READY
 
 
 # ---------------------------------------------------------------- what is refused
@@ -389,7 +389,7 @@ def test_a_second_report_of_the_same_attempt_changes_nothing():
     first, worker = running_task(c)
     second = submitted(c)
     finish(c, first)
-    assert c.is_current(worker, second) and worker.task is second
+    assert c.task_manager.is_current(worker, second) and worker.task is second
     with pytest.raises(AssertionError):
         c.task_finished(NOW, worker, first, (SMALL,))
 

@@ -33,7 +33,7 @@ def end(game: RandomEvents) -> None:
         assert wait.waiter.need > 0 and program is runtime.driver, f"{program} was not woken"
         runtime.stop_waiting(program, wait)
     runtime.let_go_of_all(runtime.driver)
-    runtime.tell(cluster.dropped_references, runtime.dropped)
+    runtime.tell(cluster.settled)
     settle(game)
     for actor in [actor for actor in cluster.actors.values() if actor.detached]:
         runtime.tell(cluster.kill_actor, actor)
@@ -92,7 +92,7 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
 def never_comes(game: RandomEvents, obj: ObjectRecord) -> bool:
     """Whether the value waits for something itself."""
     if obj.task is None:
-        return obj.done not in THERE
+        return obj.status not in THERE
     return obj.task.status not in OVER and waits_for_a_reason(game, obj.task)
 
 

@@ -78,7 +78,7 @@ class StillSession:
         need = units({"CPU": cpus} if cpus else {})
         spec = TaskSpec(ACTOR_CREATION_TASK, f"{name}.__init__", f"{name}.__init__", "module", None,
                         self.cluster.scheduler.scheduling_class(need, need), {}, 0, -1)
-        actor = ActorRecord(name, called, "test", False, max_restarts, 0, {"": limit, **(groups or {})}, is_async)
+        actor = ActorRecord(name, called, "test", False, max_restarts, {"": limit, **(groups or {})}, is_async)
         self.cluster.create_actor(self.tick(), actor, TaskRecord(spec, (), deps, (), task_hex(0), None, actor))
         return actor
 
@@ -136,7 +136,7 @@ class StillSession:
         value = self.put(1_000_000)
         self.put(1_000_000)
         self.cluster.object_spilled(self.tick(), value)
-        assert value.done == SPILLED
+        assert value.status is SPILLED
         return value
 
     def group(self, *bundles: dict[str, float], strategy: str = "PACK", name: str = "") -> PlacementGroupRecord:

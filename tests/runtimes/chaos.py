@@ -34,7 +34,7 @@ PATIENCE_S = 60                 # longer than any seed takes
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
 EVENTS = [name for name in vars(Cluster) if not name.startswith("_") and name in (
     "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer create_actor "
-    "submit_actor_task kill_actor actor_exited put wait_for stop_waiting dropped_references object_spilled spill_failed "
+    "submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled spill_failed "
     "object_restored make_room lose_object create_placement_group remove_placement_group add_node remove_node").split()]
 
 
@@ -168,7 +168,7 @@ class Striker:
         self._inside = False
         for name in EVENTS:
             setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
-        self.cluster._done = self._done                 # type: ignore[method-assign]
+        self.cluster.after_event.append(self._after_event)
         # The core forgets finished tasks soon, so that a check has less to look at. Here all are kept to be explained.
         self.ended: dict[int, records.TaskRecord] = {}
         self.cluster.history.limit = 20
@@ -180,13 +180,13 @@ class Striker:
         self.ended[task.number] = task
         self._task_ended(task)
 
-    def _done(self, now: float) -> list:
-        actions = Cluster._done(self.cluster, now)
+    def _after_event(self, now: float) -> list:
         due, self._due = self._due, None
-        if due is not None:                             # a part of this event
-            self._inside = True
-            actions = [*actions, *self.strike(now, *due)]
-            self._inside = False
+        if due is None:
+            return []
+        self._inside = True                             # the strike is a part of this event
+        actions = self.strike(now, *due)
+        self._inside = False
         return actions
 
     def _around(self, event: Callable) -> Callable:
@@ -226,7 +226,7 @@ class Striker:
         elif kind == "node":
             found = [n for n in cluster.scheduler.alive if not n.is_head]
         else:
-            found = [o for o in cluster.objects.values() if o.done in (READY, SPILLED) and o.locations and o.task is not None]
+            found = [o for o in cluster.objects.values() if o.status in (READY, SPILLED) and o.locations and o.task is not None]
         if not found:
             return []
         victim = found[int(pick * len(found))]
@@ -261,7 +261,7 @@ def plan_of(chance: random.Random, sizes: Sizes) -> dict[int, tuple[str, float]]
 
 def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> int:
     """Every attempt but the first of every task follows from a line of the event log. Returns how many there were."""
-    assert cluster.events.dropped == 0, "the log does not reach back to the start"
+    assert cluster.dropped["events"] == 0, "the log does not reach back to the start"
     lines = collections.Counter((event.kind, event.about) for event in _hashable(cluster.events))
     extra = 0
     for task in tasks.values():

@@ -46,14 +46,13 @@ def settle() -> None:
 def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
     """Wait until something holds that depends on the core's tables: it is looked at after every event."""
     tables, changed = core(), threading.Event()
-    own = vars(tables).get("_done")             # of a fault that is active
-    plain = tables._done
 
-    def done(now: float) -> Any:
+    def note(now: float) -> list:
         changed.set()
-        return plain(now)
+        return []
 
-    tables._done = done
+    with context.running().lock:
+        tables.after_event.append(note)
     try:
         while not holds():
             if not changed.wait(timeout_s):
@@ -61,10 +60,8 @@ def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
             changed.clear()
         return True
     finally:
-        if own is None:
-            del tables._done
-        else:
-            tables._done = own
+        with context.running().lock:
+            tables.after_event.remove(note)
 
 
 class Threads(dict):

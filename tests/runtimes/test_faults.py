@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 import miniray as ray
-from miniray.core.cluster import Cluster
 from miniray.runtime import async_worker, context, local_mode, worker
 from miniray.testing import faults
 from tests.runtimes.several_nodes import LARGE, Gate, blob, cluster, core, until
@@ -304,10 +303,10 @@ def test_nothing_is_left_in_the_way(session):
     ref = blob.remote()
     plain = worker.call_of
     with faults.crash_worker("nobody"), faults.fail_spill(), faults.lose_object(ref), faults.full_store():
-        assert worker.call_of is not plain and context.running().spill.before_write and "_done" in vars(core())
+        assert worker.call_of is not plain and context.running().spill.before_write and core().after_event
     assert worker.call_of is async_worker.call_of is local_mode.call_of is plain
-    assert context.running().spill.before_write is None and "_done" not in vars(core())
-    assert core()._done.__func__ is Cluster._done and not context.running().head.store.full
+    assert context.running().spill.before_write is None and not core().after_event
+    assert not context.running().head.store.full
 
 
 def test_faults_need_a_session():

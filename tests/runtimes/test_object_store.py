@@ -50,7 +50,7 @@ def put(number: int, size: int = LARGE) -> ray.ObjectRef:
 
 def there(refs: list) -> list[bool]:
     """Which of the values are in memory."""
-    return [ref._record.done == READY for ref in refs]
+    return [ref._record.status is READY for ref in refs]
 
 
 # ---------------------------------------------------------------- what is in a store
@@ -109,16 +109,16 @@ def test_a_spilled_value_comes_back_as_it_was(session, value):
     """Whatever it is made of."""
     ref = ray.put(value)
     others = [put(number) for number in range(5)]
-    assert ref._record.done == SPILLED
+    assert ref._record.status is SPILLED
     assert ray.get(ref) == value
-    assert ref._record.done == READY and stats()["restored"] == 1 and len(others) == 5
+    assert ref._record.status is READY and stats()["restored"] == 1 and len(others) == 5
 
 
 def test_references_inside_a_spilled_value_stay_good(session):
     """What it contains is held by its record, not by what is in the file."""
     ref = ray.put(Opaque(b"o" * LARGE, ray.put("inner")))
     others = [put(number) for number in range(5)]
-    assert ref._record.done == SPILLED and len(others) == 5
+    assert ref._record.status is SPILLED and len(others) == 5
     assert ray.get(ray.get(ref).inner) == "inner"
 
 
@@ -144,8 +144,8 @@ def test_a_value_larger_than_the_store_stands_in_a_file(session):
     """Ray: fallback allocation. Others are not spilled for its sake, and each reader reads it."""
     small = put(1)
     huge = put(2, 8 * LARGE)
-    assert huge._record.done == SPILLED and there([small]) == [True]
-    assert len(ray.get(huge)) == len(ray.get(huge)) == 8 * LARGE and huge._record.done == SPILLED
+    assert huge._record.status is SPILLED and there([small]) == [True]
+    assert len(ray.get(huge)) == len(ray.get(huge)) == 8 * LARGE and huge._record.status is SPILLED
     assert (stats()["fallback"], stats()["restored"], stats()["num_objects"]) == (1, 2, 1)
 
     @ray.remote

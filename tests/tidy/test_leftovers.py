@@ -13,7 +13,6 @@ LONGEST = 500
 WIDEST = 132
 """Aim at 120 characters, so that a chapter stands beside the source; a terminal's old wide mode is the bound."""
 LONG_FOR_A_REASON: dict[str, str] = {
-    "miniray/core/cluster.py": "the one door: an event for everything that can happen, most of them a few lines",
     "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
     "miniray/options.py": "every check of every option, in one table and its predicates",
     "miniray/observe/metrics.py": "three kinds of metric with one set of checks, and their registry",
