@@ -33,7 +33,7 @@ from .actions import Action, DropValues, KillWorker
 from .actor_manager import ActorManager
 from .object_store import INLINE_BYTES, ObjectStore, Stores
 from .placement_group import PlacementGroups
-from .records import (ACTOR_TASK, DROPPED, ENDED, LOST, NORMAL_TASK, READY, ActorRecord, Failure,
+from .records import (ACTOR_TASK, DROPPED, ENDED, LOST, NORMAL_TASK, ActorRecord, Failure,
                       NodeRecord, ObjectRecord, PlacementGroupRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
 from .reference_counter import ReferenceCounter
 from .scheduler import IDLE_SPARE, Scheduler
@@ -354,14 +354,13 @@ class Cluster(Tables):
     # ------------------------------------------------------------ objects
 
     def put(self, now: float, obj: ObjectRecord, size: int, node: NodeRecord) -> list[Action]:
-        """A value was put; the runtime has it in obj.value. Its one reference belongs to the caller."""
+        """A value was put; the runtime has it in obj.value, and obj is READY. Its one reference belongs to the caller."""
         self.number += 1
         obj.number = self.number << 32 | 0x8000_0001
         if obj.owner is not None:
             obj.owner.owns = True
         obj.t_created = obj.t_ready = now
         obj.size = size
-        move(obj, READY)
         for inner in obj.contained:
             inner.held += 1
         self.objects[obj.number] = obj
@@ -386,7 +385,17 @@ class Cluster(Tables):
 
         Returns nothing: the caller reports another event, or calls `settled`, before it releases the lock.
         """
-        self.references.drop(now, dropped)
+        pop, gone = dropped.popleft, []
+        while dropped:
+            record = pop()
+            if type(record) is StreamRecord:
+                self.references.drop_stream(now, record)
+                continue
+            record.refs -= 1
+            if not (record.refs or record.uses or record.held):
+                gone.append(record)
+        if gone:
+            self.references.release(now, gone)
 
     def settled(self, now: float) -> list[Action]:
         """Nothing else has happened: the consequences of `references_dropped`."""

@@ -23,20 +23,6 @@ class ReferenceCounter:
         self._worklist: deque[ObjectRecord] = deque()
         self._running = False
 
-    def drop(self, now: float, dropped: deque) -> None:
-        """ObjectRefs, handles and streams that the program let go of. dropped: a deque, emptied here."""
-        pop, gone = dropped.popleft, []
-        while dropped:
-            record = pop()
-            if type(record) is StreamRecord:
-                self.drop_stream(now, record)
-                continue
-            record.refs -= 1
-            if not (record.refs or record.uses or record.held):
-                gone.append(record)
-        if gone:
-            self._let_go(now, gone)
-
     def drop_stream(self, now: float, stream: StreamRecord) -> None:
         """Nobody will ask for the stream's items any more."""
         stream.refs -= 1
@@ -49,8 +35,8 @@ class ReferenceCounter:
                 self.check(now, item)
         self.cluster.task_manager.wake_producer(stream)
 
-    def _let_go(self, now: float, gone: list[ObjectRecord]) -> None:
-        """The last of their counts went down to zero."""
+    def release(self, now: float, gone: list[ObjectRecord]) -> None:
+        """The last count of each of these objects went down to zero."""
         objects, outlived = self.cluster.objects, self.cluster.history.outlived
         for obj in gone:
             task = obj.task
@@ -150,7 +136,7 @@ class ReferenceCounter:
             if not (dep.uses or dep.refs or dep.held):
                 gone.append(dep)
         if gone:
-            self._let_go(now, gone)
+            self.release(now, gone)
         for inner in contained:
             inner.held -= 1
             self.check(now, inner)

@@ -112,7 +112,7 @@ TASK_MOVES: Moves = {
 }
 OBJECT_MOVES: Moves = {
     ObjectStatus.PENDING: {
-        ObjectStatus.READY: ("task_finished", "stream_item", "put"),
+        ObjectStatus.READY: ("task_finished", "stream_item"),
         ObjectStatus.FAILED: ("task_failed", "worker_died", "cancel"),
         ObjectStatus.ENDED: ("session_ended",)},
     ObjectStatus.READY: {

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator
 from ..core import actions as act
 from ..core.cluster import NOTHING, Cluster
 from ..core.object_store import INLINE_BYTES
-from ..core.records import (ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord,
+from ..core.records import (READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord,
                             TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from ..core.transitions import WorkerStatus
 from ..ids import task_hex
@@ -304,7 +304,7 @@ class Runtime(Waiting):
         """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
         stored = serialize(value, "the put value")
         execution = current.get()
-        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None, value=stored,
+        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None, status=READY, value=stored,
                            contained=stored.contained if type(stored) is Serialized else ())
         node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
         size = size_of(stored)

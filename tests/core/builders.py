@@ -10,7 +10,7 @@ from miniray.core.actions import Action
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import check
 from miniray.core.object_store import INLINE_BYTES
-from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, LOST, NORMAL_TASK, PENDING, ActorRecord, Failure, NodeRecord,
+from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, LOST, NORMAL_TASK, PENDING, READY, ActorRecord, Failure, NodeRecord,
                                   ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, units)
 from miniray.core.transitions import WorkerStatus
 
@@ -151,7 +151,7 @@ def a_value(c: Cluster, size: int = SMALL, **options: Any) -> ObjectRecord:
 
 def put(c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecord | None = None, on: int = 1) -> ObjectRecord:
     """A value that was put."""
-    obj = ObjectRecord(0, owner=owner)
+    obj = ObjectRecord(0, owner=owner, status=READY)
     obj.value, obj.contained = "a value that was put", tuple(contained)
     c.put(NOW, obj, size, c.nodes[on])
     return obj

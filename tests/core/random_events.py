@@ -14,7 +14,7 @@ import random
 import sys
 
 from miniray.core.actor_manager import NameTaken
-from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, NORMAL_TASK, ActorRecord, Failure, ObjectRecord,
+from miniray.core.records import (READY, ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, NORMAL_TASK, ActorRecord, Failure, ObjectRecord,
                                   PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, units)
 from miniray.core.transitions import ActorStatus, WorkerStatus
 from tests.core.fake_runtime import THERE, Program
@@ -243,7 +243,7 @@ class RandomEvents(RandomCluster):
     def put(self) -> bool:
         """`put` of a value, at times with references inside."""
         program, head = self.someone(), self.cluster.scheduler.alive[0]
-        obj = ObjectRecord(0, owner=program.worker)
+        obj = ObjectRecord(0, owner=program.worker, status=READY)
         obj.value, obj.contained = "a value that was put", self.some(program.refs, 2)
         here = program.worker is not None and program.worker.node.alive
         self.runtime.tell(self.cluster.put, obj, self.size(), program.worker.node if here else head)

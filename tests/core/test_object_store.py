@@ -141,7 +141,7 @@ def test_a_value_larger_than_the_store_stands_in_a_file():
     """Ray's fallback allocation: it is spilled by itself, and nothing else has to go for it."""
     c = one_node(store_bytes=LARGE)
     small_enough = put(c, LARGE)
-    giant = ObjectRecord(0)
+    giant = ObjectRecord(0, status=READY)
     giant.value = "giant"
     assert c.put(NOW, giant, 3 * LARGE, node(c)) == [SpillObject(giant)]
     assert store(c).counters["fallback"] == 1

@@ -175,7 +175,7 @@ def test_what_is_let_go_of_just_before_a_report_that_does_not_count_is_still_don
     workers_worker = actor.worker
     task, worker = running_task(c)
     crash(c, worker)
-    c.references.drop(NOW, deque([actor.handle]))
+    c.references_dropped(NOW, deque([actor.handle]))
     actions = c.task_finished(NOW, worker, task, (SMALL,))
     assert [action.worker for action in actions] == [workers_worker]
 

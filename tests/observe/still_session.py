@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from miniray.core.cluster import Cluster
-from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Failure, NodeRecord, ObjectRecord,
+from miniray.core.records import (READY, ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Failure, NodeRecord, ObjectRecord,
                                   PlacementGroupRecord, SPILLED, TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
 from miniray.ids import task_hex
 
@@ -127,7 +127,7 @@ class StillSession:
 
     def put(self, size: int = 8) -> ObjectRecord:
         """A value is put."""
-        obj = ObjectRecord(0)
+        obj = ObjectRecord(0, status=READY)
         self.cluster.put(self.tick(), obj, size, next(iter(self.cluster.nodes.values())))
         return obj
 
