@@ -13,7 +13,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
-QUICK := $(wildcard tests/core tests/api tests/runtimes)
+QUICK := $(wildcard tests/core tests/options tests/values tests/runtime tests/process tests/api tests/util)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
     conformance-stress conformance-alias clean
@@ -56,11 +56,11 @@ seeds: $(VENV)/.pytest
 
 # Chaos: whole programs under N seeds, while a plan made from the seed kills workers and nodes and loses values.
 chaos:
-	$(PYTHON) -m tests.runtimes.chaos --seeds $(N)
+	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
 
 # The recorded answers of Ray again, and what is asked of the runtimes, while Python changes threads as often as it can.
 conformance-stress: $(VENV)/.pytest
-	$(PYTEST) -q tests/conformance tests/runtimes tests/api --switch-interval 1e-6
+	$(PYTEST) -q tests/conformance tests/runtime tests/process tests/values tests/api --switch-interval 1e-6
 
 # They are miniray's answers, too, when a program says `import ray` under the alias, where Ray need not be installed.
 conformance-alias: $(VENV)/.pytest

@@ -18,8 +18,8 @@ if _typing.TYPE_CHECKING:
                       nodes, put, remote, shutdown, wait)
     from .ids import (ActorClassID, ActorID, ClusterID, FunctionID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID)
     from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
-    from .observe.profile import profile
-    from .observe.timeline import timeline
+    from .observe.timeline.profile import profile
+    from .observe.timeline.chrome import timeline
     from .runtime_context import get_runtime_context
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
@@ -47,7 +47,7 @@ _HOMES = {                          # which module has these names
     "client_builder": "ClientBuilder client",
     "ids": "ActorClassID ActorID ClusterID FunctionID JobID NodeID PlacementGroupID TaskID UniqueID WorkerID",
     "object_ref": "DynamicObjectRefGenerator ObjectRef ObjectRefGenerator",
-    "observe.profile": "profile", "observe.timeline": "timeline", "runtime_context": "get_runtime_context",
+    "observe.timeline.profile": "profile", "observe.timeline.chrome": "timeline", "runtime_context": "get_runtime_context",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # What `ray.x` finds without an import of its own.

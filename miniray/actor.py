@@ -5,22 +5,22 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
-from . import options as checks
+from .options import checks
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, refs_of
 from .remote_function import Capture, export
-from .runtime import context
-from .runtime.context import current, running
-from .runtime.environment import inherited
-from .runtime.serialization import contain, current_space
-from .scheduling import captures_children, scheduling_class
-from .signatures import checker, constructor_checker, is_async, is_generator
+from .process import context
+from .process.context import current, running
+from .process.environment import inherited
+from .values.serialization import contain, current_space
+from .calls.placement import captures_children, scheduling_class
+from .options.signatures import checker, constructor_checker, is_async, is_generator
 
 if TYPE_CHECKING:
     from .core.cluster import Cluster
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
 
 T = TypeVar("T")                    # the plain class
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -10,15 +10,16 @@ from operator import lt
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
                     overload)
 
-from . import object_ref, waits
+from . import object_ref
+from .calls import wait as waits
 from .actor import ActorClass, ActorHandle, find
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError, RaySystemError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
-from .options import check_init, check_tensor_transport
+from .options.checks import check_init, check_tensor_transport
 from .remote_function import RemoteFunction
-from .runtime import context
-from .runtime.context import current
+from .process import context
+from .process.context import current
 
 running = context.running               # the running session, or RuntimeError
 _starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
@@ -26,7 +27,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 if TYPE_CHECKING:
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
 
     class Decorator(Protocol):
@@ -213,7 +214,7 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 
 def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
-    guards = sys.modules.get("miniray.runtime.process_guards")      # there are none before the first session
+    guards = sys.modules.get("miniray.process.guards")      # there are none before the first session
     if inspect.isfunction(thing) and (guards is None or not guards.is_guard(thing)):
         return RemoteFunction(thing, options)
     if inspect.isclass(thing):
@@ -294,7 +295,7 @@ _MOST = 1 << 63
 
 
 def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
-    from .observe.explain import explain_object
+    from .observe.explain.explanation import explain_object
     lines = ["Get timed out: some object(s) not ready."]
     for record in records:
         if not is_ready(record):

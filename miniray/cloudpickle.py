@@ -5,8 +5,8 @@ import pickle
 from pickle import PicklingError, load
 from typing import Any, Callable
 
-from .runtime.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
-from .runtime.serialization import dumps, loads
+from .values.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
+from .values.serialization import dumps, loads
 
 __all__ = ["CloudPickler", "Pickler", "PicklingError", "dump", "dumps", "load", "loads", "register_pickle_by_value",
            "unregister_pickle_by_value"]

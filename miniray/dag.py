@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from miniray import exceptions
-from miniray.runtime.serialization import dumps
+from miniray.values.serialization import dumps
 
 __all__ = ["ClassMethodNode", "ClassNode", "DAGInputData", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
            "MultiOutputNode"]
@@ -295,7 +295,7 @@ def _refuse_what_cannot_be_sent(arguments: Any) -> None:
     try:
         dumps(bare)
     except TypeError as error:
-        from .runtime.inspect_serializability import explain
+        from .values.inspect_serializability import explain
 
         raise TypeError(explain(bare, "the bound arguments", error)) from error
 

@@ -9,12 +9,12 @@ from .core.records import PENDING, PlacementGroupRecord, amounts, units
 from .core.transitions import PlacementGroupStatus
 from .exceptions import RaySystemError
 from .object_ref import ObjectRef
-from .runtime.context import current
-from .runtime.serialization import serialize
-from .scheduling import selector_of
+from .process.context import current
+from .values.serialization import serialize
+from .calls.placement import selector_of
 
 if TYPE_CHECKING:
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
 
 
 def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:

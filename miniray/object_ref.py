@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Gener
 
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
-from .runtime import context
-from .runtime.context import running
-from .runtime.serialization import contain
+from .process import context
+from .process.context import running
+from .values.serialization import contain
 
 if TYPE_CHECKING:
     from .core.cluster import Cluster
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
 
 if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
     import asyncio

@@ -4,17 +4,17 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
-from . import options as checks
+from .options import checks
 from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, hold_contained, refs_of
-from .runtime import context
-from .runtime.environment import hands_down, inherited
-from .runtime.serialization import capture
-from .scheduling import captures_children, depends_on_caller, scheduling_class
-from .signatures import checker, is_generator
+from .process import context
+from .process.environment import hands_down, inherited
+from .values.serialization import capture
+from .calls.placement import captures_children, depends_on_caller, scheduling_class
+from .options.signatures import checker, is_generator
 
 if TYPE_CHECKING:
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries

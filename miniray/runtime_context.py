@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from .actor import ActorHandle, new_handle
 from .core.records import amounts
 from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
-from .runtime.context import Execution, current
-from .runtime.environment import env_of
+from .process.context import Execution, current
+from .process.environment import env_of
 from .runtime_env import RuntimeEnv
-from .scheduling import captures, lease_in_group
+from .calls.placement import captures, lease_in_group
 
 if TYPE_CHECKING:
-    from .runtime.base import Runtime
+    from .runtime.runtime import Runtime
 
 # The families of accelerators that Ray asks about.
 ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")

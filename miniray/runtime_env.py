@@ -1,6 +1,6 @@
 """RuntimeEnv: a runtime environment as an object. It is a dict, and every `runtime_env=` takes a plain dict as well.
 
-Tasks and actors see their `env_vars` (runtime/environment.py). Nothing is installed, since they are threads of this process; what
+Tasks and actors see their `env_vars` (process/environment.py). Nothing is installed, since they are threads of this process; what
 was asked for is kept, and can be read by `get_runtime_context().runtime_env` and in the state tables. Ray: ray.runtime_env.
 """
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any, Callable
 
-from .options import _check_runtime_env as check_runtime_env
+from .options.checks import _check_runtime_env as check_runtime_env
 
 _INSTALLERS = ("pip", "uv", "conda")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
-from . import options
+from .options import checks as options
 from .exceptions import DeadlockError
 from .object_ref import ObjectRef, dropped, is_ready
-from .observe import log_session
-from .runtime import context, environment, process_guards
-from .runtime.base import Runtime
-from .runtime.context import current
+from .observe.logs import session as log_session
+from .process import context, environment, guards
+from .runtime.runtime import Runtime
+from .process.context import current
 from .runtime.core_lock import CoreLock
 from .runtime.threaded import ThreadedRuntime
 
@@ -95,7 +95,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
                                           given.get("_memory"), given["object_store_memory"])
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
-    process_guards.install()
+    guards.install()
     log_session.install(runtime)
     return runtime
 
@@ -113,7 +113,7 @@ def end(runtime: Runtime) -> None:
         log_session.uninstall(runtime)
         for forget in context.at_end:
             forget()
-        process_guards.uninstall()
+        guards.uninstall()
         runtime.stuck = None
 
 
@@ -131,12 +131,12 @@ def abandon(runtime: Runtime) -> None:
     log_session.after_fork()
     for mend in context.in_forked_child:
         mend()
-    process_guards.uninstall()
+    guards.uninstall()
 
 
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
-    from .observe.explain import explain_object, find_deadlock
+    from .observe.explain.explanation import explain_object, find_deadlock
     if runtime.nobody_else():
         raise DeadlockError("in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
                             f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}")

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .observe import state_book as book
-from .observe.explain import Explanation
-from .observe.explain import explain as _explain
-from .observe.lookup import id_text
-from .observe.logs import get_log, list_logs
-from .observe.state_rows import StateResource
+from .observe.state import book
+from .observe.explain.explanation import Explanation
+from .observe.explain.explanation import explain as _explain
+from .observe.state.lookup import id_text
+from .observe.logs.reading import get_log, list_logs
+from .observe.state.ray_rows import StateResource
 from .util.state import running
 
 Row = dict[str, Any]

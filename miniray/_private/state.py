@@ -8,7 +8,7 @@ from typing import Any
 
 from miniray.api import available_resources, cluster_resources, nodes
 from miniray.core.records import amounts
-from miniray.observe.timeline import timeline
+from miniray.observe.timeline.chrome import timeline
 from miniray.state import list_actors
 from miniray.util.state import running
 

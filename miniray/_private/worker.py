@@ -8,7 +8,7 @@ from miniray.api import (RayContext, available_resources, cancel, cluster_resour
                          is_initialized, kill, nodes, put, remote, shutdown, wait)
 from miniray.exceptions import RaySystemError
 from miniray.ids import ActorID, JobID, NodeID, TaskID, task_hex
-from miniray.runtime.context import current
+from miniray.process.context import current
 from miniray.runtime_context import RuntimeContext, get_runtime_context
 from miniray.util import get_node_ip_address
 

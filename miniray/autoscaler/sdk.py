@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runtime import context
+from ..process import context
 
 __all__ = ["request_resources"]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..observe.escape import for_terminal
-from ..observe.state_query import RayStateApiException
-from ..runtime import context
+from ..observe.state.query import RayStateApiException
+from ..process import context
 
 Answer = Callable[[Any], str]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..observe.doctor import RUNBOOK, Finding, findings
 from ..observe.escape import for_terminal
-from ..runtime import context
+from ..process import context
 from ._look import show, takes_program
 from ._text import table
 

@@ -8,9 +8,9 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from ..observe import state
-from ..observe.state_query import ListApiOptions
-from ..observe.state_rows import SCHEMAS, StateResource, StateSchema
+from ..observe.state import engine as state
+from ..observe.state.query import ListApiOptions
+from ..observe.state.ray_rows import SCHEMAS, StateResource, StateSchema
 from ._layout import fitted, plain_table, yaml_document
 from ._look import Refused, complain, show, takes_program, takes_what_a_server_would, warnings_on_stderr
 

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ..observe.logs import get_log, list_logs
-from ..observe.state_query import RayStateApiException
-from ..runtime import context
+from ..observe.logs.reading import get_log, list_logs
+from ..observe.state.query import RayStateApiException
+from ..process import context
 from . import _look
 
 KINDS = ("cluster", "actor", "task", "worker", "job")

@@ -6,10 +6,10 @@ import shutil
 from datetime import datetime
 from typing import Any
 
-from ..observe import state, state_book
+from ..observe.state import engine as state, book
 from ..observe.escape import for_terminal
-from ..observe.state_query import ListApiOptions
-from ..observe.state_rows import ObjectState, StateResource
+from ..observe.state.query import ListApiOptions
+from ..observe.state.ray_rows import ObjectState, StateResource
 from ._look import show, takes_program
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -49,7 +49,7 @@ def references(runtime: Any, args: argparse.Namespace) -> str:
     """The text of `memory`."""
     heading = f"======== Object references status: {datetime.now()} ========"
     if args.stats_only:
-        return f"{heading}\n{stores(state_book.book_objects(runtime))}\n"
+        return f"{heading}\n{stores(book.book_objects(runtime))}\n"
     rows: list[ObjectState] = state.list_rows(runtime, StateResource.OBJECTS, ListApiOptions(limit=EVERYTHING),
                                               raise_on_missing_output=False)
     rows.sort(key=lambda row: getattr(row, args.sort_by.lower()))
@@ -65,7 +65,7 @@ def references(runtime: Any, args: argparse.Namespace) -> str:
         lines += [f"--- Summary for {grouped}: {for_terminal(key)} ---", *summed(entries, args.units), "",
                   f"--- Object references for {grouped}: {for_terminal(key)} ---", *entered(entries[:args.num_entries],
                                                                                             args.units, wide)]
-    return "\n".join([*lines, "Call sites are not recorded.", "", stores(state_book.book_objects(runtime)), ""])
+    return "\n".join([*lines, "Call sites are not recorded.", "", stores(book.book_objects(runtime)), ""])
 
 
 def sized(num_bytes: float, unit: str) -> str:

@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("--address needs --engine ray: miniray runs in this process only")
     try:
         if args.engine == "ray":
-            from ..testing import engine_ray
-            engine_ray.install(args.address)
+            from ..engine import on_ray
+            on_ray.install(args.address)
         else:
             from ..testing import alias_ray
             alias_ray()

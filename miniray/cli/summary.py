@@ -6,9 +6,9 @@ import json
 from datetime import datetime
 from typing import Any
 
-from ..observe import state
+from ..observe.state import engine as state
 from ..observe.escape import for_terminal
-from ..observe.state_rows import SummaryResource
+from ..observe.state.ray_rows import SummaryResource
 from ._layout import plain_table, yaml, yaml_document
 from ._look import show, takes_program, takes_what_a_server_would, warnings_on_stderr
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from ..observe.escape import for_terminal
-from ..observe.timeline import write
-from ..observe.timeline_rows import read
+from ..observe.timeline.chrome import write
+from ..observe.timeline.recording import read
 from ._look import Refused, show, takes_program
 
 

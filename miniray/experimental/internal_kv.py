@@ -8,7 +8,7 @@ import threading
 from typing import Any, Union
 from weakref import WeakKeyDictionary
 
-from ..runtime import context
+from ..process import context
 
 Text = Union[str, bytes]
 _lock = threading.Lock()

@@ -1,7 +1,7 @@
 """`tqdm` for tasks and actors: bars of many workers, drawn by the driver. Needs neither the tqdm package nor a session.
 
 Ray: python/ray/experimental/tqdm_ray.py, whose six arguments and four methods are all there is; what draws is
-`observe.bars`.
+`observe.logs.progress_bars`.
 """
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..observe.bars import Bars, State, bars
-from ..observe.log_files import actor_label
-from ..observe.log_session import shown_on_driver
-from ..runtime.context import current
+from ..observe.logs.progress_bars import Bars, State, bars
+from ..observe.logs.files import actor_label
+from ..observe.logs.session import shown_on_driver
+from ..process.context import current
 
 __all__ = ["RAY_TQDM_MAGIC", "ProgressBarState", "instance", "safe_print", "tqdm"]
 

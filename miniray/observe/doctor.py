@@ -17,11 +17,11 @@ from typing import Any
 
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
-from . import state, state_book
-from .explain import explain
-from .logs import get_log
-from .state_query import ListApiOptions, RayStateApiException
-from .state_rows import StateResource
+from .state import engine as state, book
+from .explain.explanation import explain
+from .logs.reading import get_log
+from .state.query import ListApiOptions, RayStateApiException
+from .state.ray_rows import StateResource
 
 Row = dict[str, Any]
 
@@ -64,11 +64,11 @@ class Tables:
         self.runtime = runtime
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")             # what was dropped is a finding of its own
-            self.tasks = state_book.book_rows(runtime, StateResource.TASKS)
-            self.actors = state_book.book_rows(runtime, StateResource.ACTORS)
-            self.groups = state_book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
-            self.objects = state_book.book_rows(runtime, StateResource.OBJECTS)
-            self.nodes = state_book.book_rows(runtime, StateResource.NODES)
+            self.tasks = book.book_rows(runtime, StateResource.TASKS)
+            self.actors = book.book_rows(runtime, StateResource.ACTORS)
+            self.groups = book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
+            self.objects = book.book_rows(runtime, StateResource.OBJECTS)
+            self.nodes = book.book_rows(runtime, StateResource.NODES)
             self.attempts = state.list_rows(runtime, StateResource.TASKS, ListApiOptions(limit=EVERYTHING, detail=True), False)
             self.deaths = {row.actor_id: row.death_cause for row in state.list_rows(
                 runtime, StateResource.ACTORS, ListApiOptions(limit=EVERYTHING, detail=True), False)}

@@ -13,9 +13,9 @@ from typing import Any, Callable
 from .. import exceptions
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from . import failures
-from .base import Runtime
-from .context import Execution, current
+from ..values import errors
+from .runtime import Runtime
+from ..process.context import Execution, current
 from .waiting import WorkerExit
 from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, not_stored, note_end, note_repr, outcome_of_error,
                      report, report_item, settle_interrupt, store, wait_for_consumer)
@@ -150,7 +150,7 @@ class AsyncWorker:
             task.was_interrupted = True
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(failure=failures.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
+        return Outcome(failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
 
     async def _attempt(self, execution: Execution) -> Outcome:
         runtime, task = self.runtime, execution.task

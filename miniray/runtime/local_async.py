@@ -12,7 +12,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
-from . import ctrl_c
+from ..process import ctrl_c
 from .async_worker import DEAD, AsyncWorker
 from .worker import Outcome, WorkerHandle
 

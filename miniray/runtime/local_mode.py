@@ -16,11 +16,11 @@ from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from . import ctrl_c
-from .base import Runtime
-from .context import Execution, current
-from .frames import current_frames
-from .serialization import Space
+from ..process import ctrl_c
+from .runtime import Runtime
+from ..process.context import Execution, current
+from ..process.frames import current_frames
+from ..values.serialization import Space
 from .threaded import end_session
 from .waiting import get_ident, waits_for_ever
 from .worker import Outcome, WorkerHandle, actor_handle, report, run_attempt

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..core.records import READY, NodeRecord, ObjectRecord
 from ..exceptions import ObjectStoreFullError, OutOfDiskError
-from .serialization import Serialized
+from ..values.serialization import Serialized
 
 if TYPE_CHECKING:
-    from .base import Runtime
+    from .runtime import Runtime
     from .waiting import Waiting
 
 GIVE_BACK_BYTES = 16_000_000    # that go to files or come from them, until the memory that was freed is given back

@@ -18,10 +18,10 @@ from typing import Any
 from ..core.actions import KillWorker
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from .base import Runtime
-from .frames import current_frames
+from .runtime import Runtime
+from ..process.frames import current_frames
 from .inbox import HAS_GIL, new_inbox
-from .serialization import Space
+from ..values.serialization import Space
 from .waiting import SessionEnded
 from .worker import (Outcome, TaskInterrupt, WorkerExit, WorkerHandle, actor_handle, clear_async_exception, report, run_attempt,
                      shut_down, unwanted_end)

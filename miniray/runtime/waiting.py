@@ -13,9 +13,9 @@ from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY,
                             WorkerRecord)
 from ..core.transitions import WorkerStatus
 from ..exceptions import ObjectLostError, RaySystemError, ReferenceCountingAssertionError
-from . import failures
-from .context import Execution, current, exit_of_the_program
-from .serialization import Serialized
+from ..values import errors
+from ..process.context import Execution, current, exit_of_the_program
+from ..values.serialization import Serialized
 from .spilling import SpilledFile, read_back
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Waiting:
             return None
         kind = type(value)
         if kind is Serialized:
-            return (failures.loaded(value),)
+            return (errors.loaded(value),)
         return None if kind is SpilledFile or value is DROPPED else (value,)
 
     @overload
@@ -262,7 +262,7 @@ class Waiting:
                 return None
             for obj in objects:
                 if obj.status is FAILED:
-                    raise failures.to_exception(obj.value, obj)
+                    raise errors.to_exception(obj.value, obj)
 
     def _load(self, objects: list[ObjectRecord]) -> list | None:
         values = []
@@ -273,7 +273,7 @@ class Waiting:
                 value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
-                value = failures.loaded(value)
+                value = errors.loaded(value)
             elif value is DROPPED or kind is Failure:
                 self._it_went(obj)
                 return None
@@ -313,7 +313,7 @@ class Waiting:
                 if values is not None:
                     return values[0]
             elif obj.status is FAILED:
-                raise failures.to_exception(obj.value, obj)
+                raise errors.to_exception(obj.value, obj)
             else:
                 self._it_went(obj)
                 raise ArgumentLost

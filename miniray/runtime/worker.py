@@ -15,11 +15,11 @@ from typing import Any
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, Waiter, WorkerRecord
-from . import failures
-from .arguments import unpack
-from .base import DEAD, NOTHING, Runtime
-from .context import Execution, current
-from .serialization import Serialized, Space, deserialize, serialize, size_of
+from ..values import errors
+from ..values.arguments import unpack
+from .runtime import DEAD, NOTHING, Runtime
+from ..process.context import Execution, current
+from ..values.serialization import Serialized, Space, deserialize, serialize, size_of
 from .waiting import ArgumentLost, SessionEnded, WorkerExit, the_end
 from .spilling import make_room
 
@@ -276,7 +276,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
             values.append(serialize(one))
         if len(values) < wanted:
             raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
-    except Exception as error:                  # what is there is good; the returns that are not are failures
+    except Exception as error:                  # what is there is good; the returns that are not are errors
         if not values:
             raise
         values += [_failure(task, error)] * (wanted - len(values))
@@ -289,8 +289,8 @@ def _failure(task: TaskRecord, error: Exception) -> Failure:
     """Why a value of the task is not there."""
     actor = task.actor
     if actor is None:
-        return failures.from_exception(error, task.spec.func_name, about=task)
-    return failures.from_exception(error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name,
+        return errors.from_exception(error, task.spec.func_name, about=task)
+    return errors.from_exception(error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name,
                                    actor_id=actor.hex, about=task)
 
 
@@ -305,12 +305,12 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
             try:
                 refs.append(ObjectRef._adopt(runtime.put(item)))
             except Exception as error:
-                refs.append(ObjectRef._adopt(runtime.put(failures.to_exception(_failure(task, error)))))
+                refs.append(ObjectRef._adopt(runtime.put(errors.to_exception(_failure(task, error)))))
                 raise
     except Exception as error:
         if may_retry(task, error):
             raise
-        refs.append(ObjectRef._adopt(runtime.put(failures.to_exception(_failure(task, error)))))
+        refs.append(ObjectRef._adopt(runtime.put(errors.to_exception(_failure(task, error)))))
     holder = DynamicObjectRefGenerator(refs)
     value = serialize(holder)
     outcome = Outcome((value,), (value.size,), (value.contained,))
@@ -408,8 +408,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or not actor.is_async):
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(failure=failures.from_exception(cancelled, name, "TASK_CANCELLED", **where))
-    failure = failures.from_exception(error, name, **where)
+        return Outcome(failure=errors.from_exception(cancelled, name, "TASK_CANCELLED", **where))
+    failure = errors.from_exception(error, name, **where)
     return Outcome(failure=failure, retry=may_retry(task, error))
 
 

@@ -11,7 +11,7 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
-from ..observe import metrics
+from ..observe.metrics import metrics
 from .finder import Alias
 from .installed import Installed
 

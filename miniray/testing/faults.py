@@ -20,10 +20,11 @@ from ..core.records import ACTOR_CREATION_TASK, READY, SPILLED, Failure, NodeRec
 from ..core.task_events import Event
 from ..core.transitions import TaskStatus
 from ..object_ref import ObjectRef
-from ..runtime import async_worker, context, local_mode, worker
-from ..runtime.base import Runtime
+from ..runtime import async_worker, local_mode, worker
+from ..process import context
+from ..runtime.runtime import Runtime
 from ..runtime.waiting import WorkerExit
-from ..runtime.context import Execution
+from ..process.context import Execution
 
 Condition = Callable[[Cluster], bool]
 

@@ -12,8 +12,8 @@ from typing import Any
 from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ..ids import INDEX_BITS
 from ..observe.escape import escaped
-from ..observe.explain import explain
-from ..runtime.frames import current_frames
+from ..observe.explain.explanation import explain
+from ..process.frames import current_frames
 
 HERE = os.path.dirname(__file__)
 _RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")

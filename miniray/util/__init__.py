@@ -8,22 +8,17 @@ import importlib
 from typing import Any
 
 from miniray.api import init, list_named_actors
-from miniray.runtime.context import current
-from miniray.runtime.inspect_serializability import inspect_serializability
-from miniray.runtime.serialization import deregister_serializer, register_serializer
+from miniray.process.context import current
+from miniray.values.inspect_serializability import inspect_serializability
+from miniray.values.serialization import deregister_serializer, register_serializer
 
 from .actor_pool import ActorPool
 from .helpers import as_completed, map_unordered
 
 # The function takes the name of its module, as in Ray. `from miniray.util.placement_group import ...` finds the module
 # all the same, and as that is imported by now, nobody will set the name to the module again.
-from .placement_group import (
-    get_current_placement_group,
-    get_placement_group,
-    placement_group,
-    placement_group_table,
-    remove_placement_group,
-)
+from .placement_group import (get_current_placement_group, get_placement_group, placement_group, placement_group_table,
+                              remove_placement_group)
 
 __all__ = [
     "ActorPool", "as_completed", "deregister_serializer", "get_current_placement_group", "get_node_ip_address",

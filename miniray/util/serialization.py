@@ -1,4 +1,4 @@
 """Serializers of one's own for a class. Ray: ray.util.serialization."""
-from miniray.runtime.serialization import deregister_serializer, register_serializer
+from miniray.values.serialization import deregister_serializer, register_serializer
 
 __all__ = ["deregister_serializer", "register_serializer"]

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.api import bad_calls_core, bad_calls_util
+from tests.api import bad_calls_core
+from tests.util import bad_calls_util
 
 
 class BadCall(NamedTuple):

@@ -20,7 +20,7 @@ from collections import deque
 from typing import Any, Callable
 
 import miniray as ray
-from miniray.runtime import context
+from miniray.process import context
 
 STORE = 64_000_000
 SIZES = (110_000, 200_000, 400_000, 1_000_000)      # bytes of the large values

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import miniray
-from miniray.observe.logs import get_log
+from miniray.observe.logs.reading import get_log
 
 
 @contextlib.contextmanager

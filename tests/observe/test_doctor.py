@@ -14,7 +14,7 @@ import miniray as ray
 from miniray.cli import main
 from miniray.exceptions import RayActorError
 from miniray.observe import doctor
-from miniray.runtime import context
+from miniray.process import context
 from miniray.util.placement_group import placement_group
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ import types
 import pytest
 
 import miniray
-from miniray.observe import metrics
+from miniray.observe.metrics import metrics
 from miniray.testing import alias_ray, unalias_ray
 from miniray.testing.alias import PORTABILITY
 

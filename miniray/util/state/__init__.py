@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...observe import state as answers
-from ...observe.logs import get_log, list_logs
-from ...observe.state_query import GetApiOptions, ListApiOptions, SummaryApiOptions
-from ...observe.state_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState,
-                                   PlacementGroupState, RuntimeEnvState, StateResource, SummaryResource, TaskState,
-                                   WorkerState)
-from ...runtime import context
+from ...observe.state import engine as answers
+from ...observe.logs.reading import get_log, list_logs
+from ...observe.state.query import GetApiOptions, ListApiOptions, SummaryApiOptions
+from ...observe.state.ray_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState, PlacementGroupState,
+                                       RuntimeEnvState, StateResource, SummaryResource, TaskState, WorkerState)
+from ...process import context
 
 __all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group",
            "get_task", "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes",

@@ -1,0 +1,1 @@
+"""From a decorated call to a task's specification."""

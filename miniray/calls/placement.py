@@ -1,0 +1,137 @@
+"""From the options of a call to a scheduling class: what it needs, what it holds, and where it may go."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping
+
+from ..core.records import SchedulingClass, amounts, units
+from ..options.checks import PlacementGroup
+from ..process import environment
+from ..process.context import Execution, current
+
+if TYPE_CHECKING:
+    from ..runtime.runtime import Runtime
+
+_OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
+
+
+def scheduling_class(runtime: Runtime, options: Mapping[str, Any], need: dict[str, float],
+                     hold: dict[str, float]) -> SchedulingClass:
+    """The class for a demand and the options that say where. Raises ValueError for a bundle that is not there, or a demand that
+    no bundle of its placement group can ever meet."""
+    strategy = strategy_of(runtime, options)
+    if strategy[0] == "PLACEMENT_GROUP":
+        _check_bundle(runtime, strategy, need)
+    if hold.get("GPU"):
+        environment.install()           # each is told by CUDA_VISIBLE_DEVICES which GPUs are its own
+    return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
+
+
+def captures_children(options: Mapping[str, Any]) -> bool:
+    """Whether what the task submits goes into its placement group too. What is not said is as it is for the one that submits."""
+    if not _may_be_in_group(options):
+        return False
+    strategy = options.get("scheduling_strategy")
+    asked = (options if strategy is None else vars(strategy)).get("placement_group_capture_child_tasks")
+    return captures(current.get()) if asked is None else bool(asked)
+
+
+def inherits_group(options: Mapping[str, Any]) -> bool:
+    """Whether the call runs in the placement group of the task that makes it: the call names no place itself, and that task
+    captures its children, or the call asks to be captured."""
+    if options.get("scheduling_strategy") is not None or options.get("placement_group", "default") != "default":
+        return False
+    return lease_in_group(current.get()) is not None and captures_children(options)
+
+
+def depends_on_caller(options: Mapping[str, Any]) -> bool:
+    """Whether the call's place, or that of its children, depends on the task that makes it, and not on its options alone."""
+    return inherits_group(options) or _may_be_in_group(options) and captures(current.get())
+
+
+def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
+    """What the running task or actor was leased for, if that is in a placement group."""
+    if execution is None:
+        return None
+    worker = execution.worker.actor.worker if execution.worker.actor is not None else execution.worker
+    return worker.lease if worker is not None and worker.bundle is not None else None
+
+
+def captures(execution: Execution | None) -> bool:
+    """Whether what the running task submits goes into its placement group too; never so for the driver."""
+    if execution is None:
+        return False
+    actor = execution.worker.actor
+    return (actor.creation.spec if actor is not None else execution.task.spec).capture_child_tasks
+
+
+def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple:
+    """The core's form of a strategy, as SchedulingClass describes it."""
+    strategy = options.get("scheduling_strategy")
+    if inherits_group(options):
+        return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)       # type: ignore[union-attr]
+    if strategy is None:
+        return _in_group(options.get("placement_group"), options.get("placement_group_bundle_index", -1))
+    if isinstance(strategy, str):
+        return (strategy,)
+    if _is_of_group(strategy):
+        return _in_group(strategy.placement_group, strategy.placement_group_bundle_index)
+    if type(strategy).__name__ == "NodeAffinitySchedulingStrategy":
+        return ("NODE_AFFINITY", strategy.node_id, bool(strategy.soft))
+    return ("NODE_LABEL", _label_rules(strategy.hard), _label_rules(strategy.soft))
+
+
+def _is_of_group(strategy: Any) -> bool:
+    return type(strategy).__name__ == "PlacementGroupSchedulingStrategy"
+
+
+def _may_be_in_group(options: Mapping[str, Any]) -> bool:
+    strategy = options.get("scheduling_strategy")
+    return strategy is None or _is_of_group(strategy)
+
+
+def _in_group(group: Any, index: int | None) -> tuple:
+    """The strategy for a group, "default", or None and the empty group, which are none. Raises AssertionError for what is no
+    group; ValueError for a bundle of none."""
+    if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
+        if index not in (None, -1):
+            raise ValueError(f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles")
+        return ("DEFAULT",)
+    if index is None:
+        raise TypeError("'placement_group_bundle_index' must be an integer, -1 for any bundle, and it is None")
+    assert isinstance(group, PlacementGroup), f"'placement_group' must be a placement group, not {group!r}"
+    return ("PLACEMENT_GROUP", int(group.id.hex()[:-8], 16), index)
+
+
+def _label_rules(rules: Mapping[str, Any] | None) -> tuple:
+    found = []
+    for key, rule in (rules or {}).items():
+        found.append((key, _OPERATORS[type(rule).__name__], tuple(getattr(rule, "values", ()))))
+    return tuple(found)
+
+
+def selector_of(selector: Mapping[str, str] | None) -> tuple:
+    """Ray's text form of label conditions ("a", "!a", "in(a,b)", "!in(a,b)") as the core's. A space after a comma belongs to the
+    value that follows, as in Ray, so that no label has it."""
+    found = []
+    for key, text in (selector or {}).items():
+        operator = "not_in" if text.startswith("!") else "in"
+        text = text.lstrip("!")
+        values = text[3:-1].split(",") if text.startswith("in(") else [text]
+        found.append((key, operator, tuple(values)))
+    return tuple(found)
+
+
+def _check_bundle(runtime: Runtime, strategy: tuple, need: dict[str, float]) -> None:
+    from ..core.scheduler import fits
+    group = runtime.cluster.placement_groups.get(strategy[1])
+    if group is None:
+        raise ValueError("the placement group does not exist in this session")
+    index = strategy[2]
+    if index >= len(group.bundles) or index < -1:
+        raise ValueError(f"placement group bundle index {index} is invalid: valid are -1 (any) to {len(group.bundles) - 1}")
+    wanted = units(need)
+    for bundle in group.bundles if index < 0 else (group.bundles[index],):
+        if fits(bundle.total, wanted):
+            return
+    raise ValueError(f"the task or actor asks for {need}, which no bundle of its placement group can ever give: "
+                     f"{[amounts(bundle.total) for bundle in group.bundles]}")

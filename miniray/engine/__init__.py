@@ -1,0 +1,1 @@
+"""The same program on real Ray: `python -m miniray run --engine ray`."""

@@ -1,0 +1,1 @@
+"""Explanations: why a task, an actor, an object or a placement group waits."""

@@ -1,0 +1,1 @@
+"""What tasks and actors print: captured, kept, folded and read."""

@@ -1,0 +1,1 @@
+"""Counter, Gauge and Histogram, their registry, and Prometheus text."""

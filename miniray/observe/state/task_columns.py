@@ -1,0 +1,350 @@
+"""Reading task records: what a row shows of each attempt, as one function per column of Ray's TaskState.
+
+A column is read only when a row is built or a filter names it. Tasks are many, so their table is copied as references
+under the lock and read after it is released: a record that can change no more stands for itself, of any other a
+TaskView is taken.
+"""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Union
+
+from ...core.cluster import Cluster
+from ...core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Attempt, Failure, NodeRecord,
+                             SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, amounts)
+from ...core.transitions import TaskStatus
+from ...ids import JOB_HEX, task_hex
+from ..logs.files import log_name
+
+PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
+FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
+SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
+NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
+BEYOND_ALL = 1 << 64            # creation tasks are spelled with sixteen f, so they come after all others
+
+
+class TaskView(NamedTuple):
+    """What a TaskRecord showed at one moment, or what is left of an earlier attempt. The names are TaskRecord's."""
+
+    number: int
+    spec: TaskSpec
+    parent: str
+    owner: WorkerRecord | None
+    actor: ActorRecord | None
+    hex: str
+    status: TaskStatus
+    attempt: int
+    worker: WorkerRecord | None
+    node: NodeRecord | None
+    failure: Failure | None
+    t_created: float
+    t_ready: float
+    t_leased: float
+    t_started: float
+    t_ended: float
+    t_finished: float
+    earlier: int = 0            # how many attempts came before this one
+
+
+Task = Union[TaskRecord, TaskView]
+
+
+class Memo(dict):
+    """A dict that fills itself: most tasks share their specification, their worker and their node."""
+
+    def __init__(self, make: Callable[[Any], Any]):
+        super().__init__({None: None})
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        made = self[key] = self.make(key)
+        return made
+
+
+class Look:
+    """One look at a session: what the readers of all its records have in common.
+
+    hex: the spelled id of a record, None for None. process: that of the worker which Ray would name. resources, group,
+    env_of: of a task's specification.
+    """
+
+    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "metadata", "cluster", "hex", "process",
+                 "resources", "group", "env_of")
+
+    def __init__(self, runtime: Any):
+        self.epoch, self.now, self.pid = runtime.epoch, runtime.now(), os.getpid()
+        self.error_text: Callable[[Failure], str] = runtime.error_text
+        self.cluster: Cluster = runtime.cluster
+        self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)
+        self.runtime_env: dict = runtime.options.get("runtime_env") or {}
+        self.metadata: dict = getattr(runtime.options.get("job_config"), "metadata", {})
+        self.hex = Memo(lambda record: record.hex)
+        self.process = Memo(lambda worker: process_of(worker).hex)
+        self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))
+        self.group = Memo(lambda spec: group_id(spec.scheduling_class))
+        self.env_of = Memo(lambda spec: env_text(spec.runtime_env or {}))
+
+    def ms(self, at: float) -> int | None:
+        """A time on the runtime's clock as whole milliseconds since the epoch; None for what has not come."""
+        return int((at + self.epoch) * 1000) if at else None
+
+
+def env_text(runtime_env: dict[str, Any]) -> str:
+    """A runtime environment as JSON. What has no form there is shown by its class, not by its `__str__`: the core's lock is held by
+    those who ask, and no code of the program may run under it."""
+    return json.dumps(runtime_env, sort_keys=True,
+                      default=lambda value: str(value) if type(value) in PATHS else f"<{type(value).__name__}>")
+
+
+# ------------------------------------------------------------ tasks
+
+
+def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
+    """The attempts of a task, first to last; only the last when `earlier` is False. An actor that is made anew has one
+    creation, as in Ray. The caller holds the lock."""
+    history: Iterable[Attempt] = task.history or ()
+    once = earlier and task.spec.kind == ACTOR_CREATION_TASK
+    if earlier and not once:
+        for past in history:
+            status = FAILED if past.failure is not None else FINISHED        # a good attempt whose value was lost
+            yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, status, past.number,
+                           past.worker, past.node, past.failure, past.t_created, past.t_ready, past.t_leased,
+                           past.t_started, past.t_ended, past.t_finished)
+    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status,
+                   0 if once else task.attempt, task.worker, task.node, task.failure, task.t_created, task.t_ready,
+                   task.t_leased, task.t_started, task.t_ended, task.t_finished, len(history))      # type: ignore[arg-type]
+
+
+def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
+    """Every task, or every attempt, in a form that changes no more. The caller holds the lock."""
+    entries: list[Task] = []
+    add, extend = entries.append, entries.extend
+    for task in cluster.tasks.values():
+        if task.t_finished and task.args is None and task.history is None:
+            add(task)                               # over, and nothing is left that could run it again
+        else:
+            extend(views(task, earlier))
+    return entries
+
+
+def task_order(task: Task) -> int:
+    """Sorts as the spelled ids do."""
+    actor = task.actor
+    return task.number if actor is None or task.spec.kind != ACTOR_CREATION_TASK else BEYOND_ALL + actor.number
+
+
+def task_state(task: Task) -> str:
+    """The state's name. RUNNING from the moment that the user's function is entered. Of an actor's creation Ray does not
+    say that it was given to a worker."""
+    status = task.status
+    if status is FINISHED:
+        return "FINISHED"
+    if status is SUBMITTED:
+        if task.t_started:
+            return "RUNNING"
+        return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"
+    if status is FAILED and left_by_itself(task):
+        return "FINISHED"
+    return status.name
+
+
+def left_by_itself(task: Task) -> bool:
+    """Whether this is the call in which an actor ended itself: for Ray it has finished, though its caller gets an
+    error."""
+    actor, worker = task.actor, task.worker
+    return actor is not None and worker is not None and task.spec.kind == ACTOR_TASK and task.t_started > 0 \
+        and worker.exit_type == "INTENDED_USER_EXIT" and task.failure is actor.failure
+
+
+def failure_of(task: Task) -> Failure | None:
+    """Why the attempt failed. A constructor that raised failed by itself, not for the death of its actor that
+    followed."""
+    failure = task.failure
+    if failure is None or left_by_itself(task):
+        return None
+    if task.spec.kind == ACTOR_CREATION_TASK and failure.cause is not None \
+            and failure.cause.error_type == "TASK_EXECUTION_EXCEPTION":
+        return failure.cause
+    return failure
+
+
+def error_type(task: Task, look: Look) -> str | None:
+    """Ray's name of the failure, None for a task that has not failed."""
+    failure = failure_of(task)
+    if failure is None:
+        return None
+    if task.spec.kind == ACTOR_CREATION_TASK and failure.error_type == "ACTOR_DIED":
+        return "WORKER_DIED"                        # it was killed before its constructor had returned
+    return failure.error_type
+
+
+def error_message(task: Task, look: Look) -> str | None:
+    """The text for people: the user's traceback where there is one."""
+    failure = failure_of(task)
+    if failure is None:
+        return None
+    if error_type(task, look) == "TASK_EXECUTION_EXCEPTION":
+        return "User exception:\n" + look.error_text(failure).strip()
+    return look.error_text(failure)
+
+
+def failed_for_argument(task: Task) -> bool:
+    """Whether it never ran because an argument failed. In Ray its worker meets the error, so its row shows a RUNNING
+    moment."""
+    failure = task.failure
+    return failure is not None and failure.cause is not None and task.spec.kind != ACTOR_CREATION_TASK \
+        and not task.t_started and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION"
+
+
+def moments(task: Task) -> list[tuple[str, float]]:
+    """(state, time on the runtime's clock) of every state that the attempt has come to, in Ray's order."""
+    t_ready, t_leased, t_started = task.t_ready, task.t_leased, task.t_started
+    if failed_for_argument(task):
+        t_ready = t_leased = t_started = task.t_finished
+    came = [("PENDING_ARGS_AVAIL", task.t_created), ("PENDING_NODE_ASSIGNMENT", t_ready)]
+    kind = task.spec.kind
+    if kind == ACTOR_TASK:
+        alive = task.actor.t_alive if task.actor is not None else 0.0
+        sent = max(t_ready, alive) if t_ready and alive else t_leased
+        came += [("SUBMITTED_TO_WORKER", min(sent, t_leased) if t_leased else sent),
+                 ("PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY", t_leased)]
+    elif kind != ACTOR_CREATION_TASK:
+        came.append(("SUBMITTED_TO_WORKER", t_leased))
+    came.append(("RUNNING", t_started))
+    if task.t_finished:
+        came.append((task_state(task), task.t_finished))
+    return [(state, at) for state, at in came if at]
+
+
+def process_of(worker: WorkerRecord) -> WorkerRecord:
+    """Of an actor's threads the one that ran its constructor, which stands for its process in Ray."""
+    creation = worker.actor.creation if worker.actor is not None else None
+    if creation is None:
+        return worker
+    if creation.worker is not None and creation.worker.number <= worker.number:
+        return creation.worker
+    made = [past.worker for past in creation.history or () if past.worker is not None
+            and past.worker.number <= worker.number]
+    return made[-1] if made else worker
+
+
+def task_id(task: Task, look: Look) -> str:
+    """The spelled id; of a normal task without the detour over its actor."""
+    return f"{task.number:016x}{NORMAL_TAIL}" if task.actor is None else task.hex
+
+
+def task_name(task: Task, look: Look) -> str:
+    """The name that was given, else the function's; a call of an actor that shows itself by a repr has that in
+    front."""
+    spec, actor = task.spec, task.actor
+    if actor is not None and actor.repr_name and task.t_started and spec.name == spec.func_name \
+            and spec.kind == ACTOR_TASK:
+        return f"{actor.repr_name}.{spec.name.rpartition('.')[2]}"
+    return spec.name
+
+
+def _events(task: Task, look: Look) -> list[dict[str, Any]]:
+    return [{"state": state, "created_ms": float(look.ms(at) or 0)} for state, at in moments(task)]
+
+
+def _start_ms(task: Task, look: Look) -> int | None:
+    return look.ms(task.t_finished if failed_for_argument(task) else task.t_started)
+
+
+def _end_ms(task: Task, look: Look) -> int | None:
+    return look.ms(task.t_finished)
+
+
+def _profile(task: Task, look: Look) -> dict[str, Any]:
+    """What Ray's worker measured of itself; empty for what has not run."""
+    if not task.t_started or not task.t_finished or task.worker is None:
+        return {}
+    spec, ended = task.spec, task.t_ended or task.t_finished
+    spans: list[tuple[str, float, float, dict]] = [
+        ("task:deserialize_arguments", task.t_leased, task.t_started, {}), ("task:execute", task.t_started, ended, {})]
+    if task.failure is None:
+        spans.append(("task:store_outputs", ended, task.t_finished, {}))
+    name = spec.func_name.rpartition(".")[2] if spec.kind != NORMAL_TASK else f"{spec.module}.{spec.func_name}"
+    spans.append((f"task::{spec.name}", task.t_leased, task.t_finished, {"name": name, "task_id": task.hex}))
+    return {"component_type": "worker", "component_id": process_of(task.worker).hex,
+            "node_ip_address": task.worker.node.name,
+            "events": [{"start_time": (start + look.epoch) * 1000, "end_time": (end + look.epoch) * 1000,
+                        "extra_data": extra, "event_name": event} for event, start, end, extra in spans]}
+
+
+def _required(task: Task, look: Look) -> dict[str, float]:
+    """What it holds. A call of an actor that was asked for without resources is said to take the CPU that a node needed free for
+    the actor, as Ray has it; that of any other actor, nothing."""
+    actor = task.actor
+    if task.spec.kind == ACTOR_TASK and actor is not None:
+        wanted = actor.creation.spec.scheduling_class
+        return {"CPU": 1.0} if wanted is not None and "CPU" in wanted.need and "CPU" not in wanted.hold else {}
+    return dict(look.resources[task.spec])
+
+
+def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
+    """What a task or an actor holds, as Ray names it: of a placement group's bundle by the group's id."""
+    if wanted is None:
+        return {}
+    held = {name: amount for name, amount in amounts(wanted.hold).items() if amount}
+    if wanted.group is None:
+        return held
+    group, index = wanted.group.hex, wanted.strategy[2]
+    of_group = {"bundle": 0.001, **held}
+    named = {f"{name}_group_{group}": amount for name, amount in of_group.items()}
+    if index >= 0:
+        named |= {f"{name}_group_{index}_{group}": amount for name, amount in of_group.items()}
+    return named
+
+
+def _runtime_env_info(task: Task, look: Look) -> dict[str, Any]:
+    return {"serialized_runtime_env": look.env_of[task.spec],
+            "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}}
+
+
+def _log_info(task: Task, look: Look) -> dict[str, Any] | None:
+    """Where its output is kept; None for an actor's calls, as in Ray."""
+    if task.spec.kind != NORMAL_TASK or task.worker is None:
+        return None
+    base = log_name(task.worker)
+    return {"stdout_file": base + ".out", "stderr_file": base + ".err"}
+
+
+def group_id(wanted: SchedulingClass | None) -> str | None:
+    """The placement group that a scheduling class belongs to."""
+    return wanted.group.hex if wanted is not None and wanted.group is not None else None
+
+
+TASKS: dict[str, Callable[[Any, Look], Any]] = {
+    "task_id": task_id,
+    "attempt_number": lambda t, look: t.attempt,
+    "name": task_name,
+    "state": lambda t, look: "FINISHED" if t.status is FINISHED else task_state(t),
+    "job_id": lambda t, look: JOB_HEX,
+    "actor_id": lambda t, look: look.hex[t.actor],
+    "type": lambda t, look: t.spec.kind,
+    "func_or_class_name": lambda t, look: t.spec.func_name,
+    "parent_task_id": lambda t, look: t.parent,
+    "node_id": lambda t, look: look.hex[t.node] if t.spec.kind != ACTOR_CREATION_TASK else None,
+    "worker_id": lambda t, look: look.process[t.worker] if t.spec.kind != ACTOR_CREATION_TASK else None,
+    "worker_pid": lambda t, look: look.pid if t.worker is not None else None,
+    "error_type": lambda t, look: error_type(t, look) if t.failure is not None else None,
+    "language": lambda t, look: "PYTHON",
+    "required_resources": _required,
+    "runtime_env_info": _runtime_env_info,
+    "placement_group_id": lambda t, look: look.group[t.spec],
+    "events": _events,
+    "profiling_data": _profile,
+    "creation_time_ms": lambda t, look: look.ms(t.t_created),
+    "start_time_ms": _start_ms,
+    "end_time_ms": _end_ms,
+    "task_log_info": _log_info,
+    "error_message": lambda t, look: error_message(t, look) if t.failure is not None else None,
+    "is_debugger_paused": lambda t, look: None,
+    "call_site": lambda t, look: None,
+    "label_selector": lambda t, look: dict(t.spec.options.get("label_selector") or {}),
+    "fallback_strategy": lambda t, look: {"options": list(t.spec.options.get("fallback_strategy") or [])},
+}

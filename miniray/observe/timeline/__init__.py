@@ -1,0 +1,1 @@
+"""The timeline: what ran when and where, as a Chrome trace and as a page."""

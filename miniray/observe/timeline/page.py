@@ -1,0 +1,231 @@
+"""`timeline(html=...)`: one self-contained page. Works from a file, without a network; without a script it is a still
+picture.
+
+What is on the page is made twice: here as text and tables, with a still SVG (`timeline_still`), for those who have no
+script or print; and as columns of numbers (`columns`), from which the script (`page.js`) draws what
+is looked at."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nlargest
+from html import escape
+from pkgutil import get_data
+
+from . import answers
+from .columns import Columns
+from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, Row, lane_title
+from .still import Still
+from .text import duration, marked, readable
+
+MOST_ROWS = 110_000  # the newest ones are shown
+
+
+def page(recording: Recording) -> Iterator[str]:
+    """The page in pieces, all ASCII."""
+    template, style, script = map(_own_file, ("page.html", "page.css", "page.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    shown = recording
+    if len(recording.rows) > MOST_ROWS:
+        shown = Recording(recording.epoch, recording.now, recording.rows[-MOST_ROWS:], recording.nodes, recording.spans,
+                          recording.waits, recording.dropped, recording.record_limit)
+    notes = recording.dropped_sentences()
+    if len(recording.rows) > MOST_ROWS:
+        notes.append(
+            f"This page shows the newest {MOST_ROWS:,} of {len(recording.rows):,} attempts; "
+            'timeline("t.json") has them all.'
+        )
+    used = answers.utilisation(shown)
+    steps = answers.critical_path(shown)
+    longest = answers.gaps(shown)
+    columns = Columns(shown, steps, longest)
+    notes += columns.notes
+    parts: dict[str, Callable[[], Iterable[str]]] = {
+        "STYLE": lambda: [style],
+        "SCRIPT": lambda: [script],
+        "DIGEST": lambda: [digest],
+        "FACTS": lambda: [_facts(shown, notes)],
+        "EMPTY": lambda: [f'<p class="empty">{escape(recording.why_empty())}</p>'] if recording.empty else [],
+        "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest),
+        "STILL": lambda: [] if recording.empty else Still(shown, used, steps, columns).svg(),
+        "TABLES": lambda: [] if recording.empty else _tables(shown, steps, longest, columns),
+        "DATA": lambda: columns.json(),
+        "BODY": lambda: ["empty-page" if recording.empty else ""],
+    }
+    for number, piece in enumerate(re.split(r"\{\{([A-Z]+)\}\}", template)):
+        if number % 2:
+            for text in parts[piece]():  # ASCII: whatever encoding a reader takes it for, it shows the same
+                yield text.encode("ascii", "xmlcharrefreplace").decode()
+        else:
+            yield piece
+
+
+def _own_file(name: str) -> str:
+    """The text of a file that lies beside this module, also when that lies in an archive."""
+    data = get_data(__package__, name)
+    assert data is not None, f"{name} was not installed"
+    return data.decode()
+
+
+def _facts(recording: Recording, notes: list[str]) -> str:
+    """The line under the title, and what is missing."""
+    outcomes = Counter([row.outcome for row in recording.rows])
+    tasks = len(recording.latest)
+    said = [f"{tasks:,} task{'s' * (tasks != 1)}"] if tasks else []
+    if len(recording.rows) != tasks:
+        said.append(f"{len(recording.rows):,} attempts")
+    said += [
+        f"{outcomes[outcome]:,} {OUTCOMES[outcome]}"
+        for outcome in (FAILED, RETRIED, CANCELLED, RUNNING, WAITING)
+        if outcomes[outcome]
+    ]
+    if not recording.empty:
+        said.append(duration(recording.end - recording.start))
+    said.append(f"{len(recording.nodes)} node{'s' * (len(recording.nodes) != 1)}")
+    said.append(f"{len(recording.lanes)} worker{'s' * (len(recording.lanes) != 1)}")
+    begun = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(recording.epoch + recording.start))
+    together = escape(" \u00b7 ".join(said))
+    text = f'<p class="facts">{together}<br>began {begun}</p>'
+    if notes:
+        text += '<ul class="notes">' + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>"
+    return text
+
+
+def _answers(used: answers.Utilisation, steps: list[answers.Step], longest: list[answers.Gap]) -> Iterator[str]:
+    """The three cards on top."""
+    cpus = max(used.capacity, default=0.0)
+    mean = sum(used.busy) / len(used.busy)
+    yield (
+        f'<section class="card"><h2>How busy were the CPUs?</h2><p class="big">{used.share(used.busy):.0%}</p>'
+        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was used: {mean:.3g} at a time on average, "
+        f"{max(used.busy):.3g} at most."
+    )
+    if max(used.busy, default=0.0) > cpus + 0.01:
+        yield " More ran at times than there are CPUs: actors that hold none count as one while a call runs."
+    yield "</p></section>"
+    yield '<section class="card"><h2>Where are the gaps?</h2>'
+    causes = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
+    causes = [(share, cause) for share, cause in causes if share >= 0.005]
+    if causes:
+        yield '<p>CPU time stood idle because</p><ul class="causes">'
+        for share, cause in causes:
+            yield f"<li>{_swatch(f'idle{cause}')} <b>{share:.0%}</b> {escape(answers.CAUSES[cause])}</li>"
+        yield "</ul>"
+    else:
+        yield "<p>There are none worth naming: every CPU was busy.</p>"
+    if longest:
+        gap = longest[0]
+        yield (
+            f"<p>The longest gap of a worker: <b>{escape(duration(gap.end - gap.start))}</b>, "
+            f"{marked(readable(answers.gap_place(gap), 80))}: {marked(readable(gap.why, 200))}.</p>"
+        )
+    yield '</section><section class="card"><h2>Which tasks set the total time?</h2>'
+    yield f"<p>{marked(readable(answers.path_in_words(steps), 600))}</p></section>"
+
+
+def _swatch(kind: str) -> str:
+    """A little square of a colour."""
+    return f'<svg class="swatch" viewBox="0 0 14 14"><rect width="14" height="14" class="{kind}"/></svg>'
+
+
+def _table(caption: str, heads: list[str], rows: Iterable[list[str]], kind: str) -> str:
+    """A table; cells are HTML already. Numbers stand in the columns whose head begins with "#"."""
+    numeric = [head.startswith("#") for head in heads]
+    head = "".join(
+        f'<th scope="col"{" class=n" if n else ""}>{text.lstrip("#")}</th>' for text, n in zip(heads, numeric)
+    )
+    body = "".join(
+        "<tr>" + "".join(f"<td{' class=n' if n else ''}>{cell}</td>" for cell, n in zip(row, numeric)) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<details open class="{kind}"><summary>{caption}</summary><div class="scroll"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def _tables(
+    recording: Recording, steps: list[answers.Step], longest: list[answers.Gap], columns: Columns
+) -> Iterator[str]:
+    """Functions, gaps, the critical path, and what still waits."""
+    yield _table_of_functions(columns)
+    yield _table_of_gaps(longest, recording.start)
+    yield _table_of_steps([step for step in steps if step.end > step.start], recording.start)
+    waiting = [row for row in recording.rows if row.outcome == WAITING]
+    if waiting:
+        yield _table_of_waiting(waiting, recording.now)
+
+
+def _table_of_functions(columns: Columns) -> str:
+    def row(function: int) -> list[str]:
+        sums = columns.totals[function]
+        number = sums.attempts
+        return [
+            f"{_swatch(f'f{columns.colour[function]}')} {marked(columns.functions[function])}",
+            f"{number:,}",
+            f"{sums.bad:,}" if sums.bad else "",
+            duration(sums.total),
+            duration(sums.total / number),
+            duration(sums.longest),
+            duration(sums.queued / number),
+            duration(sums.waited / number),
+        ]
+
+    order = columns.order
+    more = f" (the first 100 of {len(order):,})" if len(order) > 100 else ""
+    heads = ["Function", "#Attempts", "#Not finished well", "#Total time", "#Mean", "#Longest", "#Mean queued",
+             "#Mean wait for arguments"]
+    return _table(f"Functions{more}", heads, map(row, order[:100]), "functions")
+
+
+def _table_of_gaps(longest: list[answers.Gap], start: float) -> str:
+    def row(gap: answers.Gap) -> list[str]:
+        return [
+            marked(readable(answers.gap_place(gap), 80)),
+            duration(gap.start - start),
+            duration(gap.end - gap.start),
+            marked(readable(gap.why, 200)),
+        ]
+
+    heads = ["Worker", "#From", "#Length", "What it waited for"]
+    return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
+
+
+WHAT_HAPPENED = {"task": "ran", "queued": "was ready, not placed", "arguments": "waited for arguments", "driver": "the driver"}
+
+
+def _table_of_steps(steps: list[answers.Step], start: float) -> str:
+    """The critical path."""
+    def row(step: answers.Step) -> list[str]:
+        task = step.row
+        return [
+            marked(readable(task.spec.name, 100)) if task is not None else "",
+            WHAT_HAPPENED[step.kind],
+            marked(readable(lane_title(task.worker), 80)) if task is not None and task.worker is not None else "",
+            duration(step.start - start),
+            duration(step.end - step.start),
+        ]
+
+    kept = sorted(nlargest(40, steps, key=lambda step: step.end - step.start), key=lambda step: step.start)
+    more = f" (the 40 longest of {len(steps):,} parts)" if len(kept) < len(steps) else ""
+    heads = ["Task", "What happened", "Where", "#From", "#Length"]
+    return _table(f"Critical path{more}", heads, map(row, kept), "path")
+
+
+def _table_of_waiting(waiting: list[Row], now: float) -> str:
+    def row(task: Row) -> list[str]:
+        return [
+            marked(readable(task.spec.name, 100)),
+            task.hex,
+            duration(now - task.created),
+            "a place on a worker" if task.ready else "its arguments",
+        ]
+
+    more = f" (the first 100 of {len(waiting):,})" if len(waiting) > 100 else ""
+    heads = ["Task", "Task id", "#For", "What it waits for"]
+    return _table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")

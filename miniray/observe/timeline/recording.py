@@ -1,0 +1,245 @@
+"""Reading a session for its timeline: from the core's records to one plain row per attempt, in order of creation.
+
+The lock is held only while the tables are copied; rows are made after it was released. A row is all that the writers
+(`timeline`, `timeline_html`) and the questions (`timeline_answers`) know of a task, so each of them can be tested
+with rows made by hand."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cached_property
+from typing import Any
+
+from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
+from ...core.transitions import TaskStatus
+from ...ids import creation_task_hex, task_hex
+
+FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
+OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting")  # what a Row.outcome means
+
+
+class Row:
+    """One attempt of a task.
+
+    number, actor: of the task and its actor (0: none). outcome: one of the six above; RETRIED is an attempt that
+    failed while its task went on. worker, node: None while no worker was found. owner: the worker that submitted it,
+    None for the driver. parent: hex id of the task that did. producers: numbers of the tasks whose results it takes.
+    Times are seconds on the runtime's clock and never decrease from left to right; 0.0 when it has not come to that.
+    place: where it stands among the rows of its recording.
+    """
+
+    __slots__ = ("number", "actor", "attempt", "spec", "outcome", "worker", "node", "owner", "parent", "producers",
+                 "failure", "created", "ready", "leased", "started", "ended", "finished", "place")
+
+    def __init__(self, task: TaskRecord, attempt: int, outcome: int, worker: WorkerRecord | None,
+                 node: NodeRecord | None, failure: Failure | None, created: float, ready: float, leased: float,
+                 started: float, ended: float, finished: float):
+        self.number, self.spec, self.owner, self.parent = task.number, task.spec, task.owner, task.parent
+        self.producers = task.producers
+        self.actor = task.actor.number if task.actor is not None else 0
+        self.attempt, self.outcome, self.worker, self.node, self.failure = attempt, outcome, worker, node, failure
+        self.created, self.ready, self.leased, self.started = created, ready, leased, started
+        self.ended, self.finished = ended, finished
+        self.place = 0
+
+    @property
+    def hex(self) -> str:
+        """The id that users see."""
+        if self.spec.kind == ACTOR_CREATION_TASK:
+            return creation_task_hex(self.actor)
+        return task_hex(self.number, self.actor or None)
+
+    @property
+    def display_name(self) -> str:
+        """What Ray's timeline writes on the span: module.function, or the bare name of an actor's method."""
+        spec = self.spec
+        if self.actor:
+            return spec.func_name.rpartition(".")[2]
+        return f"{spec.module}.{spec.func_name}" if spec.module else spec.func_name
+
+    def until(self, now: float) -> float:
+        """When it left its worker; `now` while it has not."""
+        return self.finished or now
+
+
+class Recording:
+    """What a session has recorded, read at one moment.
+
+    epoch: add it to a time to get seconds since the Unix epoch. now: when it was read. start, end: of what it shows.
+    lanes: workers that ran something, by node and number. spans: of user code, see `profile`. waits: (worker or None
+    for the driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers,
+    spans were let go."""
+
+    def __init__(self, epoch: float, now: float, rows: list[Row], nodes: list[NodeRecord], spans: list, waits: list,
+                 dropped: dict[str, int], record_limit: int):
+        self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
+        self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
+        self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
+        workers = dict.fromkeys([*[row.worker for row in rows], *[span.worker for span in spans]])
+        known = [worker for worker in workers if worker is not None]
+        self.lanes = sorted(known, key=lambda worker: (worker.node.number, worker.number))
+        self.start = min([row.created for row in rows[:1]] + [span.t_start for span in spans], default=now)
+        ends = [row.finished or now for row in rows]
+        self.end = max([*ends, *[span.t_end for span in spans]], default=now)
+        for place, row in enumerate(rows):
+            row.place = place
+
+    @cached_property
+    def by_worker(self) -> dict[WorkerRecord, list[Row]]:
+        """The attempts of each worker, in the order in which they came to it."""
+        found: dict[WorkerRecord, list[Row]] = {worker: [] for worker in self.lanes}
+        for row in self.rows:
+            if row.leased and row.worker is not None:
+                found[row.worker].append(row)
+        for rows in found.values():
+            rows.sort(key=lambda row: row.leased)
+        return found
+
+    @cached_property
+    def by_spec(self) -> dict[TaskSpec, list[Row]]:
+        """The attempts of each function and options."""
+        found: dict[TaskSpec, list[Row]] = {}
+        for row in self.rows:
+            rows = found.get(row.spec)
+            if rows is None:
+                rows = found[row.spec] = []
+            rows.append(row)
+        return found
+
+    @cached_property
+    def latest(self) -> dict[int, Row]:
+        """Of each task, by its number, the last attempt."""
+        return {row.number: row for row in self.rows}
+
+    def cpus_of(self, row: Row) -> float:
+        """How many CPUs an attempt keeps busy: what it was given; an actor's call that holds none counts as one,
+        since it runs."""
+        key = row.worker if row.actor else row.spec
+        found = self._cpus.get(key)
+        if found is None:
+            lease = row.spec.scheduling_class
+            if row.actor:
+                lease = row.worker.actor.lease if row.worker is not None and row.worker.actor is not None else None
+            found = lease.hold.get("CPU", 0) / UNIT if lease is not None else 1.0
+            self._cpus[key] = found = max(1.0, found) if row.actor else found
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not self.rows and not self.spans
+
+    def why_empty(self) -> str:
+        """For people: why there is nothing to show."""
+        gone = self.dropped.get("tasks", 0)
+        if gone:
+            return (
+                f"All {gone:,} tasks of this session have been dropped from its records, which hold the last "
+                f"{self.record_limit:,} finished tasks."
+            )
+        return (
+            "This session has run no task yet: nothing was submitted since init, and no span of user code was "
+            "recorded. Call .remote() on a remote function or an actor first."
+        )
+
+    def dropped_sentences(self) -> list[str]:
+        """For people: what the bounds of the recording let go, one sentence each; none when it is whole."""
+        said = []
+        if self.dropped.get("tasks"):
+            said.append(
+                f"{self.dropped['tasks']:,} older tasks are missing: the records hold the last "
+                f"{self.record_limit:,} finished tasks."
+            )
+        if self.dropped.get("spans"):
+            said.append(
+                f"{self.dropped['spans']:,} older spans of user code are missing: "
+                f"the last {len(self.spans):,} are kept."
+            )
+        if self.dropped.get("waits"):
+            said.append(f"Waits in get and wait are known for the last {len(self.waits):,} only.")
+        return said
+
+
+def read(runtime: Any) -> Recording:
+    """Read a session. runtime: a running one; takes its lock once, for as long as it takes to copy three tables."""
+    with runtime.locked() as cluster:
+        tasks = list(cluster.tasks.values())
+        nodes = list(cluster.nodes.values())
+        dropped = dict(cluster.dropped)
+        now = runtime.now()
+    spans, waits = _copied(runtime.spans), _copied(runtime.waits)
+    dropped["spans"] = spans[0].number if spans else 0
+    dropped["waits"] = len(waits) == runtime.waits.maxlen
+    rows: list[Row] = []
+    add, tried_again = rows.append, False
+    for task in tasks:
+        if task.history is not None:
+            tried_again = True
+            for attempt in list(task.history):
+                add(_earlier_row(task, attempt))
+        add(_row(task))
+    if tried_again:                     # a later attempt was created after tasks that follow its own in the table
+        rows.sort(key=lambda row: row.created)
+    return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
+
+
+def _copied(log: deque) -> list:
+    """A copy of a deque that others append to: iterating over one that changes raises RuntimeError, so try again."""
+    while True:
+        try:
+            return list(log)
+        except RuntimeError:
+            continue
+
+
+def _row(task: TaskRecord) -> Row:
+    """The row of a task's current attempt. A task that is not over may change while it is read: its row is of one
+    attempt."""
+    while True:
+        attempt, status, failure, worker, node = task.attempt, task.status, task.failure, task.worker, task.node
+        created, ready, leased = task.t_created, task.t_ready, task.t_leased
+        started, ended, finished = task.t_started, task.t_ended, task.t_finished
+        if task.attempt == attempt and task.t_created == created:
+            break
+    if status is TaskStatus.FINISHED:
+        outcome = FINISHED
+        if created <= ready <= leased <= started <= ended <= finished:
+            return Row(task, attempt, outcome, worker, node, failure, created, ready, leased, started, ended, finished)
+    elif status is TaskStatus.FAILED:
+        outcome = CANCELLED if failure is not None and failure.error_type == "TASK_CANCELLED" else FAILED
+    else:
+        outcome, finished = (RUNNING if leased else WAITING), 0.0
+    return Row(task, attempt, outcome, worker, node, failure, *_in_order(
+        created, ready, leased, started, ended, finished))
+
+
+def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
+    """The row of an attempt after which there was another one."""
+    outcome = RETRIED if attempt.failure is not None else FINISHED  # a finished task runs again to rebuild a lost value
+    return Row(task, attempt.number, outcome, attempt.worker, attempt.node, attempt.failure, *_in_order(
+        attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished))
+
+
+def _in_order(created: float, ready: float, leased: float, started: float, ended: float,
+              finished: float) -> tuple[float, float, float, float, float, float]:
+    """Times of an attempt that ended half-way, or was read half-way, made to follow each other.
+
+    A worker that was declared dead may stamp its task long after that: what lies after the end is cut off there.
+    """
+    last = finished or float("inf")
+    ready = min(max(ready, created), last) if ready else created if leased else 0.0
+    leased = min(max(leased, ready), last) if leased else 0.0
+    started = min(max(started, leased), last) if started and leased else 0.0
+    ended = min(max(ended, started), last) if ended and started else 0.0
+    if finished and started and not ended:
+        ended = finished
+    return created, ready, leased, started, ended, finished
+
+
+def lane_title(worker: WorkerRecord, level: int = 0) -> str:
+    """What people call a worker: its number, and the actor that lives in it."""
+    actor = worker.actor
+    title = f"worker {worker.number}"
+    if actor is not None:
+        title += f" {actor.name}:{actor.class_name}" if actor.name else f" {actor.class_name}"
+    return f"{title} ({level + 1})" if level else title

@@ -1,0 +1,64 @@
+"""Which session runs, and which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
+from __future__ import annotations
+
+import sys
+import threading
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from ..core.records import TaskRecord, WorkerRecord
+    from ..runtime.runtime import Runtime
+    from ..values.serialization import Space
+
+
+class Execution:
+    """One attempt of a task that is being run.
+
+    worker.key tells workers apart as a process id would in Ray. space: the copies of classes and functions that this worker
+    sees. thread: the ident of the thread that runs it; a
+    thread that user code starts in a task copies nothing of this, and counts as the driver. environ: unset until somebody looks
+    into `os.environ` (see `environment`).
+    """
+
+    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
+    environ: Any
+
+    def __init__(self, runtime: "Runtime", worker: "WorkerRecord", task: "TaskRecord", space: "Space", thread: int,
+                 instance: Any = None):
+        self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
+        self.instance = instance
+        self._hex = ""
+
+    @property
+    def hex(self) -> str:
+        """The task's id, spelled when somebody asks for it."""
+        self._hex = self._hex or self.task.hex
+        return self._hex
+
+
+current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
+session: "Runtime | None" = None     # the one that runs; set by `init` and `shutdown` alone
+at_end: list[Callable[[], None]] = []           # of modules that keep something for a session: called when one has ended
+in_forked_child: list[Callable[[], None]] = []  # and in a child, where it is the parent's session
+
+
+def exit_of_the_program() -> SystemExit | None:
+    """For a daemon thread of the driver's that goes on while the interpreter is about to end: SystemExit ends it without a word.
+    An event loop that it runs would speak of every coroutine that this ends, and is told not to."""
+    main = threading.main_thread()
+    if main.is_alive() or main.ident == threading.get_ident():
+        return None
+    asyncio = sys.modules.get("asyncio")
+    loop = asyncio._get_running_loop() if asyncio is not None else None
+    if loop is not None:
+        loop.set_exception_handler(lambda loop, context: None)
+    return SystemExit("the program has ended")
+
+
+def running() -> "Runtime":
+    """The running session. RuntimeError when there is none."""
+    if session is None:
+        raise exit_of_the_program() or RuntimeError(
+            "miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
+    return session

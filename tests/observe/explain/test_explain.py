@@ -1,0 +1,471 @@
+"""Why something does not run: every reason that the scheduler, the actors and the placement groups can give."""
+import threading
+
+import pytest
+
+from miniray.core.records import Failure
+from miniray.observe.explain.explanation import explain, find_deadlock
+from miniray.observe.explain.links import link
+from tests.observe.still_session import StillSession
+
+NODE = "node 127.0.0.1"
+
+
+def said(session: StillSession, record) -> tuple[str, str]:
+    """The reason and the sentence, asked by id as a user would."""
+    found = explain(session, record.hex)
+    assert str(found) == found.sentence
+    return found.reason, found.sentence
+
+
+# ---------------------------------------------------------------- tasks that wait for a place
+
+
+def test_a_task_no_node_is_large_enough_for():
+    """It names what is needed and the node that comes nearest, with what that has."""
+    session = StillSession(CPU=2)
+    session.node(CPU=4)
+    reason, sentence = said(session, session.task("huge", cpus=16))
+    assert reason == "infeasible"
+    assert sentence == "task huge needs 16 CPU, and no node has that much: the nearest, node 127.0.0.2, has 4 CPU"
+
+
+def test_what_is_lacking_may_be_a_resource_of_another_kind():
+    """Only what the nearest node lacks is named, also when it has none at all."""
+    session = StillSession(CPU=2)
+    assert said(session, session.task("picky", disk=1))[1] == \
+        f"task picky needs 1 CPU and 1 disk, and no node has that much: the nearest, {NODE}, has 0 disk"
+
+
+def test_a_task_behind_those_that_hold_the_cpus():
+    """The holders are named, and how many of the same kind stand before it."""
+    session = StillSession(CPU=2)
+    session.start(session.task("first", cpus=2))
+    session.task("second")
+    third = session.task("third")
+    assert said(session, third) == ("resources_busy", (
+        f"task third waits for 1 CPU on {NODE}, where 0 of 2 CPU are free: task first holds 2 CPU; "
+        "1 that ask for the same stand before it"))
+    details = explain(session, third.hex).details
+    assert details["ahead_in_queue"] == 1 and details["needs"] == {"CPU": 1.0} and details["free"] == {"CPU": 0.0}
+    assert details["holders"] == [{"holder": "task first", "id": session.cluster.tasks[1].hex, "resource": "CPU", "amount": 2.0}]
+
+
+def test_many_holders_are_not_all_spoken_of():
+    """A sentence stays a sentence; the data has them all."""
+    session = StillSession(CPU=20)
+    for i in range(20):
+        session.start(session.task(f"t{i}"))
+    waiting = session.task("last")
+    assert said(session, waiting)[1].endswith("task t4 holds 1 CPU, and 15 more hold the rest")
+    assert len(explain(session, waiting.hex).details["holders"]) == 20
+
+
+def test_an_actor_and_a_placement_group_hold_resources_too():
+    """They hold them for as long as they live."""
+    session = StillSession(CPU=4)
+    session.living_actor("Hog", cpus=1, called="bob")
+    session.group({"CPU": 3}, name="reserved")
+    assert said(session, session.task("little"))[1] == (
+        f"task little waits for 1 CPU on {NODE}, where 0 of 4 CPU are free: "
+        "placement group 'reserved' holds 3 CPU, actor Hog named 'bob' holds 1 CPU")
+
+
+def test_a_part_of_a_gpu_must_come_from_one_device():
+    """Two halves of two devices are no whole one."""
+    session = StillSession(CPU=4, GPU=2)
+    for i in range(2):
+        session.start(session.task(f"half{i}", GPU=0.6))
+    reason, sentence = said(session, session.task("whole", GPU=0.8))
+    assert (reason, "no single GPU has so much left" in sentence) == ("no_whole_gpu", True)
+
+
+def test_labels_that_no_node_has():
+    """The condition is spelled out."""
+    session = StillSession(CPU=2)
+    task = session.task("there", selector=(("zone", "in", ("east", "west")),))
+    assert said(session, task) == ("no_such_node", (
+        "task there needs a node whose labels are zone in east, west, and none of the 1 nodes that are alive is one"))
+
+
+def test_a_node_of_its_own_that_is_busy():
+    """Only that node is spoken of, though another has room."""
+    session = StillSession(CPU=1)
+    session.node(CPU=8)
+    only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, False)
+    session.start(session.task("first", strategy=only))
+    assert said(session, session.task("second", strategy=only)) == (
+        "resources_busy", f"task second waits for 1 CPU on {NODE}, where 0 of 1 CPU are free: task first holds 1 CPU")
+
+
+def test_tasks_without_cpus_wait_for_workers_that_are_starting():
+    """As many start at once as there are CPUs."""
+    session = StillSession(CPU=1)
+    session.task("first", cpus=0)
+    reason, sentence = said(session, session.task("second", cpus=0))
+    assert (reason, sentence) == ("workers_starting",
+                                  f"task second waits for one of the 1 workers that are being started on {NODE}")
+
+
+def test_a_task_whose_worker_is_about_to_begin():
+    """Its worker's thread is starting, then it is about to run it, then it runs."""
+    session = StillSession(CPU=1)
+    task = session.task("soon")
+    assert said(session, task)[0] == "worker_starting"
+    session.cluster.worker_started(session.tick(), task.worker)
+    assert said(session, task)[0] == "about_to_run"
+    task.t_started = session.tick()
+    assert said(session, task) == ("running", "task soon is running")
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def test_a_missing_argument_and_what_that_waits_for_in_turn():
+    """The chain is one sentence, and as data a list of steps."""
+    session = StillSession(CPU=2)
+    huge = session.task("huge", cpus=16)
+    after = session.task("after", huge.returns[0])
+    assert said(session, after) == ("infeasible", (
+        f"task after waits for its argument from task huge, which needs 16 CPU, and no node has that much: the nearest, {NODE}, "
+        "has 2 CPU"))
+    steps = explain(session, after.hex).chain
+    assert [(step["kind"], step["id"], step["reason"]) for step in steps] == [
+        ("task", after.hex, "argument_missing"), ("task", huge.hex, "infeasible")]
+    assert steps[0]["details"]["missing"] == [huge.returns[0].hex]
+
+
+def test_several_missing_arguments_are_counted():
+    """The first of them is followed."""
+    session = StillSession(CPU=2)
+    first, second = session.task("first", cpus=2), session.task("second", cpus=2)
+    session.start(first)
+    both = session.task("both", first.returns[0], second.returns[0])
+    assert said(session, both) == ("running", "task both waits for 2 arguments, first from task first, which is running")
+
+
+def test_a_chain_of_many_tasks_is_a_short_sentence():
+    """It is followed to its end without recursion, and told by its first steps and its last."""
+    session = StillSession(CPU=1)
+    task = session.task("root", cpus=2)
+    for i in range(2_000):
+        task = session.task(f"t{i}", task.returns[0], cpus=1)
+    reason, sentence = said(session, task)
+    assert reason == "infeasible" and len(sentence) < 500
+    assert sentence.startswith("task t1999 waits for its argument from task t1998, which ")
+    assert "task root, needs 2 CPU" in sentence
+
+
+# ---------------------------------------------------------------- actors
+
+
+def test_a_call_of_an_actor_that_is_not_alive_yet():
+    """What its constructor waits for is what the call waits for."""
+    session = StillSession(CPU=1)
+    actor = session.actor("Big", cpus=8)
+    sentence = f"the constructor of actor Big, which needs 8 CPU, and no node has that much: the nearest, {NODE}, has 1 CPU"
+    assert said(session, session.call(actor)) == ("infeasible",
+                                                  f"call Big.go waits for its actor, which is not alive yet: {sentence}")
+    assert said(session, actor) == ("infeasible", f"actor Big is not alive yet, for it waits for {sentence}")
+
+
+def test_a_call_of_an_actor_that_is_restarting():
+    """The call that its worker died in has failed; those behind it wait for the new one."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor(max_restarts=1)
+    session.cluster.kill_actor(session.tick(), actor, no_restart=False)
+    waiting = session.call(actor)
+    assert said(session, waiting)[0] == "worker_starting"
+    assert explain(session, waiting.hex).chain[0]["reason"] == "actor_restarting"
+    assert explain(session, actor.hex).chain[0]["reason"] == "actor_restarting"
+
+
+def test_a_call_behind_another_in_the_queue():
+    """The one that runs is named, and what it does."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor()
+    session.start(session.call(actor, "slow"))
+    assert said(session, session.call(actor, "quick")) == (
+        "running", "call Keeper.quick stands in the queue of actor Keeper behind call Keeper.slow, which is running")
+    assert explain(session, list(actor.calls.values())[1].hex).chain[0]["reason"] == "mailbox_order"
+
+
+def test_a_call_behind_one_that_lacks_an_argument():
+    """Nobody overtakes in an actor that keeps order."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor()
+    never = session.task("never", cpus=9)
+    session.call(actor, "first", never.returns[0])
+    assert said(session, session.call(actor, "second"))[1].startswith(
+        "call Keeper.second stands in the queue of actor Keeper behind call Keeper.first, which waits for its argument "
+        "from task never")
+
+
+def test_a_call_over_the_concurrency_limit():
+    """Several run at once, and no more may."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor(limit=2, groups={"io": 3})
+    for i in range(2):
+        session.start(session.call(actor, f"slow{i}"))
+    reason, sentence = said(session, session.call(actor, "third"))
+    assert sentence == ("call Keeper.third stands in the queue of actor Keeper which runs 2 of at most 2 calls at once, "
+                        "among them call Keeper.slow0, which is running")
+    assert explain(session, list(actor.calls.values())[2].hex).chain[0]["reason"] == "concurrency_limit"
+
+
+def test_a_dead_actor_and_why():
+    """With the error of its constructor, when that is what it died of."""
+    session = StillSession(CPU=1)
+    killed, broken = session.living_actor(), session.actor("Broken")
+    session.cluster.kill_actor(session.tick(), killed)
+    assert said(session, killed) == ("actor_dead", "actor Keeper is dead: it was killed by `ray.kill`")
+    session.start(broken.creation)
+    session.fail(broken.creation, "ValueError: born broken")
+    assert said(session, broken) == ("actor_dead", "actor Broken is dead: its constructor failed: ValueError: born broken")
+
+
+def test_a_living_actor_says_how_much_it_has_to_do():
+    """How many calls run and how many wait."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor()
+    session.start(session.call(actor))
+    session.call(actor)
+    assert said(session, actor) == ("alive", "actor Keeper is alive: 1 calls run and 1 wait")
+
+
+# ---------------------------------------------------------------- placement groups
+
+
+def test_a_placement_group_that_does_not_fit_now():
+    """What is free is not enough, but would be."""
+    session = StillSession(CPU=2)
+    session.start(session.task("first", cpus=2))
+    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, name="pair")) == ("resources_busy", (
+        "placement group 'pair' needs 2 bundles (PACK) of 2 times 1 CPU, and not so much is free: task first holds 2 CPU"))
+
+
+def test_a_placement_group_with_a_bundle_that_fits_nowhere():
+    """The bundle and the nearest node are named."""
+    session = StillSession(CPU=2)
+    assert said(session, session.group({"CPU": 1}, {"CPU": 5}, name="wide")) == ("infeasible", (
+        "placement group 'wide' needs 2 bundles (PACK) of 1 CPU and 5 CPU, and no node has room for bundle 1: "
+        f"the nearest, {NODE}, has 2 CPU"))
+
+
+def test_a_placement_group_whose_bundles_fit_but_not_together():
+    """A strict spread needs as many nodes as bundles."""
+    session = StillSession(CPU=2)
+    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD", name="far")) == ("infeasible", (
+        "placement group 'far' needs 2 bundles (STRICT_SPREAD) of 2 times 1 CPU, which the 1 nodes that are alive could not give "
+        "together even when idle"))
+
+
+def test_a_task_in_a_placement_group():
+    """It waits for the group, for its bundle, for ever in a bundle that is too small, and for ever when the group is gone."""
+    session = StillSession(CPU=2)
+    placed, pending = session.group({"CPU": 1}, name="placed"), session.group({"CPU": 9}, name="pending")
+
+    def task(name, group, cpus=1):
+        return session.task(name, strategy=("PLACEMENT_GROUP", group.number, 0), cpus=cpus)
+    early = task("early", pending)
+    assert said(session, early)[1].startswith("task early is to run in placement group 'pending', which needs 1 bundles")
+    assert explain(session, early.hex).chain[0]["reason"] == "placement_group_pending"
+    session.start(task("first", placed))
+    assert said(session, task("second", placed)) == (
+        "bundle_busy", "task second waits for 1 CPU in bundle 0 of placement group 'placed': task first holds 1 CPU")
+    assert said(session, task("large", placed, 2)) == (
+        "bundle_too_small", "task large needs 2 CPU in bundle 0 of placement group 'placed', which has 1 CPU: it will never fit")
+    assert said(session, placed) == ("created", "placement group 'placed' has its resources")
+    session.cluster.remove_placement_group(session.tick(), pending)
+    assert said(session, pending) == ("placement_group_removed", "placement group 'pending' was removed")
+    if early.t_finished == 0:
+        assert said(session, early)[0] == "placement_group_removed"
+
+
+def test_the_object_that_is_ready_with_a_group_is_told_by_the_group():
+    """Whoever waits for `ready` learns why the group is not placed."""
+    session = StillSession(CPU=1)
+    group = session.group({"CPU": 4}, name="wide")
+    assert explain(session, group.ready.hex).reason == "infeasible"
+    assert said(session, session.task("after", group.ready))[1].startswith(
+        "task after waits for its argument from placement group 'wide', which needs")
+
+
+# ---------------------------------------------------------------- what does not wait
+
+
+def test_what_is_over_says_so():
+    """Finished, failed, a value that is there, a value that is an error."""
+    session = StillSession(CPU=1)
+    good, bad = session.done("good"), session.task("bad")
+    session.start(bad)
+    session.fail(bad)
+    assert said(session, good) == ("finished", "task good has finished")
+    assert said(session, bad) == ("failed", "task bad has failed: ValueError: no")
+    assert said(session, good.returns[0]) == ("ready", "the result of task good is there")
+    assert said(session, bad.returns[0]) == (
+        "failed", "the result of task bad holds an error: TASK_EXECUTION_EXCEPTION: ValueError: no")
+
+
+def test_values_that_are_elsewhere():
+    """In a file, which is as good as there, or lost and to be made again."""
+    session = StillSession(CPU=1, store_bytes=1_500_000)
+    value, made = session.spilled(), session.task("make", retries=1)
+    session.start(made)
+    session.finish(made, 200_000)
+    session.cluster.lose_object(session.tick(), made.returns[0])
+    assert said(session, value) == ("spilled", "a put object stands in a file, and is read back by whoever takes it")
+    assert said(session, made.returns[0])[0] == "lost"
+
+
+def test_a_generator_that_waits_for_its_consumer():
+    """Backpressure: it goes on when more is taken."""
+    session = StillSession(CPU=1)
+    task = session.task("stream", num_returns="streaming")
+    session.start(task)
+    task.stream.producer_waiter = object()
+    assert said(session, task)[0] == "backpressure"
+    assert link(session, task.stream).next is task
+
+
+def test_a_task_that_waits_in_get():
+    """What it waits for is followed."""
+    session = StillSession(CPU=1)
+    outer = session.task("outer")
+    worker = session.start(outer)
+    inner = session.task("inner", owner=worker, cpus=7)
+    session.wait(worker, inner.returns[0])
+    assert said(session, outer) == ("infeasible", (
+        f"task outer waits in get or wait for task inner, which needs 7 CPU, and no node has that much: the nearest, {NODE}, "
+        "has 1 CPU"))
+
+
+def test_ids_that_name_nothing():
+    """They are refused, as is what can have no id; an id may be spelled in upper case."""
+    session = StillSession(CPU=1)
+    task = session.done("known")
+    for text in ("0" * 48, "zz", "f" * 56, "", "0" * 32, "0" * 36):
+        with pytest.raises(ValueError, match="is not the id"):
+            explain(session, text)
+    with pytest.raises(TypeError):
+        explain(session, 3)
+    assert explain(session, task.hex.upper()).id == task.hex
+
+
+def test_no_pending_thing_has_an_empty_explanation():
+    """Whatever is not over, in a session with one of everything, is explained by a sentence with its name and a reason."""
+    session = StillSession(CPU=4)
+    running = session.task("running", cpus=2)
+    worker = session.start(running)
+    session.wait(worker, session.task("too large", cpus=99).returns[0])
+    session.task("hungry", running.returns[0])
+    actor, unborn = session.living_actor(), session.actor("Unborn", running.returns[0])
+    session.call(unborn)
+    session.start(session.call(actor))
+    for i in range(3):
+        session.call(actor, "go", *([running.returns[0]] if i else []))
+    for group in (session.group({"CPU": 1}), session.group({"CPU": 50}), session.group({"CPU": 4})):
+        for cpus in (1, 2):
+            session.task(f"in group {cpus}", strategy=("PLACEMENT_GROUP", group.number, -1), cpus=cpus)
+    cluster = session.cluster
+    for record in [*cluster.tasks.values(), *cluster.actors.values(), *cluster.placement_groups.values(),
+                   *cluster.objects.values()]:
+        found = explain(session, record.hex)
+        assert found.reason and found.chain and found.sentence.count(" ") > 2, record
+        assert all(step["text"].strip() and step["reason"] for step in found.chain), record
+
+
+# ---------------------------------------------------------------- deadlocks
+
+
+def circle(session: StillSession):
+    """Two actors, each of whose running calls waits for the other. Returns the calls."""
+    one, two = session.living_actor("One"), session.living_actor("Two")
+    first, second = session.call(one, "ask"), session.call(two, "ask")
+    session.start(first), session.start(second)
+    behind_first, behind_second = session.call(one, "ping"), session.call(two, "ping")
+    session.wait(first.worker, behind_second.returns[0])
+    session.wait(second.worker, behind_first.returns[0])
+    return first, second
+
+
+def test_actors_that_wait_for_each_other():
+    """The circle is told call by call, and found for whoever waits for one of them."""
+    session = StillSession(CPU=1)
+    first, _ = circle(session)
+    found = find_deadlock(session, [first.returns[0]])
+    assert found is not None and found.reason == "deadlock"
+    assert str(found) == (
+        "deadlock: call One.ask waits in get or wait for call Two.ping, which stands in the queue of actor Two behind "
+        "call Two.ask, which waits in get or wait for call One.ping, which stands in the queue of actor One behind call One.ask")
+    assert str(explain(session, first.hex)) == str(found)
+
+
+def test_a_circle_that_a_timeout_will_break_is_none():
+    """One of the gets gives up some day."""
+    session = StillSession(CPU=1)
+    first, second = circle(session)
+    second.worker.handle.waiter.timed = True
+    assert find_deadlock(session, [first.returns[0]]) is None
+
+
+def test_a_wait_for_one_of_two_goes_on_with_the_other():
+    """Only who needs nothing else than what is stuck is stuck."""
+    session = StillSession(CPU=2)
+    first, _ = circle(session)
+    free = session.task("free")
+    session.start(free)
+    waiting = session.task("waiting")
+    session.start(waiting)
+    session.wait(waiting.worker, first.returns[0], free.returns[0], need=1)
+    assert find_deadlock(session, [waiting.returns[0]]) is None
+    waiting.worker.handle.waiter.need = 2
+    assert find_deadlock(session, [waiting.returns[0]]) is not None
+
+
+def test_an_actor_with_a_second_thread_is_not_stuck():
+    """While one of the calls in flight can end, the queue moves."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor(limit=2)
+    stuck, free = session.call(actor, "stuck"), session.call(actor, "free")
+    session.start(stuck), session.start(free)
+    queued = session.call(actor, "queued")
+    session.wait(stuck.worker, queued.returns[0])
+    assert find_deadlock(session, [queued.returns[0]]) is None
+    session.wait(free.worker, queued.returns[0])
+    assert find_deadlock(session, [queued.returns[0]]).reason == "deadlock"
+
+
+def test_nothing_runs_and_nobody_is_left_to_change_anything(monkeypatch):
+    """A get for what fits nowhere can never return, when every thread of the program waits."""
+    session = StillSession(CPU=1)
+    huge = session.task("huge", cpus=8)
+    monkeypatch.setattr("miniray.observe.explain.explanation.waits_for_ever", lambda frame: True)
+    found = find_deadlock(session, [huge.returns[0]])
+    assert found.reason == "infeasible" and str(found).endswith("; nothing else runs that could change this")
+    session.start(session.task("busy"))
+    assert find_deadlock(session, [huge.returns[0]]) is None
+
+
+def test_a_thread_of_the_program_that_does_not_wait_may_change_things():
+    """It could add a node, or kill what holds the resources. The thread of this test is such a one."""
+    session = StillSession(CPU=1)
+    huge = session.task("huge", cpus=8)
+    assert threading.current_thread().daemon is False
+    assert find_deadlock(session, [huge.returns[0]]) is None
+
+
+def test_what_is_there_is_no_deadlock():
+    """A value, an error, an empty list."""
+    session = StillSession(CPU=1)
+    assert find_deadlock(session, [session.done().returns[0]]) is None
+    assert find_deadlock(session, []) is None
+
+
+def test_a_failure_without_words_is_explained_too():
+    """Whatever the core gives as a reason."""
+    session = StillSession(CPU=1)
+    task = session.task("odd")
+    session.start(task)
+    session.cluster.worker_died(session.tick(), task.worker, Failure("WORKER_DIED", "its thread ended"))
+    assert said(session, task) == ("failed", "task odd has failed: its thread ended")

@@ -1,0 +1,349 @@
+"""The timeline as Chrome trace events: Ray's spans, and what stands around them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from typing import Any
+
+import pytest
+from miniray.observe.timeline import chrome as module
+from miniray.observe.timeline.chrome import json_text
+from miniray.process import context
+
+from tests.observe.timeline.timeline_sessions import CANCELLED, EPOCH, Session, pipeline, raised
+
+KEYS = {"cat", "name", "pid", "tid", "ts", "dur", "ph", "cname", "args"}
+PHASES = ["task:deserialize_arguments", "task:execute", "task:store_outputs"]
+
+
+def events_of(session: Session, **options: Any) -> list[dict[str, Any]]:
+    """The events of a session, as they would stand in a file."""
+    return json.loads("".join(json_text(session.read(), **options)))
+
+
+def kind(events: list[dict[str, Any]], ph: str, cat: str = "") -> list[dict[str, Any]]:
+    """Events of a phase letter, and of a category that begins so."""
+    return [event for event in events if event["ph"] == ph and event["cat"].startswith(cat)]
+
+
+def end(event: dict[str, Any]) -> float:
+    """When a span ends."""
+    return event["ts"] + event["dur"]
+
+
+def one_task(**more: Any) -> Session:
+    """A task that took 10 ms: 1 waiting for a worker, 1 fetching, 7 running, 1 storing."""
+    session = Session()
+    session.task("square", 1.0, 1.0, 1.001, 1.002, 1.009, 1.010, **more)
+    return session
+
+
+def test_a_finished_task_is_one_span_around_its_three_phases():
+    """The phases fill the span without a gap and without sticking out, to the last bit of a float."""
+    events = events_of(one_task())
+    [span] = kind(events, "X", "task::")
+    fetching, running, storing = (kind(events, "X", phase)[0] for phase in PHASES)
+    assert span["ts"] == fetching["ts"]
+    assert end(fetching) == running["ts"]
+    assert end(running) == storing["ts"]
+    assert end(storing) == end(span)
+    assert span["ts"] == pytest.approx((EPOCH + 1.001) * 1e6, abs=0.5)
+    assert span["dur"] == pytest.approx(9_000, abs=0.5)
+
+
+def test_spans_have_the_names_and_colours_of_ray():
+    """cat is what the call is named, name the function itself; the actor's methods go by their bare names."""
+    session = Session()
+    actor = session.actor("Counter", name="bob")
+    session.task("__init__", 0, 0, 1, 2, 3, 4, actor=actor, constructs=True, name="bob:Counter.__init__")
+    session.task("add", 0, 0, 4, 5, 6, 7, actor=actor)
+    session.task("square", 0, 0, 1, 2, 3, 4, name="special")
+    events = events_of(session)
+    spans = kind(events, "X", "task::")
+    assert [(span["cat"], span["name"]) for span in spans] == [
+        ("task::bob:Counter.__init__", "__init__"),
+        ("task::Counter.add", "add"),
+        ("task::special", "work.square"),
+    ]
+    assert [span["args"] for span in spans] == [
+        {"name": span["name"], "task_id": task.hex} for span, task in zip(spans, session.cluster.tasks.values())
+    ]
+    assert {span["cname"] for span in spans} == {"generic_work"}
+    assert [kind(events, "X", phase)[0]["cname"] for phase in PHASES] == ["rail_load", "rail_animation", "rail_idle"]
+    assert {span["tid"] for span in spans[:2]} == {f"worker:{actor.worker.hex}"}
+    assert {span["pid"] for span in spans} == {"127.0.0.1"}
+
+
+def test_every_event_has_the_nine_keys_of_ray():
+    """A program that reads Ray's list to its end must not stumble over what Ray does not have."""
+    session = pipeline(60)
+    session.span("mine", 0.0, 0.1)
+    session.wait(None, 0.0, 0.2)
+    session.cluster.dropped["tasks"] = 7
+    events = events_of(session)
+    assert {event["ph"] for event in events} >= set("XMsfbei")
+    assert all(KEYS <= set(event) for event in events)
+    assert all(event["ts"] > 0 and event["dur"] >= 0 and isinstance(event["args"], dict) for event in events)
+
+
+def test_a_failed_task_has_the_error_on_its_execution_and_stores_nothing():
+    """type, value and traceback, as Ray writes them."""
+    session = one_task(failure=raised(ZeroDivisionError("division by zero"), "divide"))
+    events = events_of(session)
+    [execution] = kind(events, "X", "task:execute")
+    assert sorted(execution["args"]) == ["traceback", "type", "value"]
+    assert execution["args"]["type"] == "<class 'ZeroDivisionError'>"
+    assert execution["args"]["value"] == "division by zero"
+    assert "ZeroDivisionError: division by zero" in execution["args"]["traceback"]
+    assert not kind(events, "X", "task:store_outputs")
+    assert len(kind(events, "X", "task::")) == 1
+
+
+def test_a_failure_without_an_exception_is_told_by_its_type():
+    """A cancelled task has no exception of the user's."""
+    [execution] = kind(events_of(one_task(failure=CANCELLED)), "X", "task:execute")
+    assert execution["args"] == {"type": "TASK_CANCELLED", "value": "it was cancelled", "traceback": "it was cancelled"}
+
+
+def test_each_attempt_has_its_own_spans():
+    """An attempt that was followed by another keeps its error."""
+    session = one_task()
+    [task] = session.cluster.tasks.values()
+    session.again(task, raised(OSError("away")), 1.01, 1.01, 1.02, 1.03, 1.04, 1.05)
+    events = events_of(session)
+    assert [span["args"]["task_id"] for span in kind(events, "X", "task::")] == [task.hex, task.hex]
+    assert [execution["args"].get("value") for execution in kind(events, "X", "task:execute")] == ["away", None]
+
+
+def test_what_still_runs_has_begun_and_not_ended():
+    """B without an E: viewers draw it to the end. What waits has begun to be queued."""
+    session = Session()
+    session.task("runs", 1.0, 1.0, 1.1, 1.2)
+    session.task("waits", 1.3)
+    session.task("stands_in_line", 1.4, 1.5)
+    session.clock = 2.0
+    events = events_of(session)
+    assert [event["cat"] for event in kind(events, "B")] == ["task::runs", "task:execute"]
+    begun = {event["args"]["task"]: event["name"] for event in kind(events, "b") if not event["args"]["task"] == "runs"}
+    assert begun == {"waits": "waiting for arguments", "stands_in_line": "queued"}
+    open_ids = {event["id"] for event in kind(events, "b")} - {event["id"] for event in kind(events, "e")}
+    assert len(open_ids) == 2
+
+
+def test_waiting_and_queued_lie_before_the_worker():
+    """Side by side, so as asynchronous events with an id each, on the node of whoever submitted the task."""
+    session = Session()
+    session.task("load", 1.0, 1.0, 1.0, 1.1, 1.4, 1.5)
+    session.task("clean", 1.0, 1.5, 1.75, 1.8, 1.9, 2.0, after=(session.cluster.tasks[1],))
+    events = events_of(session)
+    length = {
+        name: [
+            e["ts"] - b["ts"]
+            for b in kind(events, "b")
+            for e in kind(events, "e")
+            if b["id"] == e["id"] and b["name"] == name
+        ]
+        for name in ("waiting for arguments", "queued")
+    }
+    assert length == {"waiting for arguments": [500_000.0], "queued": [250_000.0]}
+
+
+def test_arrows_lead_from_submission_to_execution_and_from_producer_to_consumer():
+    """Both ends lie within a span of their thread: an arrow that ends in nothing is not drawn."""
+    session = Session()
+    first, second = session.worker(), session.worker()
+    load = session.task("load", 1.0, 1.0, 1.0, 1.1, 1.4, 1.5, worker=first)
+    session.task("clean", 1.0, 1.5, 1.6, 1.7, 1.8, 1.9, worker=second, after=(load,))
+    events = events_of(session)
+    spans = kind(events, "X")
+    arrows = {}
+    for start in kind(events, "s"):
+        [arrival] = [event for event in kind(events, "f") if event["id"] == start["id"]]
+        assert arrival["bp"] == "e"
+        for point in (start, arrival):
+            assert any(span["tid"] == point["tid"] and span["ts"] <= point["ts"] <= end(span) for span in spans)
+        arrows.setdefault(start["cat"], []).append(
+            (start["tid"].split(":")[0], start["ts"], arrival["tid"], arrival["ts"])
+        )
+    base = EPOCH * 1e6
+    assert arrows["submission"] == [
+        ("driver", base + 1.0e6, f"worker:{first.hex}", base + 1.1e6),
+        ("driver", base + 1.0e6, f"worker:{second.hex}", base + 1.7e6),
+    ]
+    assert arrows["dependency"] == [("worker", base + 1.4e6, f"worker:{second.hex}", base + 1.6e6)]
+
+
+def test_a_task_of_a_task_is_submitted_from_its_parents_worker():
+    """The arrow begins where the parent ran."""
+    session = Session()
+    parent = session.task("parent", 1.0, 1.0, 1.0, 1.1, 1.8, 1.9, worker=session.worker())
+    session.task("child", 1.2, 1.2, 1.3, 1.4, 1.5, 1.6, worker=session.worker(), inside=parent)
+    starts = kind(events_of(session), "s", "submission")
+    assert [start["tid"] for start in starts] == ["driver:01000000" + "f" * 48, f"worker:{parent.worker.hex}"]
+
+
+def test_metadata_name_nodes_and_workers_and_come_last_in_time():
+    """Perfetto takes the last name of a thread, and names it after its tid at every event whose tid is a text."""
+    session = pipeline(40)
+    events = events_of(session)
+    names = {event["args"]["name"] for event in kind(events, "M") if event["name"] in ("process_name", "thread_name")}
+    assert {
+        "Node 127.0.0.1 (00000001, head)",
+        "Node 127.0.0.2 (00000002)",
+        "driver",
+        "worker 1",
+        "worker 9 tally:Counter",
+    } <= names
+    assert min(event["ts"] for event in kind(events, "M")) >= max(end(event) for event in kind(events, "X"))
+    named = {(event["pid"], event["tid"]) for event in kind(events, "M") if event["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in events} <= named
+
+
+def test_spans_of_one_thread_never_overlap_half():
+    """Viewers drop a span that begins in another and ends outside of it."""
+    events = events_of(pipeline(400))
+    by_thread: dict[str, list] = {}
+    for span in kind(events, "X"):
+        by_thread.setdefault(span["tid"], []).append(span)
+    for spans in by_thread.values():
+        open_until: list[float] = []
+        for span in sorted(spans, key=lambda one: (one["ts"], -one["dur"])):
+            while open_until and open_until[-1] <= span["ts"]:
+                open_until.pop()
+            assert not open_until or end(span) <= open_until[-1]
+            open_until.append(end(span))
+
+
+def test_no_phase_is_without_a_length():
+    """speedscope loses its place at a span that ends where it begins; a constructor stores nothing, in no time."""
+    session = Session()
+    session.task("quick", 1.0, 1.0, 1.0, 1.0, 1.00001, 1.00001)
+    assert min(span["dur"] for span in kind(events_of(session), "X")) > 0
+
+
+def coroutines() -> Session:
+    """Three calls of an async actor, of which two overlap."""
+    session = Session()
+    actor = session.actor("Fetcher", is_async=True)
+    for begin, until in ((1.0, 1.4), (1.2, 1.6), (1.5, 1.9)):
+        session.task("get", begin, begin, begin, begin + 0.01, until - 0.01, until, actor=actor)
+    return session
+
+
+def test_coroutines_share_a_thread_as_in_ray_and_can_be_told_apart():
+    """Their spans overlap half, so "running" stands beside them for those that are not the first on the thread."""
+    events = events_of(coroutines())
+    assert len({span["tid"] for span in kind(events, "X", "task::")}) == 1
+    assert [event["args"]["task"] for event in kind(events, "b", "task:running")] == ["Fetcher.get"]
+
+
+def test_with_integer_ids_coroutines_have_rows_of_their_own():
+    """And every pid and tid is a number, each row with a name."""
+    events = events_of(coroutines(), integer_ids=True)
+    assert [span["tid"] for span in kind(events, "X", "task::")] == [1, 2, 1]
+    assert all(type(event["pid"]) is int and type(event["tid"]) is int for event in events)
+    names = {event["tid"]: event["args"]["name"] for event in kind(events, "M") if event["name"] == "thread_name"}
+    assert names == {0: "driver", 1: "worker 1 Fetcher", 2: "worker 1 Fetcher (2)"}
+
+
+def test_a_span_of_user_code_is_an_event_of_its_own():
+    """Its category is the name it was given; "name" and "cname" in the extra data change what is shown, as in Ray."""
+    session = one_task()
+    [task] = session.cluster.tasks.values()
+    session.span("parse", 1.003, 1.004, task.worker, task.number, file="a.csv")
+    session.span("all", 1.0, 1.02, name="the lot", cname="good")
+    [parse], [everything] = kind(events_of(session), "X", "parse"), kind(events_of(session), "X", "all")
+    assert (parse["name"], parse["tid"], parse["args"]) == ("parse", f"worker:{task.worker.hex}", {"file": "a.csv"})
+    assert (everything["name"], everything["cname"], everything["tid"][:7]) == ("the lot", "good", "driver:")
+
+
+def test_waits_are_spans_named_as_in_ray():
+    """Where the driver or a task stood in get or wait."""
+    session = one_task()
+    session.wait(None, 1.0, 1.01)
+    [wait] = kind(events_of(session), "X", "ray.get")
+    assert (wait["name"], wait["cname"], wait["tid"][:7]) == ("ray.get", "good", "driver:")
+
+
+def test_a_timeline_of_very_many_attempts_is_written_in_short_form(monkeypatch):
+    """Per attempt its span and its execution; waiting stands in the span's args; failures keep their error. It says
+    so."""
+    monkeypatch.setattr(module, "DETAILED_ATTEMPTS", 100)
+    session = pipeline(140)
+    events = events_of(session)
+    rows = session.read().rows
+    assert Counter(event["cat"] for event in kind(events, "X"))["task:execute"] == len(rows)
+    assert len(kind(events, "X", "task::")) == len(rows)
+    assert not kind(events, "b") and not kind(events, "s", "submission")
+    assert kind(events, "s", "dependency")
+    assert {"queued_us"} <= set(kind(events, "X", "task::load")[0]["args"])
+    assert kind(events, "X", "task::clean")[0]["args"]["waiting_us"] > 0
+    [said] = kind(events, "M", "__metadata")[-1:]
+    assert said["name"] == "recording" and said["args"]["short_form"] and "short form" in said["args"]["notes"][-1]
+
+
+def test_a_plain_task_of_many_takes_at_most_600_bytes(monkeypatch):
+    """What a timeline of 100,000 tasks weighs."""
+    monkeypatch.setattr(module, "DETAILED_ATTEMPTS", 100)
+    session = Session()
+    for number in range(1000):
+        at = 100.0 + number * 1e-4
+        session.task("identity", at, at, at + 2.0, at + 2.00001, at + 2.00002, at + 2.00003)
+    assert len("".join(json_text(session.read()))) / 1000 < 600
+
+
+def test_what_was_dropped_is_said():
+    """In the metadata by number, and as an instant that a viewer shows."""
+    session = one_task()
+    session.cluster.dropped["tasks"] = 1234
+    events = events_of(session)
+    [said] = [event for event in kind(events, "M") if event["name"] == "recording"]
+    assert said["args"]["dropped"]["tasks"] == 1234
+    [instant] = kind(events, "i")
+    assert "1,234 older tasks are missing" in instant["name"] and instant["s"] == "g"
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "\"'\\",
+    "\x00\x1b[31m\x07\x9b",
+    "x" * 10_000,
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\u202egnp.exe",
+    "lone \ud800",
+    "\u2028",
+    "\U0001f600",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+def test_hostile_names_come_back_as_they_were_and_the_file_is_ascii(text):
+    """A viewer gets the very text; nothing in it ends a string or reaches a terminal."""
+    session = Session()
+    session.task(text, 1, 1, 2, 3, 4, 5, failure=raised(ValueError(text)), name=text)
+    session.span(text, 1, 2, **{"key": text})
+    whole = "".join(json_text(session.read()))
+    assert whole.isascii() and not any(ord(character) < 32 and character != "\n" for character in whole)
+    events = json.loads(whole)
+    assert kind(events, "X", "task::")[0]["cat"] == "task::" + text
+    assert kind(events, "X", "task:execute")[0]["args"]["value"] == text
+    assert [event["args"] for event in kind(events, "X") if event["cat"] == text] == [{"key": text}]
+
+
+def test_an_empty_timeline_is_an_empty_list():
+    """And nothing else: not even metadata."""
+    assert events_of(Session()) == []
+
+
+def test_an_empty_timeline_says_why(caplog, monkeypatch):
+    """In a warning: nothing was submitted, or all of it was dropped."""
+    session = Session(record_limit=10)
+    monkeypatch.setattr(context, "session", session)
+    with caplog.at_level(logging.WARNING):
+        assert module.timeline() == []
+        session.cluster.dropped["tasks"] = 12
+        assert module.timeline() == []
+    assert "has run no task yet" in caplog.messages[0]
+    assert "All 12 tasks" in caplog.messages[1] and "last 10 finished tasks" in caplog.messages[1]

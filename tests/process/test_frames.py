@@ -1,0 +1,52 @@
+"""The frames of all threads are asked for while threads start and the cyclic collector runs."""
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+
+from miniray.process.frames import current_frames
+
+PROGRAM = """
+import _thread, gc, sys, threading, time
+from miniray.process.frames import current_frames
+
+sys.setswitchinterval(1e-6)
+gc.set_threshold(1, 1, 1)
+gc.callbacks.append(lambda phase, info: sum(range(50)))     # code of the program that the collector calls
+end = time.monotonic() + 0.3
+
+def start_threads():
+    while time.monotonic() < end:
+        _thread.start_new_thread(lambda: None, ())
+
+def look():
+    while time.monotonic() < end:
+        current_frames()
+
+threads = [threading.Thread(target=run) for run in (start_threads, look, look)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(gc.isenabled())
+"""
+
+
+def test_the_collector_does_not_run_while_frames_are_listed():
+    """Before 3.12 it ran inside of the call, and a thread that was being started at that moment stopped the whole process.
+    Afterwards it is on again, although two look at once."""
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("True\n", "")
+
+
+def test_the_collector_stays_as_the_program_has_set_it():
+    """Off when it was off."""
+    assert gc.isenabled() and threading.get_ident() in current_frames() and gc.isenabled()
+    gc.disable()
+    try:
+        current_frames()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -1,0 +1,386 @@
+"""Chaos: three programs on four nodes, while a seeded plan kills workers and nodes and loses values.
+
+    python -m tests.runtime.chaos --seed 7             one seed, told strike by strike
+    python -m tests.runtime.chaos --seeds 200          all of them, as `make chaos N=200` does
+
+A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked (`--every N`:
+after every Nth, and always after a strike). At the end every result is compared with what plain Python gives, every attempt
+must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread, no descriptor.
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+import miniray as ray
+from miniray.cluster_utils import Cluster as Nodes
+from miniray.core import records
+from miniray.core.cluster import Cluster
+from miniray.core.invariants import check
+from miniray.core.records import READY, SPILLED, Failure, units
+from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
+from miniray.process import context
+from tests.runtime import chaos_notes as notes
+
+LARGE = bytes(120_000)          # what makes a value large enough for the object stores
+STORE = 1_500_000               # bytes of each: a dozen such values, so that there is something to spill
+PATIENCE_S = 60                 # longer than any seed takes
+OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
+EVENTS = [name for name in vars(Cluster) if not name.startswith("_") and name in (
+    "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer create_actor "
+    "submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled spill_failed "
+    "object_restored make_room lose_object create_placement_group remove_placement_group add_node remove_node").split()]
+
+
+# ---------------------------------------------------------------- the programs
+
+
+@ray.remote(max_retries=-1, num_returns=4)
+def map_words(text: str) -> list:
+    """The words of a text with their counts, in four parts by their first letter."""
+    notes.enter()
+    parts: list[collections.Counter] = [collections.Counter() for _ in range(4)]
+    for word in text.split():
+        parts[ord(word[0]) % 4][word] += 1
+    return [(dict(part), LARGE) for part in parts]
+
+
+@ray.remote(max_retries=-1)
+def reduce_words(*parts: tuple) -> dict:
+    """All counts of one part, added up."""
+    notes.enter()
+    total: collections.Counter = collections.Counter()
+    for counts, _ in parts:
+        total.update(counts)
+    return dict(total)
+
+
+@ray.remote(max_retries=-1)
+def merge(refs: list) -> dict:
+    """All parts in one. It waits inside, and lends its CPU meanwhile; a part that is lost is made again under its hands."""
+    notes.enter()
+    total: dict = {}
+    for part in ray.get([add_nothing.remote(ref) for ref in refs]):
+        total.update(part)
+    return total
+
+
+@ray.remote(max_retries=-1)
+def add_nothing(part: dict) -> dict:
+    """A task inside a task: its owner is a worker, and may die before it."""
+    notes.enter()
+    return part
+
+
+@ray.remote(max_retries=-1)
+def step(number: int, payload: tuple) -> tuple:
+    """One link of the chain; every tenth is a large value."""
+    notes.enter()
+    before, _ = payload
+    return before + number, LARGE if number % 10 == 0 else b""
+
+
+@ray.remote(max_retries=-1)
+def gradient(parameters: tuple, shard: int) -> tuple:
+    """What one worker of the parameter server adds."""
+    notes.enter()
+    values, _ = parameters
+    return [(value * (shard + 3) + shard) % 1009 for value in values], LARGE
+
+
+@ray.remote(max_restarts=-1, max_task_retries=-1)
+class Server:
+    """A parameter server that comes back with what it had written down, and does nothing twice."""
+
+    def __init__(self, run: int):
+        notes.enter()
+        self.rounds = notes.disk.setdefault(run, [[1, 2, 3, 4, 5]])
+
+    def apply(self, number: int, *gradients: tuple) -> tuple:
+        """Round `number`: add the gradients. A round that was done before is answered from what was written down."""
+        notes.enter()
+        if number == len(self.rounds):
+            self.rounds.append(added(self.rounds[-1], [values for values, _ in gradients]))
+        return self.rounds[number], LARGE
+
+
+def added(values: list, gradients: list) -> list:
+    """One step of the parameters."""
+    return [(value + sum(column)) % 10_007 for value, column in zip(values, zip(*gradients))]
+
+
+class Sizes:
+    """How large the programs are."""
+
+    def __init__(self, texts: int = 8, links: int = 1000, rounds: int = 30, strikes: int = 14, workers: int = 3):
+        self.texts, self.links, self.rounds, self.strikes, self.shards = texts, links, rounds, strikes, workers
+
+
+SMALL = Sizes(texts=4, links=60, rounds=6, strikes=8)
+
+
+def texts_of(chance: random.Random, count: int) -> list[str]:
+    """Texts of random words."""
+    return [" ".join("".join(chance.choices("abcdefgh", k=2)) for _ in range(200)) for _ in range(count)]
+
+
+def start(seed: int, sizes: Sizes, texts: list[str]) -> tuple:
+    """Submit everything. Returns references: of the words, the chain's end, and the last parameters."""
+    parts = [map_words.remote(text) for text in texts]
+    words = merge.remote([reduce_words.remote(*[part[n] for part in parts]) for n in range(4)])
+    link: Any = (0, b"")
+    for number in range(1, sizes.links + 1):
+        link = step.remote(number, link)
+    server = Server.remote(seed)
+    parameters = server.apply.remote(0)
+    for number in range(1, sizes.rounds + 1):
+        parameters = server.apply.remote(number, *[gradient.remote(parameters, shard) for shard in range(sizes.shards)])
+    return words, link, parameters
+
+
+def expected(sizes: Sizes, texts: list[str]) -> tuple:
+    """What they must come to."""
+    values = [1, 2, 3, 4, 5]
+    for _ in range(sizes.rounds):
+        values = added(values, [[(value * (shard + 3) + shard) % 1009 for value in values] for shard in range(sizes.shards)])
+    return dict(collections.Counter(" ".join(texts).split())), sizes.links * (sizes.links + 1) // 2, values
+
+
+# ---------------------------------------------------------------- the plan
+
+
+class Striker:
+    """Stands around every event of a cluster: strikes at its end when the plan says so, and checks the invariants after it."""
+
+    def __init__(self, runtime: Any, plan: dict[int, tuple[str, float]], every: int, tell: Callable[[str], None]):
+        self.runtime, self.cluster, self.plan, self.every, self.tell = runtime, runtime.cluster, plan, every, tell
+        self.events = 0
+        self.struck: list[str] = []
+        self.problem: BaseException | None = None
+        self.quiet = threading.Event()
+        self._due: tuple[str, float] | None = None
+        self._inside = False
+        for name in EVENTS:
+            setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
+        self.cluster.after_event.append(self._after_event)
+        # The core forgets finished tasks soon, so that a check has less to look at. Here all are kept to be explained.
+        self.ended: dict[int, records.TaskRecord] = {}
+        self.cluster.history.limit = 20
+        self._task_ended = self.cluster.history.task_ended
+        self.cluster.history.task_ended = self.task_ended       # type: ignore[method-assign]
+
+    def task_ended(self, task: records.TaskRecord) -> None:
+        """Keep it."""
+        self.ended[task.number] = task
+        self._task_ended(task)
+
+    def _after_event(self, now: float) -> list:
+        due, self._due = self._due, None
+        if due is None:
+            return []
+        self._inside = True                             # the strike is a part of this event
+        actions = self.strike(now, *due)
+        self._inside = False
+        return actions
+
+    def _around(self, event: Callable) -> Callable:
+        def call(now: float, *args: Any) -> Any:
+            if self._inside:                            # of a strike
+                return event(now, *args)
+            self.events += 1
+            struck = self._due = self.plan.get(self.events, self._due)
+            try:
+                result = event(now, *args)
+            except Exception as problem:
+                self._note(problem)
+                raise
+            try:
+                if struck is not None or self.events % self.every == 0:
+                    self._check()
+                if self.is_quiet():
+                    self.quiet.set()
+            except Exception as problem:                # raised where somebody looks, not in whoever came by
+                self._note(problem)
+            return result
+        return call
+
+    def _note(self, problem: Exception) -> None:
+        self.problem = self.problem or problem
+        self.quiet.set()
+
+    def _check(self) -> None:
+        if self.problem is None:
+            check(self.cluster)
+
+    def strike(self, now: float, kind: str, pick: float) -> list:
+        """Do one thing of the plan to whatever stands at `pick` (0 to 1) among those that it could be done to."""
+        cluster = self.cluster
+        if kind == "worker":
+            found: list = [w for w in cluster.workers.values() if w.status is not WorkerStatus.DEAD]
+        elif kind == "node":
+            found = [n for n in cluster.scheduler.alive if not n.is_head]
+        else:
+            found = [o for o in cluster.objects.values() if o.status in (READY, SPILLED) and o.locations and o.task is not None]
+        if not found:
+            return []
+        victim = found[int(pick * len(found))]
+        self.struck.append(kind)
+        cluster.events.add(now, "fault", f"chaos: {kind} {victim.hex}", victim)
+        self.tell(f"event {self.events}: {kind} {victim!r}")
+        if kind == "worker":
+            return cluster.worker_died(now, victim, Failure("WORKER_DIED", "SYSTEM_ERROR: chaos", about=victim))
+        if kind == "object":
+            return cluster.lose_object(now, victim)
+        actions = cluster.remove_node(now, victim, "chaos")
+        self.runtime.last_node += 1
+        return actions + cluster.add_node(now, self.runtime.last_node, units({"CPU": 2}), {}, STORE)[1]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is left of the programs."""
+        cluster = self.cluster
+        return not cluster.objects and all(a.status is ActorStatus.DEAD for a in cluster.actors.values()) \
+            and all(t.status in OVER for t in cluster.tasks.values()) \
+            and all(w.status in (WorkerStatus.IDLE, WorkerStatus.DEAD) for w in cluster.workers.values())
+
+
+def plan_of(chance: random.Random, sizes: Sizes) -> dict[int, tuple[str, float]]:
+    """What strikes, by the number of the event after which it does."""
+    length = 3 * (sizes.links + sizes.rounds * (sizes.shards + 1) + 6 * sizes.texts)        # about as many as there will be
+    return {chance.randrange(20, length): (chance.choice(("worker", "worker", "node", "object", "object")), chance.random())
+            for _ in range(sizes.strikes)}
+
+
+# ---------------------------------------------------------------- what must hold at the end
+
+
+def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> int:
+    """Every attempt but the first of every task follows from a line of the event log. Returns how many there were."""
+    assert cluster.dropped["events"] == 0, "the log does not reach back to the start"
+    lines = collections.Counter((event.kind, event.about) for event in _hashable(cluster.events))
+    extra = 0
+    for task in tasks.values():
+        history = task.history or []
+        assert len(history) == task.attempt, f"{task!r} remembers {len(history)} attempts"
+        rebuilt = restarted = 0
+        for attempt in history:
+            extra += 1
+            failure = attempt.failure
+            if failure is None:
+                rebuilt += 1
+            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):     # of its constructor, and of its calls
+                restarted += 1
+                assert lines["actor_restarting", task.actor], f"{task!r}: its actor died, says {failure}, and the log does not"
+            else:
+                kind = {"WORKER_DIED": "worker_died", "NODE_DIED": "node_died"}[failure.error_type]
+                assert lines[kind, failure.about], f"{task!r}: {failure} is not in the log"
+        assert rebuilt == lines["reconstruction", task], f"{task!r} was rebuilt {rebuilt} times: {lines['reconstruction', task]}"
+        if task.actor is not None:
+            assert restarted <= task.actor.restarts == lines["actor_restarting", task.actor], f"{task!r}: {restarted} restarts"
+        if task.status is TaskStatus.FAILED:
+            assert task.failure.error_type == "OWNER_DIED" and task.owner.t_died, f"{task!r} failed: {task.failure}"
+    ran = collections.Counter(notes.entered)
+    for number, times in ran.items():
+        task = tasks[number]
+        assert times <= task.attempt + 1, f"{task!r} was entered {times} times"
+    for task in tasks.values():
+        assert task.status is not TaskStatus.FINISHED or ran[task.number], f"{task!r} finished and was never entered"
+    return extra
+
+
+def _hashable(events: Any) -> list:
+    return [event for event in events if event.about is None or isinstance(event.about, (
+        records.TaskRecord, records.ActorRecord, records.NodeRecord, records.WorkerRecord, records.ObjectRecord))]
+
+
+def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
+    """Every resource is back, every store and the spill folder empty, every waiter gone."""
+    cluster = runtime.cluster
+    for node in cluster.scheduler.alive:
+        assert node.available == node.total, f"{node!r} misses {node.total} - {node.available}"
+        assert node.store.used == node.store.spilled == 0 and not node.store.objects, f"{node!r} stores {node.store.stats()}"
+    assert runtime.spill.path is None or not os.listdir(runtime.spill.path), f"files are left: {os.listdir(runtime.spill.path)}"
+    assert not runtime.driver_waiters, f"waiters are left: {runtime.driver_waiters}"
+    assert not cluster.references.freed, "values are left"
+    for task in tasks.values():
+        assert task.args is None and not task.deps and not task.contained, f"{task!r} keeps its arguments: lineage nobody needs"
+
+
+def play(seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None) -> dict[str, int]:
+    """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is wrong."""
+    chance, descriptors = random.Random(seed), open_descriptors()
+    texts = texts_of(chance, sizes.texts)
+    notes.entered.clear()
+    notes.disk.clear()
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": STORE})
+    ray.init(address=nodes.address, log_to_driver=False)
+    runtime = context.running()
+    cluster = runtime.cluster
+    for _ in range(3):
+        nodes.add_node(num_cpus=2, object_store_memory=STORE)
+    striker = Striker(runtime, plan_of(chance, sizes), every, tell)
+    refs = None
+    try:
+        refs = start(seed, sizes, texts)
+        words, (total, _), (parameters, _) = ray.get(list(refs), timeout=PATIENCE_S)
+        assert (words, total, parameters) == expected(sizes, texts), "wrong results"
+        del refs
+        with runtime.locked():                          # an entry, at which what was let go of is counted
+            pass
+        assert striker.quiet.wait(30), "it does not come to rest"
+        if striker.problem is not None:
+            raise striker.problem
+        extra = explain_attempts(cluster, striker.ended)
+        nothing_is_left(runtime, striker.ended)
+        found = {"events": striker.events, "attempts": extra, **collections.Counter(striker.struck),
+                 "spilled": sum(n.store.counters["spilled"] for n in cluster.nodes.values()),
+                 "rebuilt": cluster.task_manager.num_reconstructions}
+    except BaseException as problem:
+        log = "\n".join(f"{event.at:.4f} {event.kind}: {event.text}" for event in list(cluster.events)[-60:])
+        left = [task for task in cluster.tasks.values() if task.status not in OVER][:20]
+        raise AssertionError(f"{log}\nunfinished: {left}\nobjects: {list(cluster.objects.values())[:20]}\n"
+                             f"{striker.problem or problem!r}\nreplay: python -m tests.runtime.chaos --seed {seed}"
+                             ) from (striker.problem or problem)
+    finally:
+        folder = runtime.spill.path
+        ray.shutdown()
+        nodes.shutdown()
+    assert folder is None or not os.path.exists(folder), "the spill folder is left"
+    assert not runtime.threads, f"threads are left: {list(runtime.threads)}"
+    assert open_descriptors() <= descriptors, f"{open_descriptors() - descriptors} file descriptors are left"
+    return found
+
+
+def open_descriptors() -> int:
+    """How many this process has; 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.runtime.chaos", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, help="play this seed and tell what strikes")
+    parser.add_argument("--seeds", type=int, default=20, help="play the seeds 0 to N-1")
+    parser.add_argument("--first", type=int, default=0, help="begin with this seed")
+    parser.add_argument("--every", type=int, default=1, help="check the invariants after every Nth event")
+    parser.add_argument("--small", action="store_true", help="small programs")
+    parser.add_argument("--switch-interval", type=float, help="seconds: how often Python changes threads")
+    options = parser.parse_args(arguments)
+    if options.switch_interval:
+        sys.setswitchinterval(options.switch_interval)
+    one = options.seed is not None
+    for seed in [options.seed] if one else range(options.first, options.first + options.seeds):
+        began = time.perf_counter()
+        found = play(seed, SMALL if options.small else Sizes(), options.every, print if one else lambda text: None)
+        print(f"seed {seed}: {time.perf_counter() - began:.1f} s, " + ", ".join(f"{n} {what}" for what, n in found.items()),
+              flush=True)
+
+
+if __name__ == "__main__":
+    from tests.runtime.chaos import main as imported_main       # so that tasks find this module by its name
+    imported_main(sys.argv[1:])
