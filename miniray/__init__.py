@@ -8,6 +8,8 @@ that has `import miniray` on top and does not use it pays next to nothing.
 import importlib as _importlib
 import typing as _typing
 
+from ._version import __ray_version__ as __ray_version__, __version__ as __version__
+
 if _typing.TYPE_CHECKING:
     import logging
 
@@ -22,9 +24,6 @@ if _typing.TYPE_CHECKING:
     from .observe.timeline.chrome import timeline
     from .runtime_context import get_runtime_context
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
-
-__version__ = "0.1.0"
-__ray_version__ = "2.60.0"          # the Ray whose answers are the specification
 
 # Ray: ray._private.worker. What spills and restores is no worker of its own here.
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)

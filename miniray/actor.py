@@ -2,25 +2,25 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
+from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from .options import checks
+from .core.cluster import Cluster
 from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, refs_of
 from .remote_function import Capture, export
+from .runtime.runtime import Runtime
+from .session import session_or_start
 from .process import context
+from .process.exits import ActorExit, WorkerExit
 from .process.context import current, running
 from .process.environment import inherited
 from .values.serialization import contain, current_space
 from .calls.placement import captures_children, scheduling_class
 from .options.signatures import checker, constructor_checker, is_async, is_generator
-
-if TYPE_CHECKING:
-    from .core.cluster import Cluster
-    from .runtime.runtime import Runtime
 
 T = TypeVar("T")                    # the plain class
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -71,7 +71,6 @@ def _is_ready(instance: Any) -> bool:
 
 
 def _terminate(instance: Any) -> None:
-    from .runtime.worker import ActorExit
     raise ActorExit("__ray_terminate__ was called")
 
 
@@ -81,7 +80,6 @@ def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 
 def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
     """What a call does that names a concurrency group which its actor does not have: it ends the actor's worker, as in Ray."""
-    from .runtime.waiting import WorkerExit
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
@@ -155,7 +153,6 @@ class ActorVariant(Generic[T]):
         info, given = self._info, self._given
         runtime = context.session
         if runtime is None:
-            from .api import session_or_start
             runtime = session_or_start()
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
         if name:
@@ -479,5 +476,4 @@ def exit_actor() -> None:
     execution = current.get()
     if execution is None or execution.worker.actor is None:
         raise TypeError("exit_actor called on a non-actor worker.")
-    from .runtime.worker import ActorExit
     raise ActorExit("exit_actor() is called.")

@@ -1,33 +1,30 @@
-"""init, get, put, wait, kill and the rest of `ray`'s functions; and the one global: the running session."""
+"""remote, get, put, wait, kill, cancel and the rest of `ray`'s functions."""
 from __future__ import annotations
 
-import atexit
 import inspect
-import os
-import sys
-import threading
 from operator import lt
-from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
-                    overload)
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
 
-from . import object_ref
-from .calls import wait as waits
 from .actor import ActorClass, ActorHandle, find
+from .calls import wait as waits
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError, RaySystemError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
-from .options.checks import check_init, check_tensor_transport
-from .remote_function import RemoteFunction
-from .process import context
+from .observe.explain.explanation import explain_object
+from .options.checks import check_tensor_transport
+from .process import context, replaced
 from .process.context import current
+from .remote_function import RemoteFunction
+from .runtime.runtime import Runtime
+from .runtime.waiting import of_an_ended_session
+from .runtime_context import gpu_ids
+from .session import (RayContext as RayContext, init as init, is_initialized as is_initialized, session_or_start,
+                      shutdown as shutdown)
 
-running = context.running               # the running session, or RuntimeError
-_starting = threading.RLock()           # held while a session starts or ends, and so guards which one runs
 T = TypeVar("T")
 R = TypeVar("R")
 
 if TYPE_CHECKING:
-    from .runtime.runtime import Runtime
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
 
     class Decorator(Protocol):
@@ -47,133 +44,6 @@ if TYPE_CHECKING:
         """What `remote(num_returns=...)` makes of a function: the caller knows what its `.remote()` returns."""
 
         def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
-
-
-class RayContext(Mapping[str, Any]):
-    """What `init` returns: facts about the session, as attributes and as a mapping, and a context manager that shuts it down."""
-
-    def __init__(self, runtime: Runtime):
-        self._runtime = runtime
-        self.dashboard_url = ""
-        self.python_version = ".".join(map(str, sys.version_info[:3]))
-        from . import __ray_version__, __version__
-        self.ray_version, self.ray_commit = __ray_version__, f"miniray-{__version__}"
-        self.address_info = {
-            "node_ip_address": "127.0.0.1", "node_id": runtime.head.hex, "address": "127.0.0.1:0", "gcs_address": "127.0.0.1:0",
-            "object_store_address": "", "raylet_socket_name": "", "session_dir": "", "webui_url": "",
-            "raylet_ip_address": "127.0.0.1", "redis_address": None, "metrics_export_port": 0}
-
-    def __getitem__(self, key: str) -> Any:
-        return self.address_info[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.address_info)
-
-    def __len__(self) -> int:
-        return len(self.address_info)
-
-    def disconnect(self) -> None:
-        """Shut the session down, if it is still the running one."""
-        if context.session is self._runtime:
-            shutdown()
-
-    def __enter__(self) -> "RayContext":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.disconnect()
-
-    def __repr__(self) -> str:
-        facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
-        return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
-
-
-def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
-         resources: dict[str, float] | None = None, labels: dict[str, str] | None = None,
-         object_store_memory: int | None = None, local_mode: bool = False, ignore_reinit_error: bool = False,
-         log_to_driver: bool = True, namespace: str | None = None, num_nodes: int = 1, on_deadlock: str = "log",
-         **kwargs: Any) -> RayContext:
-    """Start a session. Usable as a context manager that shuts it down.
-
-    address: None, "local" or "auto"; that of a `cluster_utils.Cluster` joins it. num_cpus, num_gpus, resources, labels,
-    object_store_memory (bytes): of the head node, or of each of `num_nodes` nodes. local_mode: run every task at once on the
-    thread that submits it. namespace: of named actors; a fresh one by default. on_deadlock: "log", or "raise" for DeadlockError
-    from a get that can never return. Ray's other arguments are accepted where their effect could not be seen here.
-
-    Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
-    ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
-    """
-    from .session import check, start, with_job_config
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources, "labels": labels,
-             "object_store_memory": object_store_memory, "local_mode": local_mode, "log_to_driver": log_to_driver,
-             "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
-    with _starting:
-        if context.session is not None:
-            check_init(dict.fromkeys(kwargs))           # unknown names are refused before anything else, as in Ray
-            if ignore_reinit_error:
-                return RayContext(context.session)
-            raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
-                               "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
-        given = with_job_config(given)
-        check(address, given)
-        context.session = start(address, given)
-        return RayContext(context.session)
-
-
-def is_initialized() -> bool:
-    """Whether a session runs."""
-    return context.session is not None
-
-
-def __getattr__(name: str) -> Any:
-    if name == "session":               # the running session, for those who look into it
-        return context.session
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def session_or_start() -> Runtime:
-    """The running session; the first use starts one."""
-    runtime = context.session
-    if runtime is None:
-        if current.get() is not None:           # its session has ended under it
-            from .runtime.waiting import SessionEnded
-            raise SessionEnded
-        ending = context.exit_of_the_program()
-        if ending is not None:
-            raise ending
-        with _starting:
-            if context.session is None:
-                init()
-            runtime = context.session
-    return runtime                              # type: ignore[return-value]
-
-
-def shutdown(_exiting_interpreter: bool = False) -> None:
-    """End the session: everything of it goes, its threads end. Without a session, and inside a task, it does nothing."""
-    if current.get() is not None:
-        return
-    with _starting:
-        runtime, context.session = context.session, None
-        if runtime is not None:
-            from .session import end
-            end(runtime)
-
-
-atexit.register(shutdown)
-
-
-def _after_fork() -> None:
-    """In a forked child there are no worker threads: it starts without a session."""
-    global _starting
-    runtime, context.session, _starting = context.session, None, threading.RLock()
-    object_ref.dropped.clear()
-    if runtime is not None:
-        from .session import abandon
-        abandon(runtime)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- remote, get, put, wait
@@ -214,8 +84,7 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 
 def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
-    guards = sys.modules.get("miniray.process.guards")      # there are none before the first session
-    if inspect.isfunction(thing) and (guards is None or not guards.is_guard(thing)):
+    if inspect.isfunction(thing) and not replaced.is_guard(thing):
         return RemoteFunction(thing, options)
     if inspect.isclass(thing):
         return ActorClass(thing, options)
@@ -295,7 +164,6 @@ _MOST = 1 << 63
 
 
 def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
-    from .observe.explain.explanation import explain_object
     lines = ["Get timed out: some object(s) not ready."]
     for record in records:
         if not is_ready(record):
@@ -357,7 +225,6 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
             pending = [record for record in records if not is_ready(record)]
             for record in pending:
                 if type(record) is ObjectRecord and record.status is ENDED:
-                    from .runtime.waiting import of_an_ended_session
                     raise of_an_ended_session(record)
             if seconds == 0:
                 break
@@ -438,7 +305,6 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
 def get_gpu_ids() -> list[int]:
     """The GPUs given to this task or actor."""
     session_or_start()
-    from .runtime_context import gpu_ids
     return gpu_ids()
 
 
@@ -498,3 +364,8 @@ def list_named_actors(all_namespaces: bool = False) -> list:
         return [{"name": name, "namespace": namespace} for namespace, name in found]
     return [name for namespace, name in found if namespace == runtime.options["namespace"]]
 
+
+def __getattr__(name: str) -> Any:
+    if name == "session":               # the running session, for those who look into it
+        return context.session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

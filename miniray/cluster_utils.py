@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-clusters: dict[str, "Cluster"] = {}     # by address, until they are shut down
+from .process import context
+from .session import add_node, clusters, init, node_resources, shutdown
+
 _last = 0
 
 
@@ -56,7 +58,6 @@ class Cluster:
 
     def connect(self, namespace: str | None = None) -> None:
         """Connect the driver. AssertionError when it is connected already."""
-        from .api import init
         assert not self.connected, "the cluster is connected already"
         init(address=self.address, namespace=namespace)
 
@@ -69,7 +70,6 @@ class Cluster:
             self._join(node)
 
     def _join(self, node: ClusterNode) -> None:
-        from .session import add_node, node_resources
         given = node.arguments
         resources, store = node_resources(given.get("num_cpus", 1), given.get("num_gpus"), given.get("resources"),
                                           given.get("memory"), given.get("object_store_memory"))
@@ -120,9 +120,8 @@ class Cluster:
 
     def shutdown(self) -> None:
         """Remove every node. A driver that is still connected is shut down too."""
-        from . import api
-        if self._is_attached() and api.session is self._runtime:
-            api.shutdown()
+        if self._is_attached() and context.session is self._runtime:
+            shutdown()
         self.worker_nodes.clear()
         self.head_node = self._runtime = None
         self.connected = False

@@ -12,15 +12,13 @@ import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
 
+from .core.cluster import Cluster
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
 from .process import context
+from .runtime.runtime import Runtime
 from .process.context import running
 from .values.serialization import contain
-
-if TYPE_CHECKING:
-    from .core.cluster import Cluster
-    from .runtime.runtime import Runtime
 
 if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
     import asyncio

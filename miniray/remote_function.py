@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
+from typing import Any, Callable, Generic, TypeVar, overload
 
 from .options import checks
 from .core.records import NORMAL_TASK, TaskSpec
@@ -10,11 +10,10 @@ from .object_ref import ObjectRef, hold_contained, refs_of
 from .process import context
 from .process.environment import hands_down, inherited
 from .values.serialization import capture
+from .runtime.runtime import Runtime
+from .session import session_or_start
 from .calls.placement import captures_children, depends_on_caller, scheduling_class
 from .options.signatures import checker, is_generator
-
-if TYPE_CHECKING:
-    from .runtime.runtime import Runtime
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
@@ -34,8 +33,8 @@ class Capture:
         session, captured = self._captured
         if session is not runtime:
             captured = capture(self.target)
-            if runtime.forgotten:
-                runtime.drop_functions()
+            if runtime.forgotten.captured:
+                runtime.release_forgotten()
             hold_contained(runtime, captured)
             if self._captured[0] is runtime:            # another thread was first
                 return self._captured[1]
@@ -45,7 +44,7 @@ class Capture:
     def __del__(self) -> None:
         session, captured = self._captured
         if captured is not None:
-            session.forgotten.append(captured)
+            session.forgotten.captured.append(captured)
 
 
 class Source:
@@ -88,7 +87,6 @@ class Variant(Generic[Refs]):
         return refs_of(task)
 
     def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        from .api import session_or_start
         runtime = session_or_start()
         if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)

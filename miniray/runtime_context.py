@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .actor import ActorHandle, new_handle
 from .core.records import amounts
@@ -10,10 +10,9 @@ from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, plac
 from .process.context import Execution, current
 from .process.environment import env_of
 from .runtime_env import RuntimeEnv
+from .runtime.runtime import Runtime
+from .session import session_or_start
 from .calls.placement import captures, lease_in_group
-
-if TYPE_CHECKING:
-    from .runtime.runtime import Runtime
 
 # The families of accelerators that Ray asks about.
 ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")
@@ -211,7 +210,6 @@ class RuntimeContext:
 
 def get_runtime_context() -> RuntimeContext:
     """The context of the driver, task or actor that asks; starts a session when there is none, as in Ray."""
-    from .api import session_or_start
     return RuntimeContext(session_or_start(), current.get())
 
 
@@ -227,7 +225,6 @@ def gpu_ids() -> list[int]:
 def current_placement_group_id() -> str | None:
     """36 hex digits of the placement group that the running task or actor is in; starts a session when there is none, as in
     Ray."""
-    from .api import session_or_start
     session_or_start()
     lease = lease_in_group(current.get())
     return None if lease is None else placement_group_hex(lease.strategy[1])

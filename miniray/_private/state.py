@@ -9,7 +9,8 @@ from typing import Any
 from miniray.api import available_resources, cluster_resources, nodes
 from miniray.core.records import amounts
 from miniray.observe.timeline.chrome import timeline
-from miniray.state import list_actors
+from miniray.observe.state.book import book_rows
+from miniray.observe.state.ray_rows import StateResource
 from miniray.util.state import running
 
 __all__ = ["actors", "available_resources", "available_resources_per_node", "cluster_resources", "nodes", "timeline",
@@ -24,7 +25,7 @@ def actors(actor_id: str | None = None) -> dict[str, Any]:
     text, "" while it lives; in Ray a message of its own), Pid.
     """
     addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in nodes()}
-    found = {row["actor_id"]: _row(row, addresses) for row in list_actors()}
+    found = {row["actor_id"]: _row(row, addresses) for row in book_rows(running(), StateResource.ACTORS)}
     return found if actor_id is None else found.get(actor_id, {})
 
 

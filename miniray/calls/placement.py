@@ -1,15 +1,14 @@
 """From the options of a call to a scheduling class: what it needs, what it holds, and where it may go."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import Any, Mapping
 
 from ..core.records import SchedulingClass, amounts, units
+from ..core.scheduler import fits
 from ..options.checks import PlacementGroup
 from ..process import environment
+from ..runtime.runtime import Runtime
 from ..process.context import Execution, current
-
-if TYPE_CHECKING:
-    from ..runtime.runtime import Runtime
 
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
 
@@ -122,7 +121,6 @@ def selector_of(selector: Mapping[str, str] | None) -> tuple:
 
 
 def _check_bundle(runtime: Runtime, strategy: tuple, need: dict[str, float]) -> None:
-    from ..core.scheduler import fits
     group = runtime.cluster.placement_groups.get(strategy[1])
     if group is None:
         raise ValueError("the placement group does not exist in this session")

@@ -32,7 +32,7 @@ RUNTIME_SLOTS = {
     "ObjectRecord": ("value",),                             # stored before the event that reports it
     "WorkerRecord": ("handle",),
     "ActorRecord": ("repr_name",),
-    "Waiter": ("fired", "timed"),
+    "Waiter": ("fired", "timed", "thread"),
 }
 
 
@@ -460,10 +460,12 @@ class PlacementGroupRecord:
 
 class Waiter:
     """Somebody who waits for objects. need: how many more must come; hasty: one that failed is enough, as for `get`.
-    token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up. timed: it gives up some day."""
+    token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up. timed: it gives up some day. thread:
+    the ident of the thread that waits, 0 for a callback."""
 
-    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker", "timed")
+    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker", "timed", "thread")
 
     def __init__(self, need: int, token, hasty: bool = False, objects: tuple = (), worker: WorkerRecord | None = None):
         self.need, self.token, self.hasty, self.objects, self.worker = need, token, hasty, objects, worker
         self.fired = self.timed = False
+        self.thread = 0

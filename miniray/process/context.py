@@ -4,27 +4,24 @@ from __future__ import annotations
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
-if TYPE_CHECKING:
-    from ..core.records import TaskRecord, WorkerRecord
-    from ..runtime.runtime import Runtime
-    from ..values.serialization import Space
+from ..core.records import TaskRecord, WorkerRecord
 
 
 class Execution:
     """One attempt of a task that is being run.
 
-    worker.key tells workers apart as a process id would in Ray. space: the copies of classes and functions that this worker
-    sees. thread: the ident of the thread that runs it; a
-    thread that user code starts in a task copies nothing of this, and counts as the driver. environ: unset until somebody looks
-    into `os.environ` (see `environment`).
+    runtime: the runtime of its session (`runtime.Runtime`, which is above this module). worker.key tells workers apart as a
+    process id would in Ray. space: the copies of classes and functions that this worker sees (`values.spaces.Space`). thread: the
+    ident of the thread that runs it; a thread that user code starts in a task copies nothing of this, and counts as the driver.
+    environ: unset until somebody reads `os.environ` (see `environment`).
     """
 
     __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
     environ: Any
 
-    def __init__(self, runtime: "Runtime", worker: "WorkerRecord", task: "TaskRecord", space: "Space", thread: int,
+    def __init__(self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int,
                  instance: Any = None):
         self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
         self.instance = instance
@@ -38,7 +35,7 @@ class Execution:
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
-session: "Runtime | None" = None     # the one that runs; set by `init` and `shutdown` alone
+session: Any = None             # the one that runs; set by `init` and `shutdown` alone
 at_end: list[Callable[[], None]] = []           # of modules that keep something for a session: called when one has ended
 in_forked_child: list[Callable[[], None]] = []  # and in a child, where it is the parent's session
 
@@ -56,7 +53,7 @@ def exit_of_the_program() -> SystemExit | None:
     return SystemExit("the program has ended")
 
 
-def running() -> "Runtime":
+def running() -> Any:
     """The running session. RuntimeError when there is none."""
     if session is None:
         raise exit_of_the_program() or RuntimeError(

@@ -16,18 +16,14 @@ import signal
 import sys
 import threading
 from functools import wraps
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Callable, Optional
 
+from . import our_code
 from .context import current
-from ..runtime.waiting import Waiting
 
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# What of ours is as good as the user's code: it holds no lock and changes no tables, but calls what does.
-USERS = tuple(OURS + name + os.sep for name in ("cli", "testing", "util", "experimental"))
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 INSTALLED = os.path.join(LIBRARY, "site-packages") + os.sep
-waits: set[CodeType] = {Waiting.park.__code__}      # functions of ours that do nothing but wait, and may be interrupted
 RETRY_S = 0.001
 
 Handler = Callable[[int, Optional[FrameType]], Any]
@@ -116,11 +112,11 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 def _blocks_a_loop(frame: FrameType | None) -> bool:
     """Whether a `get` or `wait` stands where `asyncio.run` should go on: it has cancelled the main coroutine now, which nobody
     would find out before that is over."""
-    while frame is not None and frame.f_code is not Waiting.park.__code__ and _of_the_library(frame.f_code.co_filename):
+    while frame is not None and frame.f_code not in our_code.parks and _of_the_library(frame.f_code.co_filename):
         frame = frame.f_back
     runner = getattr(getattr(behind, "func", None), "__self__", None)
     asyncio = sys.modules.get("asyncio")
-    return frame is not None and frame.f_code is Waiting.park.__code__ and asyncio is not None and isinstance(
+    return frame is not None and frame.f_code in our_code.parks and asyncio is not None and isinstance(
         runner, getattr(asyncio, "Runner", ()))
 
 
@@ -175,8 +171,8 @@ def inside(frame: FrameType | None) -> bool:
     """Whether the innermost code that is not the standard library's is a call of ours that must come to its end."""
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.startswith(OURS):
-            return frame.f_code not in waits and not name.startswith(USERS)
+        if name.startswith(our_code.FOLDER):
+            return frame.f_code not in our_code.waits and not name.startswith(our_code.AS_USERS)
         if not _of_the_library(name):
             return False
         frame = frame.f_back

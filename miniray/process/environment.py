@@ -16,13 +16,11 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 from ..options.checks import check_variable
 from .context import Execution, current
-
-if TYPE_CHECKING:
-    from ..runtime.runtime import Runtime
+from .replaced import replace
 
 _threads: dict[int, threading.Thread] = getattr(threading, "_active", {})      # by ident; current_thread() would add to them
 _installing = threading.Lock()
@@ -41,7 +39,7 @@ def env_of(execution: Execution) -> Any:
     return (actor.creation.spec if actor is not None else execution.task.spec).runtime_env
 
 
-def inherited(runtime: Runtime, own: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def inherited(runtime: Any, own: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """What a call made here runs in: the caller's environment with its own on top. Variables are added to the caller's, every
     other field takes the place of the caller's. Ray: _private/runtime_env, override_task_or_actor_runtime_env."""
     outer = _callers(runtime)
@@ -57,16 +55,16 @@ def inherited(runtime: Runtime, own: Mapping[str, Any] | None) -> Mapping[str, A
     return merged
 
 
-def hands_down(runtime: Runtime) -> bool:
+def hands_down(runtime: Any) -> bool:
     """Whether a call made here runs in an environment that is not simply the job's."""
     return _callers(runtime) is not _jobs(runtime)
 
 
-def _jobs(runtime: Runtime) -> Any:
+def _jobs(runtime: Any) -> Any:
     return runtime.options.get("runtime_env") or None
 
 
-def _callers(runtime: Runtime) -> Any:
+def _callers(runtime: Any) -> Any:
     execution = current.get()
     return _jobs(runtime) if execution is None else env_of(execution)
 
@@ -183,15 +181,13 @@ def install() -> None:
             return
         import subprocess               # for those only who have variables
 
-        from . import guards
         _replace(subprocess.Popen, "__init__", _popen)
         _replace(threading.Thread, "start", _start)
         _replace(os, "system", _system)
         _replace(os, "execv", _execv)       # through which go os.execl, os.execvp, os.spawnv and their like
         for environ in os.environ, getattr(os, "environb", None):
             if environ is not None:
-                guards.saved.append((environ, "__class__", os._Environ))
-                environ.__class__ = _Environ
+                replace(environ, "__class__", _Environ)
 
 
 def keep_what_is_seen() -> None:
@@ -209,10 +205,8 @@ def keep_what_is_seen() -> None:
 
 
 def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
-    from . import guards
     original = getattr(module, name)
-    guards.saved.append((module, name, original))
-    setattr(module, name, wraps(original)(make(original)))
+    replace(module, name, wraps(original)(make(original)))
 
 
 ENV = 10            # where Popen takes env, when it is not given by its name

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-import types
 from typing import Any, Callable
 
 from . import context, ctrl_c
 from .context import current
-from ..values.pickler import reduces
-from ..runtime.worker import WorkerExit
+from .exits import WorkerExit
+from .our_code import only_waits
+from .replaced import replace, restore_all
 
-saved: list[tuple[Any, str, Any]] = []     # what the last `uninstall` puts back: an object, an attribute's name, its value
 _users = 0
 
 
@@ -42,23 +41,7 @@ def _put(module: Any, name: str, guard: Any) -> None:
     original = getattr(module, name)
     guard.__name__ = guard.__qualname__ = name
     guard.__module__, guard.__doc__, guard.__wrapped__ = module.__name__, original.__doc__, original
-    saved.append((module, name, original))
-    setattr(module, name, guard)
-
-
-def is_guard(function: Any) -> bool:
-    """Whether this stands in a built-in function's place, and is to be taken for one."""
-    return any(isinstance(original, types.BuiltinFunctionType) and vars(module).get(name) is function
-               for module, name, original in saved)
-
-
-@reduces(types.BuiltinFunctionType)
-def _reduce_original(function: Any, pickler: Any) -> Any:
-    """An original that a program took before the guards came (`from time import sleep`) is not what its name stands for now."""
-    for module, name, original in saved:
-        if original is function:
-            return getattr, (module, name)
-    return NotImplemented
+    replace(module, name, guard)
 
 
 def _own(pid: int, number: int) -> str | None:
@@ -70,12 +53,12 @@ def _own(pid: int, number: int) -> str | None:
 def _guard_sleep() -> None:
     original = time.sleep
 
+    @only_waits
     def sleep(seconds: Any, /) -> None:
         execution = current.get()
         runtime = context.session if execution is None else execution.runtime
         if runtime is None or not runtime.sleep(execution, seconds):
             original(seconds)
-    ctrl_c.waits.add(sleep.__code__)
     _put(time, "sleep", sleep)
 
 
@@ -99,6 +82,4 @@ def uninstall() -> None:
     _users -= 1
     if _users == 0:
         ctrl_c.uninstall()
-        while saved:
-            module, name, original = saved.pop()
-            setattr(module, name, original)
+        restore_all()

@@ -13,12 +13,15 @@ from typing import Any, Callable
 from .. import exceptions
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from ..values import errors
-from .runtime import Runtime
 from ..process.context import Execution, current
-from .waiting import WorkerExit
-from .worker import (GENERATOR_STATISTICS, Outcome, WorkerHandle, call_of, not_stored, note_end, note_repr, outcome_of_error,
-                     report, report_item, settle_interrupt, store, wait_for_consumer)
+from ..process.exits import WorkerExit
+from ..process.our_code import enters_user_code
+from ..values import errors
+from .handles import WorkerHandle, settle_interrupt
+from .outcomes import Outcome, not_stored, note_end, outcome_of_error, store
+from .runtime import Runtime
+from .streams import GENERATOR_STATISTICS, report_item, wait_for_consumer
+from .worker import call_of, note_repr, report
 
 DEAD = WorkerStatus.DEAD
 
@@ -152,6 +155,7 @@ class AsyncWorker:
         cancelled.__traceback__ = error.__traceback__
         return Outcome(failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
 
+    @enters_user_code
     async def _attempt(self, execution: Execution) -> Outcome:
         runtime, task = self.runtime, execution.task
         try:
@@ -186,6 +190,7 @@ class AsyncWorker:
         if not task.t_finished:
             task.t_started = now
 
+    @enters_user_code
     async def _construct(self, execution: Execution) -> Outcome:
         runtime, task = self.runtime, execution.task
         construct, (_, _, cls, args, kwargs), _ = call_of(runtime, execution)
@@ -198,6 +203,7 @@ class AsyncWorker:
         note_repr(execution)
         return Outcome()
 
+    @enters_user_code
     async def _stream(self, execution: Execution, generator: Any) -> Outcome:
         runtime, task = self.runtime, execution.task
         is_async: bool = inspect.isasyncgen(generator)

@@ -9,15 +9,13 @@ import _thread
 import asyncio
 import selectors
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable, Protocol
 
 from ..core.records import TaskRecord, WorkerRecord
-from ..process import ctrl_c
+from ..process.our_code import only_waits
 from .async_worker import DEAD, AsyncWorker
-from .worker import Outcome, WorkerHandle
-
-if TYPE_CHECKING:
-    from .local_mode import LocalRuntime
+from .handles import WorkerHandle
+from .outcomes import Outcome
 
 OWN_FILES = 1                   # a loop watches one file itself, through which other threads wake it
 
@@ -27,6 +25,7 @@ class _Selector(selectors.DefaultSelector):
 
     loop: LocalLoop
 
+    @only_waits
     def select(self, timeout: float | None = None) -> Any:
         """As a selector's. timeout: seconds until the loop's next timer; None when it has none, 0 when it has things to do."""
         if timeout == 0 or self.loop.helpers or len(self.get_map()) > OWN_FILES:
@@ -36,9 +35,6 @@ class _Selector(selectors.DefaultSelector):
             self.loop.idle_for_s = timeout
             self.loop.stop()
         return events
-
-
-ctrl_c.waits.add(_Selector.select.__code__)
 
 
 class LocalLoop(asyncio.SelectorEventLoop):
@@ -72,14 +68,29 @@ class LocalLoop(asyncio.SelectorEventLoop):
         return handle
 
 
+class Host(Protocol):
+    """What a loop needs of the runtime that it is a part of (`local_mode.LocalRuntime`, which is above this module)."""
+
+    runnable: Any
+
+    def run_soon(self, run: Callable[[], None]) -> None:
+        """Have something run by the first thread that can."""
+
+    def run_later(self, delay_s: float, run: Callable[[], None]) -> None:
+        """Have something run after so many seconds."""
+
+    def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
+        """Report the end of an attempt."""
+
+
 class LocalAsyncWorker(AsyncWorker):
     """Runs an async actor's calls on the threads of those who make them."""
 
-    runtime: LocalRuntime
     loop: LocalLoop
 
-    def __init__(self, runtime: LocalRuntime, worker: WorkerRecord, handle: WorkerHandle):
+    def __init__(self, runtime: Any, worker: WorkerRecord, handle: WorkerHandle):
         super().__init__(runtime, worker, handle)
+        self.host: Host = runtime
         self.loop = LocalLoop(self._woken)
         self.mine = _thread.allocate_lock()     # held by the thread that runs the loop
 
@@ -100,7 +111,7 @@ class LocalAsyncWorker(AsyncWorker):
 
     def _woken(self) -> None:
         if not self.loop.is_running():          # whoever runs it looks for what has come when its turn is over
-            self.runtime.run_soon(self.go_on)
+            self.host.run_soon(self.go_on)
 
     def _turn(self) -> None:
         """Run the loop until a call has ended or nothing can go on. The caller may be inside another loop, which is set aside."""
@@ -118,17 +129,17 @@ class LocalAsyncWorker(AsyncWorker):
         if self.stopping or self.worker.status is DEAD:
             self.stop()
         elif idle_for_s is not None:
-            self.runtime.run_later(idle_for_s, self.go_on)
+            self.host.run_later(idle_for_s, self.go_on)
         elif self.calls and fewer:
-            self.runtime.runnable.append(self.go_on)        # the others may not have come as far as they can
+            self.host.runnable.append(self.go_on)        # the others may not have come as far as they can
             return
         # What another thread woke the loop for at the end of this turn. Looked at after the loop is nobody's: who wakes it from
         # now on sees that it does not run, and is let in.
         if self.loop._ready:                    # type: ignore[attr-defined]
-            self.runtime.run_soon(self.go_on)
+            self.host.run_soon(self.go_on)
 
     def _report(self, task: TaskRecord, outcome: Outcome) -> None:
-        self.runtime.report_from_inside(super()._report, task, outcome)
+        self.host.report_from_inside(super()._report, task, outcome)
         self._stop_loop()                       # whoever waits for this call looks whether that is enough
 
     def stop(self) -> None:

@@ -21,9 +21,11 @@ from .runtime import Runtime
 from ..process.context import Execution, current
 from ..process.frames import current_frames
 from ..values.serialization import Space
-from .threaded import end_session
-from .waiting import get_ident, waits_for_ever
-from .worker import Outcome, WorkerHandle, actor_handle, report, run_attempt
+from .ending import end_session
+from .handles import WorkerHandle, actor_handle
+from .outcomes import Outcome
+from .waiting import get_ident
+from .worker import report, run_attempt
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
 
@@ -73,8 +75,8 @@ class LocalRuntime(Runtime):
         self._putting_off = threading.Lock()    # guards these two; nothing is called under it that could come back here
         self.parked: dict[Bell, None] = {}      # of the threads that have found nothing to run
         self.cluster.resumes_at_wake = False    # a task that waits goes on when those above it on the stack have returned
-        # .reporting: this thread is inside the report of a task that it ran; .awaited: what it waits for.
-        self._here = threading.local()
+        self._here = threading.local()          # .reporting: this thread is inside the report of a task that it ran
+        self.awaited: dict[int, tuple[list, bool]] = {}     # by thread: what its innermost wait is for; has it a timeout
 
     def carry_out(self, actions: list) -> None:
         """Run what became possible, before the call that made it possible returns. Whoever made that call, if it is a task,
@@ -98,11 +100,21 @@ class LocalRuntime(Runtime):
 
     def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
         """As every runtime's."""
-        outer, self._here.awaited = getattr(self._here, "awaited", None), objects
+        ident = get_ident()
+        outer = self.awaited.get(ident)
+        self.awaited[ident] = objects, timeout is not None
         try:
             return super().wait_for(objects, need, hasty, timeout)
         finally:
-            self._here.awaited = outer
+            if outer is None:
+                del self.awaited[ident]
+            else:
+                self.awaited[ident] = outer
+
+    def waits_forever(self, ident: int) -> bool:
+        """Whether the innermost wait of a thread has no timeout."""
+        _, timed = self.awaited.get(ident, ((), True))
+        return not timed
 
     def park(self, lock: Any, timeout: float | None) -> bool:
         """Instead of waiting, run what can be run, and what was put off when its time has come: what is waited for may be behind
@@ -123,7 +135,7 @@ class LocalRuntime(Runtime):
                     return lock.acquire(False)
                 until = [at for at in (due, deadline) if at is not None]
                 if not until and self.stuck is not None:
-                    self.stuck(self._here.awaited)
+                    self.stuck(self.awaited[get_ident()][0])
                 super().park(lock.gate, min(until) - now if until else None)
             return True
         finally:
@@ -279,7 +291,7 @@ class LocalRuntime(Runtime):
         if self.put_off:
             return False
         here = get_ident()
-        return all(waits_for_ever(frame) for ident, frame in current_frames().items() if ident != here)
+        return all(self.waits_forever(ident) for ident in current_frames() if ident != here)
 
     def shutdown(self) -> None:
         """Drop everything."""

@@ -6,37 +6,28 @@ their inboxes and use no CPU. Threads are started through `_thread`: `threading.
 from __future__ import annotations
 
 import _thread
-import heapq
-import logging
-import os
 import sys
 import threading
 from collections import deque
 from contextvars import Context
 from typing import Any
 
-from ..core.actions import KillWorker
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
+from ..values.spaces import Space
+from .ending import end_session
+from .handles import WorkerHandle, actor_handle, clear_async_exception
+from .inbox import new_inbox
+from .interrupts import FIRST_RETRY_S, Interrupts
+from .outcomes import Outcome
 from .runtime import Runtime
-from ..process.frames import current_frames
-from .inbox import HAS_GIL, new_inbox
-from ..values.serialization import Space
-from .waiting import SessionEnded
-from .worker import (Outcome, TaskInterrupt, WorkerExit, WorkerHandle, actor_handle, clear_async_exception, report, run_attempt,
-                     shut_down, unwanted_end)
+from .timers import Timers
+from .worker import report, run_attempt, shut_down, unwanted_end
 
 DEAD = WorkerStatus.DEAD
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-USERS = tuple(OURS + folder + os.sep for folder in ("util", "experimental", "testing"))      # written as a user would have
-CALLERS = {OURS + os.path.join("runtime", name) for name in ("worker.py", "async_worker.py")}
-# Code of the standard library that takes a lock of the whole process by a call: an exception that is raised as that call returns
-# finds the lock taken and nobody yet bound to give it back. `with` on a lock itself has no such moment.
-TAKES_A_LOCK = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
-ENTERS_A_LOCK = {threading.Condition.__enter__.__code__}
-FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # when a thread inside a call of ours is interrupted again: after twice the time each
 STARTING_AT_A_TIME = 4          # threads of actors that have been ordered and have not come up
-ENDING_AT_A_TIME, ENDS_WITHIN_S = 64, 0.1      # workers at the end of a session; how long one that is idle is waited for
+ENDS_WITHIN_S = 0.1             # how long the end of a session waits for a worker that is idle
 JOIN_S = 1.0                    # how long shutdown waits for threads that were told to end
 IN_USER_CODE_S = 0.1            # and for one of them that was interrupted, and may be in C code that goes on
 # There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
@@ -50,7 +41,8 @@ class ThreadedRuntime(Runtime):
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
         self.timers = Timers(self.timer)
-        self.postponed: deque = deque()                 # interrupts to be tried again: the arguments of _raise_in
+        self.interrupts = Interrupts(self)
+        self.postponed = self.interrupts.postponed
         self.threads: dict[WorkerHandle, None] = {}     # handles whose thread has not ended
         self.unstarted: deque[WorkerRecord] = deque()   # workers of actors whose threads are still to be started
         self.may_start: deque[None] = deque([None] * STARTING_AT_A_TIME)     # one for each that may be starting
@@ -183,7 +175,7 @@ class ThreadedRuntime(Runtime):
             return
         handle.inbox.put(None)
         if handle.loop is None or handle.waiter is not None:
-            self._raise_in(handle, WorkerExit)
+            self.interrupts.raise_in(handle, WorkerExit)
         if handle.loop is not None:             # its coroutines are cancelled; one that blocks the loop ends when it returns
             handle.loop.stop()
 
@@ -205,71 +197,16 @@ class ThreadedRuntime(Runtime):
         if handle.loop is not None:
             handle.loop.cancel(task)
         else:
-            self._raise_in(handle, TaskInterrupt, task)
-
-    def _raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None,
-                  again_in_s: float = FIRST_RETRY_S) -> None:
-        """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not.
-
-        A thread that is inside a call of ours is asked again a little later: what the core has told it to do must be done, and
-        a reference that was counted must come to somebody. So is one that takes a lock which others need after it. Since the
-        core's lock is held here, a thread that is seen in the user's code comes no further than to that lock, and what is raised
-        comes out at the first call after it.
-        """
-        with self.lock:
-            running = handle.user_task
-            if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
-                return
-            waiter = handle.waiter
-            if waiter is not None:
-                handle.interrupted = error()
-                if task is not None:
-                    task.was_interrupted = True
-                if waiter.fired:
-                    return
-                waiter.fired = True
-            elif not runs_user_code(handle.ident):
-                if again_in_s <= LAST_RETRY_S:
-                    self.postponed.append((handle, error, task, 2 * again_in_s))
-                    self.call_later(self.now() + again_in_s)
-                return
-            else:
-                import ctypes
-                handle.sent = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
-                if not HAS_GIL:
-                    # The thread may be about to take the lock that is held here, and would have it before it looks for what
-                    # was raised. This stops all threads where they look.
-                    current_frames()
-                return
-        waiter.token()
+            self.interrupts.raise_in(handle, TaskInterrupt, task)
 
     def timer(self) -> None:
-        """A time that was asked for has come: interrupts that were put off are tried again, and the core has its turn."""
-        for _ in range(len(self.postponed)):
-            try:
-                postponed = self.postponed.popleft()
-            except IndexError:                          # a generator has taken its own
-                break
-            self._raise_in(*postponed)
+        """A time that was asked for has come: postponed interrupts are tried again, and the core has its turn."""
+        self.interrupts.retry()
         super().timer()
 
     def take_postponed(self, handle: WorkerHandle) -> BaseException | None:
-        """The interrupt that was put off for this worker. Asked by its own thread between the items of a generator, to raise it
-        there: one that yields all the time is in a call of ours whenever `_raise_in` looks."""
-        found = None
-        with self.lock:
-            for _ in range(len(self.postponed)):
-                try:
-                    postponed = self.postponed.popleft()
-                except IndexError:                      # the timer has them
-                    break
-                of, error, task, _again = postponed
-                if of is not handle:
-                    self.postponed.append(postponed)
-                elif task is None or task is handle.user_task:
-                    found = error()
-        return found
+        """The interrupt that was postponed for this worker."""
+        return self.interrupts.take(handle)
 
     def call_later(self, at: float) -> None:
         """Have `timer` called at this time, by a thread that lives only while something is due."""
@@ -293,49 +230,10 @@ class ThreadedRuntime(Runtime):
                     patience = min(patience, again_in_s if handle.loop is None and not handle.sent else IN_USER_CODE_S)
                 if handle.done.acquire(True, patience) or handle.sent or self.now() >= deadline:
                     break
-                self._raise_in(handle, WorkerExit)      # it was in a call of ours at the last try, or a coroutine blocks its loop
+                self.interrupts.raise_in(handle, WorkerExit)    # it was in a call of ours, or a coroutine blocks its loop
                 again_in_s *= 2
             if handle.sent and handle.done.locked() and (threading.gettrace() is not None or CPYTHON_3_11):
                 clear_async_exception(handle)
-
-
-def end_session(runtime: Runtime) -> None:
-    """Wake every waiter, end every worker, drop every value: the whole session ends, so nothing is retried and nobody is told."""
-    with runtime.lock:
-        if runtime.closed:
-            return
-        runtime.closed = True
-        # A waiter whose wait is over leaves this table without the lock, so one copy is made of it.
-        waiters = list(runtime.driver_waiters.copy())
-        handles = [worker.handle for worker in runtime.cluster.workers.values() if worker.handle is not None]
-        if runtime.local:                       # elsewhere kill_worker wakes these, with the exception that ends their tasks
-            waiters += [handle.waiter for handle in handles if handle.waiter is not None]
-        actions = runtime.cluster.session_ending(runtime.now(), waiters)
-    killed = [action.worker for action in actions if type(action) is KillWorker]
-    runtime.carry_out([action for action in actions if type(action) is not KillWorker])
-    for first in range(0, len(killed), ENDING_AT_A_TIME):
-        runtime.end_workers(killed[first:first + ENDING_AT_A_TIME])
-    runtime.tell(runtime.cluster.session_ended)
-    runtime.give_collector_back()
-    runtime.exported.clear()
-    runtime.spill.remove()
-
-
-def runs_user_code(ident: int) -> bool:
-    """Whether a thread is in the user's own code, or a library's, rather than in a call of ours or at a lock that all share."""
-    frame = current_frames().get(ident)
-    if frame is not None and (frame.f_code.co_filename in TAKES_A_LOCK or frame.f_code in ENTERS_A_LOCK):
-        return False
-    top = True
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename.startswith(OURS):
-            if code.co_name in ("_run", "_construct", "_stream", "_attempt") and code.co_filename in CALLERS:
-                return not top              # from here the user's code was called
-            if not code.co_filename.startswith(USERS):
-                return False
-        frame, top = frame.f_back, False
-    return False
 
 
 def pass_on(handle: WorkerHandle) -> None:
@@ -349,51 +247,3 @@ def forget_thread() -> None:
     active = getattr(threading, "_active", None)
     if active is not None:
         active.pop(_thread.get_ident(), None)
-
-
-class Timers:
-    """Calls a function at given times. Its thread sleeps until the next one is due, and ends when none is left."""
-
-    def __init__(self, call):
-        self._call = call
-        self._lock = threading.Lock()
-        self._due: list[float] = []
-        self._changed = _thread.allocate_lock()
-        self._changed.acquire()
-        self._running = self._stopped = False
-
-    def add(self, at: float, now: float) -> None:
-        """Call at `at`; both on the runtime's clock, whose seconds are real ones."""
-        with self._lock:
-            if self._stopped:                       # and at the interpreter's end no thread could be started
-                return
-            heapq.heappush(self._due, at)
-            first = self._due[0] == at
-            if not self._running:
-                self._running = True
-                _thread.start_new_thread(self._run, (now, threading.get_ident()))
-            elif first and self._changed.locked():
-                self._changed.release()
-
-    def stop(self) -> None:
-        """Nothing is called any more."""
-        with self._lock:
-            self._stopped = True
-            self._due.clear()
-            if self._changed.locked() and self._running:
-                self._changed.release()
-
-    def _run(self, _now: float, _starter: int) -> None:
-        import time
-        while True:
-            with self._lock:
-                if not self._due or self._stopped:
-                    self._running = False
-                    return
-                wait = self._due[0] - time.perf_counter()
-                if wait <= 0:
-                    heapq.heappop(self._due)
-            if wait <= 0:
-                self._call()
-            else:
-                self._changed.acquire(True, wait)

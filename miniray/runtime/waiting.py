@@ -1,37 +1,24 @@
-"""Waiting: how a thread waits for objects, and gets their values. Every place where user code can block comes here.
+"""Waiting: how a thread waits. Every place where user code can block comes here.
 
-A task that waits lends its CPU; it can be interrupted while it waits. Part of `base.Runtime`, whose lock and tables these
-methods use.
+A task that waits lends its CPU; it can be interrupted while it waits.
 """
 from __future__ import annotations
 
 import _thread
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Callable, overload
+from collections import deque
+from typing import Any, Callable
 
-from ..core.records import (DROPPED, ENDED, FAILED, NORMAL_TASK, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord, Waiter,
-                            WorkerRecord)
+from ..core.records import NORMAL_TASK, ObjectRecord, Waiter, WorkerRecord
 from ..core.transitions import WorkerStatus
-from ..exceptions import ObjectLostError, RaySystemError, ReferenceCountingAssertionError
-from ..values import errors
+from ..exceptions import RaySystemError
 from ..process.context import Execution, current, exit_of_the_program
-from ..values.serialization import Serialized
-from .spilling import SpilledFile, read_back
-
-if TYPE_CHECKING:
-    from ..core.cluster import Cluster
+from ..process.exits import SessionEnded, WorkerExit
+from ..process.our_code import parks_here
+from .core_access import CoreAccess
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
 get_ident = _thread.get_ident
-
-
-class WorkerExit(BaseException):
-    """Ends the worker that raises it: what `os._exit`, a signal to oneself or a kill is turned into inside a task."""
-
-
-class SessionEnded(BaseException):
-    """Raised in a task that waits while its session is shut down. Not an Exception: user code should not stop it."""
 
 
 def the_end() -> BaseException:
@@ -61,31 +48,19 @@ def waits_for_a_cpu(objects: list) -> bool:
     return False
 
 
-class ArgumentLost(Exception):
-    """An argument of a task is not there any more, although the task was given to a worker."""
-
-
-class Waiting:
-    """What of a runtime has to do with waiting. The attributes are those of `base.Runtime`."""
+class Waiting(CoreAccess):
+    """How threads wait. `park` is the only function in which one sleeps."""
 
     allocate_lock = staticmethod(_thread.allocate_lock)     # what a waiter sleeps on, see `park`
     stuck_after_s = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
 
-    if TYPE_CHECKING:
-        cluster: Cluster
-        lock: Any
-        dropped: Any
-        spill: Any
-        waits: Any
-        driver_waiters: dict[Waiter, list]
-        now: Callable[[], float]
-        stuck: Callable[[list], None] | None
-        closed: bool
-        head: Any
-        tell: Callable[..., None]
-        locked: Callable[[], Any]
-        carry_out: Callable[[list], None]
+    def __init__(self, options: dict[str, Any], dropped: deque):
+        super().__init__(options, dropped)
+        self.driver_waiters: dict[Waiter, list] = {}    # those on threads that are no worker's, with what they wait for
+        self.waits: deque = deque(maxlen=20_000)        # (worker or None, task number, from, to): who was in get or wait, and when
+        self.stuck: Callable[[list], None] | None = None        # called with the objects of a get that has waited for a while
 
+    @parks_here
     def park(self, lock: Any, timeout: float | None) -> bool:
         """Wait until `lock` is released. Returns False when `timeout` seconds passed first."""
         if timeout is None:
@@ -101,7 +76,7 @@ class Waiting:
         lock = self.allocate_lock()
         lock.acquire()
         waiter = Waiter(need, lock.release, hasty)
-        waiter.timed = timeout is not None
+        waiter.timed, waiter.thread = timeout is not None, get_ident()
         execution = current.get()
         handle = worker = None
         if execution is not None and execution.thread == get_ident():
@@ -194,6 +169,10 @@ class Waiting:
             raise the_end()
         return True
 
+    def waits_forever(self, ident: int) -> bool:
+        """Whether a thread that is no worker's waits here, without a timeout."""
+        return any(waiter.thread == ident and not waiter.timed for waiter in self.driver_waiters.copy())
+
     def take_interrupt(self, handle: Any) -> BaseException:
         """The exception that was to be raised in a worker's thread, once."""
         error, handle.interrupted = handle.interrupted, None
@@ -202,121 +181,6 @@ class Waiting:
     def waiting_for(self, worker: WorkerRecord) -> list:
         """The records that a worker's thread waits for in get or wait."""
         return list(worker.handle.waiting) if worker.handle is not None else []
-
-    def wait_values(self, objects: list[ObjectRecord], timeout: float | None) -> bool:
-        """Wait until all are there, or one has failed. Returns False when the time ran out."""
-        deadline = None if timeout is None else self.now() + timeout
-        while True:
-            pending = [obj for obj in objects if obj.status is not READY and obj.status is not SPILLED]
-            if not pending:
-                return True
-            for obj in pending:
-                if obj.status is FAILED:
-                    return True
-                if timeout is None:
-                    self._refuse_foreign(obj)
-                if obj.status is ENDED:
-                    raise of_an_ended_session(obj)
-                if obj.status is RELEASED:
-                    self._it_went(obj)
-            left = None if deadline is None else max(0.0, deadline - self.now())
-            if not self.wait_for(pending, len(pending), True, left):
-                return False
-
-    @staticmethod
-    def _refuse_foreign(obj: ObjectRecord) -> None:
-        """ObjectLostError for an id that nothing here has: who waits for it without a timeout would wait for ever, as on Ray."""
-        if obj.number < 0 and obj.status is not ENDED:
-            raise ObjectLostError(obj.hex, None, "")
-
-    def get_one(self, obj: ObjectRecord) -> tuple | None:
-        """The value in a tuple, when it is there or comes soon enough for nobody to ask why; None when `get` has to see to it."""
-        if obj.status is PENDING:
-            self._refuse_foreign(obj)
-            self.wait_for([obj], 1, True, None)
-        value = obj.value
-        if obj.status is not READY or obj.locations is not None:
-            return None
-        kind = type(value)
-        if kind is Serialized:
-            return (errors.loaded(value),)
-        return None if kind is SpilledFile or value is DROPPED else (value,)
-
-    @overload
-    def get(self, objects: list[ObjectRecord], timeout: None = None) -> list: ...
-
-    @overload
-    def get(self, objects: list[ObjectRecord], timeout: float | None) -> list | None: ...
-
-    def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
-        """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
-        while True:
-            for obj in objects:
-                if obj.status is not READY and obj.status is not SPILLED:
-                    break
-            else:
-                values = self._load(objects)
-                if values is not None:
-                    return values
-            if not self.wait_values(objects, timeout):
-                return None
-            for obj in objects:
-                if obj.status is FAILED:
-                    raise errors.to_exception(obj.value, obj)
-
-    def _load(self, objects: list[ObjectRecord]) -> list | None:
-        values = []
-        for obj in objects:
-            value = obj.value
-            kind = type(value)
-            while kind is SpilledFile:
-                value = read_back(self, obj, value)
-                kind = type(value)
-            if kind is Serialized:
-                value = errors.loaded(value)
-            elif value is DROPPED or kind is Failure:
-                self._it_went(obj)
-                return None
-            if obj.locations is not None:
-                self._used_here(obj)
-            values.append(value)
-        return values
-
-    def _it_went(self, obj: ObjectRecord) -> None:
-        """A value went meanwhile: it is to be waited for again, or has failed. For the thread of a dead worker it may have gone
-        for good, with the arguments of its task. ReferenceCountingAssertionError for one that will not come again."""
-        execution = current.get()
-        if execution is not None:
-            refuse_the_dead(execution.worker)
-        with self.lock:
-            gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
-        if gone:                                # a mistake of ours, which is not to be waited for as long as there is a processor
-            raise ReferenceCountingAssertionError(obj.hex)
-
-    def _used_here(self, obj: ObjectRecord) -> None:
-        """A large value was fetched: a copy of it is on this node now."""
-        execution = current.get()
-        with self.lock:
-            node = execution.worker.node if execution is not None else self.head
-            actions = self.cluster.object_used(self.now(), obj, node)
-        self.carry_out(actions)
-
-    def value_of(self, obj: ObjectRecord) -> Any:
-        """One value, waited for as long as it takes."""
-        return self.get([obj])[0]
-
-    def argument_of(self, obj: ObjectRecord) -> Any:
-        """The value of an argument, which was there when the task was given to its worker. ArgumentLost when it is not."""
-        while True:
-            if obj.status is READY or obj.status is SPILLED:
-                values = self._load([obj])
-                if values is not None:
-                    return values[0]
-            elif obj.status is FAILED:
-                raise errors.to_exception(obj.value, obj)
-            else:
-                self._it_went(obj)
-                raise ArgumentLost
 
     def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:
         """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
@@ -335,12 +199,3 @@ class Waiting:
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
         """The callback is not wanted any more."""
         self.tell(self.cluster.stop_waiting, waiter, (obj,))
-
-
-def waits_for_ever(frame: FrameType | None) -> bool:
-    """Whether the thread that is in this frame waits for values, without a timeout."""
-    while frame is not None:
-        if frame.f_code is Waiting.wait_for.__code__:
-            return frame.f_locals["timeout"] is None
-        frame = frame.f_back
-    return False

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-import miniray
+from miniray import api, exceptions
 
 V = TypeVar("V")
 Call = Callable[[Any, V], Any]
@@ -92,7 +92,7 @@ class ActorPool:
         if self._next_return_index >= self._next_task_index:
             raise ValueError("get_next() cannot follow get_next_unordered(): the turn of this result has passed")
         result = self._index_to_future[self._next_return_index]
-        late = timeout is not None and not miniray.wait([result], timeout=timeout)[0]
+        late = timeout is not None and not api.wait([result], timeout=timeout)[0]
         if late and not ignore_if_timedout:
             raise TimeoutError("timed out waiting for the next result of the pool")
         return self._take(result, late)
@@ -105,7 +105,7 @@ class ActorPool:
         """
         if not self.has_next():
             raise StopIteration("the pool has no results to get")
-        ready, _ = miniray.wait(list(self._future_to_actor), num_returns=1, timeout=timeout)
+        ready, _ = api.wait(list(self._future_to_actor), num_returns=1, timeout=timeout)
         if not ready and not ignore_if_timedout:
             raise TimeoutError("timed out waiting for any result of the pool")
         return self._take(ready[0] if ready else next(iter(self._future_to_actor)), late=not ready)
@@ -120,8 +120,8 @@ class ActorPool:
             raise TimeoutError(f"timed out waiting for a result of the pool; the call {result} is given up")
         alive = True
         try:
-            return miniray.get(result)
-        except miniray.exceptions.ActorDiedError:
+            return api.get(result)
+        except exceptions.ActorDiedError:
             alive = False
             raise
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import miniray
+from miniray import api
 
 
 def as_completed(refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False,
@@ -53,5 +53,5 @@ def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
 
 def _next_chunk(refs: list[Any], chunk_size: int, yield_obj_refs: bool,
                 kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    ready, rest = miniray.wait(refs, num_returns=min(chunk_size, len(refs)), **kwargs)
-    return ready if yield_obj_refs else miniray.get(ready), rest
+    ready, rest = api.wait(refs, num_returns=min(chunk_size, len(refs)), **kwargs)
+    return ready if yield_obj_refs else api.get(ready), rest

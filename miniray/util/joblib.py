@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import miniray
+from miniray import api
 
 from .multiprocessing import Pool
 
@@ -39,9 +39,9 @@ def _backend(joblib: Any) -> type:
             if n_jobs == 0:
                 raise ValueError("n_jobs == 0 in Parallel has no meaning")
             if n_jobs is None or n_jobs < 0:
-                if not miniray.is_initialized():
-                    miniray.init()
-                return max(1, int(miniray.cluster_resources().get("CPU", 1)) + 1 + (-1 if n_jobs is None else n_jobs))
+                if not api.is_initialized():
+                    api.init()
+                return max(1, int(api.cluster_resources().get("CPU", 1)) + 1 + (-1 if n_jobs is None else n_jobs))
             return n_jobs
 
         def configure(self, n_jobs: int = 1, parallel: Any = None, **of_other_backends: Any) -> int:

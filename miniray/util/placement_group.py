@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from miniray import api, groups, runtime_context
+from miniray import api, runtime_context
+from miniray.calls import placement_groups as groups
 from miniray.ids import PlacementGroupID
 from miniray.options.checks import task_options
 

@@ -6,7 +6,7 @@ import queue as standard
 from collections.abc import Iterable
 from typing import Any
 
-import miniray
+from miniray import api
 
 
 class Empty(standard.Empty):
@@ -27,14 +27,14 @@ class Queue:
     def __init__(self, maxsize: int = 0, actor_options: dict[str, Any] | None = None):
         """maxsize: how many items fit; zero or less: without limit. actor_options: `.options()` of the actor inside."""
         self.maxsize = maxsize
-        self.actor: Any = miniray.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
+        self.actor: Any = api.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
     def __len__(self) -> int:
         return self.size()
 
     def size(self) -> int:
         """How many items there are."""
-        return miniray.get(self.actor.qsize.remote())
+        return api.get(self.actor.qsize.remote())
 
     def qsize(self) -> int:
         """How many items there are, by the name that Python's own queues use."""
@@ -42,11 +42,11 @@ class Queue:
 
     def empty(self) -> bool:
         """Whether there are no items."""
-        return miniray.get(self.actor.empty.remote())
+        return api.get(self.actor.empty.remote())
 
     def full(self) -> bool:
         """Whether there is no room; never so without a limit."""
-        return miniray.get(self.actor.full.remote())
+        return api.get(self.actor.full.remote())
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Add an item at the end.
@@ -55,10 +55,10 @@ class Queue:
         ValueError for a negative timeout.
         """
         if block:
-            miniray.get(self.actor.put.remote(item, _checked(timeout)))
+            api.get(self.actor.put.remote(item, _checked(timeout)))
             return
         try:
-            miniray.get(self.actor.put_nowait.remote(item))
+            api.get(self.actor.put_nowait.remote(item))
         except asyncio.QueueFull:
             raise Full from None
 
@@ -79,9 +79,9 @@ class Queue:
         ValueError for a negative timeout. Zero never finds an item, as in Ray: to take what is there, use `get_nowait`.
         """
         if block:
-            return miniray.get(self.actor.get.remote(_checked(timeout)))
+            return api.get(self.actor.get.remote(_checked(timeout)))
         try:
-            return miniray.get(self.actor.get_nowait.remote())
+            return api.get(self.actor.get_nowait.remote())
         except asyncio.QueueEmpty:
             raise Empty from None
 
@@ -105,7 +105,7 @@ class Queue:
         """
         if not isinstance(items, Iterable):
             raise TypeError(f"'items' must be an iterable, and {items!r} is not")
-        miniray.get(self.actor.put_nowait_batch.remote(items))
+        api.get(self.actor.put_nowait_batch.remote(items))
 
     def get_nowait(self) -> Any:
         """get(block=False)."""
@@ -117,7 +117,7 @@ class Queue:
             raise TypeError(f"'num_items' must be an int, and {num_items!r} is not")
         if num_items < 0:
             raise ValueError(f"'num_items' cannot be negative, and it is {num_items}")
-        return miniray.get(self.actor.get_nowait_batch.remote(num_items))
+        return api.get(self.actor.get_nowait_batch.remote(num_items))
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
         """End the actor, and its items with it. This object is of no use afterwards; a second shutdown does nothing.
@@ -126,9 +126,9 @@ class Queue:
         """
         if self.actor is None:
             return
-        ended = [] if force else miniray.wait([self.actor.__ray_terminate__.remote()], timeout=grace_period_s)[0]
+        ended = [] if force else api.wait([self.actor.__ray_terminate__.remote()], timeout=grace_period_s)[0]
         if not ended:
-            miniray.kill(self.actor, no_restart=True)
+            api.kill(self.actor, no_restart=True)
         self.actor = None
 
 

@@ -10,6 +10,7 @@ import types
 import weakref
 from typing import Any
 
+from ..process import replaced
 from .pickler import ByValuePickler, reduces
 
 
@@ -118,3 +119,11 @@ def _reduce_marker(marker: Any, pickler: ByValuePickler) -> Any:
         if value is marker:
             return getattr, (dataclasses, name)
     return NotImplemented
+
+
+@reduces(types.BuiltinFunctionType)
+def _reduce_original(function: Any, pickler: ByValuePickler) -> Any:
+    """A built-in function that a program imported before the session replaced it (`from time import sleep`): its name stands for
+    something else now."""
+    place = replaced.place_of(function)
+    return NotImplemented if place is None else (getattr, place)

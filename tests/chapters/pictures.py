@@ -5,12 +5,12 @@ import ast
 import pathlib
 
 from miniray.core import transitions
+from tests.tidy.layers import LAYERS, layer_of
+from tests.tidy.source import MINIRAY
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = {"task_status": transitions.TASK_MOVES, "object_status": transitions.OBJECT_MOVES, "actor_status": transitions.ACTOR_MOVES,
           "placement_group_status": transitions.PLACEMENT_GROUP_MOVES, "worker_status": transitions.WORKER_MOVES}
-GROUND = ("", "ids", "exceptions", "options", "signatures")          # whoever likes imports these
-FLOORS = {"api": "", "util": "util", "runtime": "runtime", "core": "core", "observe": "observe", "cli": "cli", "testing": "testing"}
 
 
 def draw(name: str) -> str:
@@ -48,11 +48,6 @@ def _states(table: transitions.Moves) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _floor(path: pathlib.Path) -> str:
-    parts = path.relative_to(ROOT / "miniray").parts
-    return parts[0] if len(parts) > 1 and parts[0] in FLOORS else "api"
-
-
 def _imports(path: pathlib.Path) -> set[str]:
     """Full names of the miniray modules that a file imports when it is imported itself."""
     package = ("miniray", *path.relative_to(ROOT / "miniray").parts[:-1])
@@ -66,15 +61,30 @@ def _imports(path: pathlib.Path) -> set[str]:
 
 
 def _house() -> str:
+    """The layers, from the top down, as tests/tidy/layers.py lists them; an arrow where a layer imports another."""
     edges = set()
-    for path in (ROOT / "miniray").rglob("*.py"):
-        here = _floor(path)
-        for name in _imports(path):
-            part = name.split(".")[1] if name.count(".") else ""
-            there = part if part in FLOORS else "api" if part not in GROUND else None
-            if there is not None and there != here:
+    for module in MINIRAY:
+        for imported in module.imports_of(MINIRAY):
+            here, there = layer_of(module.name), layer_of(imported)
+            if here != there:
                 edges.add((here, there))
-    return "graph TD\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
+    order = list(LAYERS)
+    lines = [f"    {a} --> {b}" for a, b in sorted(edges, key=lambda edge: (-order.index(edge[0]), -order.index(edge[1])))
+             if not _reached_by_the_way(a, b, edges)]
+    return "graph TD\n" + "\n".join(lines) + "\n"
+
+
+def _reached_by_the_way(a: str, b: str, edges: set[tuple[str, str]]) -> bool:
+    """Whether b can be reached from a through a third layer: such an arrow says nothing new."""
+    seen, todo = set(), [there for here, there in edges if here == a and there != b]
+    while todo:
+        layer = todo.pop()
+        if layer == b:
+            return True
+        if layer not in seen:
+            seen.add(layer)
+            todo += [there for here, there in edges if here == layer]
+    return False
 
 
 def _core() -> str:
@@ -107,17 +117,17 @@ def _reference_counts() -> str:
 
 def _readings() -> str:
     """Which reading (state, timeline, explain ...) looks at which module of the core."""
-    kinds = ("state", "timeline", "explain", "doctor", "metrics", "logs")
-    parts = {"why": "explain", "lookup": "explain", "log": "logs", "series": "metrics", "prometheus": "metrics"}
     edges = set()
-    for path in (ROOT / "miniray/observe").glob("*.py"):
-        first = path.stem.partition("_")[0]
-        kind = parts.get(first, first)
-        edges |= {(kind, f"core.{name.split('.')[2]}") for name in _imports(path) if name.startswith("miniray.core.")
-                  and (ROOT / f"miniray/core/{name.split('.')[2]}.py").exists() and kind in kinds}
-        edges |= {(kind, there) for name in _imports(path) if name.startswith("miniray.observe.")
-                  for there in [parts.get(name.split(".")[2].partition("_")[0], name.split(".")[2].partition("_")[0])]
-                  if kind in kinds and there in kinds and there != kind}
+    for path in (ROOT / "miniray/observe").rglob("*.py"):
+        parts = path.relative_to(ROOT / "miniray/observe").with_suffix("").parts
+        kind = parts[0]
+        if kind in ("__init__", "escape"):
+            continue
+        for name in _imports(path):
+            if name.startswith("miniray.core.") and (ROOT / f"miniray/core/{name.split('.')[2]}.py").exists():
+                edges.add((kind, f"core.{name.split('.')[2]}"))
+            elif name.startswith("miniray.observe.") and name.split(".")[2] not in (kind, "escape"):
+                edges.add((kind, name.split(".")[2]))
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
 
 
@@ -143,7 +153,7 @@ def _store_counters() -> str:
 def _reasons() -> str:
     """Which reasons `state.explain` has for a task that does not go on, by where it stands."""
     stands = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
-    tree = ast.parse((ROOT / "miniray/observe/why.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "miniray/observe/explain/links.py").read_text(encoding="utf-8"))
     edges = set()
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         where = function.name.removeprefix("_of_")
@@ -158,8 +168,8 @@ def _reasons() -> str:
 
 
 def _forms() -> str:
-    """Which function of `runtime.serialization`, from `serialize` on, stores a value in which form."""
-    tree = ast.parse((ROOT / "miniray/runtime/serialization.py").read_text(encoding="utf-8"))
+    """Which function of `values.serialization`, from `serialize` on, stores a value in which form."""
+    tree = ast.parse((ROOT / "miniray/values/serialization.py").read_text(encoding="utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     forms = ("COPY", "PLAIN", "PICKLED", "BY_VALUE")
     edges, ways = set(), ["serialize"]

@@ -25,6 +25,7 @@ class StillSession:
         self.time = 0.0
         self.options: dict[str, Any] = {"namespace": "test"}
         self.driver_waiters: dict[Waiter, list] = {}
+        self.waits_forever = lambda ident: False
         self.times_locked = 0
         if resources:
             self.node(**resources)

@@ -63,14 +63,14 @@ def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, bas
 def test_an_actor_may_be_killed_before_its_thread_is_started(session):
     """Another thread was quicker than the one that is about to start it: that used to end with an AttributeError."""
     runtime = context.running()
-    start = runtime._carry[actions.StartWorker]
+    start = runtime.carriers[actions.StartWorker]
 
     def late(action: actions.StartWorker) -> None:
         if action.worker.actor is not None:
             runtime.tell(runtime.cluster.kill_actor, action.worker.actor)
         start(action)
 
-    runtime._carry[actions.StartWorker] = late
+    runtime.carriers[actions.StartWorker] = late
     actor = ray.remote(local_class()).remote()
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(actor.note.remote())

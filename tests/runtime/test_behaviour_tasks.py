@@ -11,6 +11,7 @@ import pytest
 
 import miniray as ray
 from miniray.exceptions import GetTimeoutError, RayTaskError, TaskCancelledError, WorkerCrashedError
+from miniray.process import context
 from miniray.util.placement_group import placement_group, remove_placement_group
 from miniray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from tests.runtime.behaviour import Counter, double, fail
@@ -189,7 +190,7 @@ def test_a_task_knows_where_it_runs(session: str):
 def test_resources_are_given_back(session: str):
     """After the last task all are free."""
     ray.get([double.options(num_cpus=3).remote(x) for x in range(5)])
-    with ray.runtime.context.running().locked() as cluster:
+    with context.running().locked() as cluster:
         assert all(node.available == node.total for node in cluster.nodes.values())
 
 
@@ -223,7 +224,7 @@ def test_options_are_of_the_call(session: str):
     """The function itself keeps its own."""
     named = double.options(name="twice")
     assert ray.get(named.remote(1)) == 2
-    with ray.runtime.context.running().locked() as cluster:
+    with context.running().locked() as cluster:
         assert [task.spec.name for task in cluster.tasks.values()] == ["twice"]
 
 

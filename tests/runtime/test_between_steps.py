@@ -19,7 +19,7 @@ from miniray.exceptions import ActorDiedError, RaySystemError, ReferenceCounting
 from miniray.object_ref import ObjectRef
 from miniray.observe.explain import explanation as explain
 from miniray.process import context
-from miniray.runtime import worker
+from miniray.runtime import streams
 from miniray.runtime.local_async import LocalAsyncWorker
 from miniray.runtime.local_mode import LocalRuntime
 from miniray.runtime.waiting import Waiting
@@ -237,7 +237,7 @@ def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(sessi
 def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
     """As one that sleeps."""
     between = Between(session, monkeypatch)
-    monkeypatch.setattr(worker, "_thread", SimpleNamespace(
+    monkeypatch.setattr(streams, "_thread", SimpleNamespace(
         get_ident=_thread.get_ident, allocate_lock=lambda: (between.wait(), _thread.allocate_lock())[1]))
     stream = yields.remote()
     assert between.came.wait(20)

@@ -37,7 +37,7 @@ def test_it_is_inert_until_it_is_used(pytester, monkeypatch):
     """)
     pytester.path.joinpath("test_it_is_inert_until_it_is_used.py").rename(pytester.path / "test_test_it_is_inert.py")
     said = pytester.runpython("start.py").stdout.lines[-1]
-    assert said == "0 ['miniray', 'miniray.testing', 'miniray.testing.plugin']"
+    assert said == "0 ['miniray', 'miniray._version', 'miniray.testing', 'miniray.testing.plugin']"
 
 
 # ---------------------------------------------------------------- fixtures

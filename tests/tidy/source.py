@@ -54,6 +54,16 @@ class Module:
                 for alias in node.names:
                     yield node.lineno, f"{base}.{alias.name}"
 
+    def imports_of(self, known: "list[Module]") -> set[str]:
+        """The modules among the known ones that this one imports: at its top, for type checkers, or inside functions."""
+        names = {module.name for module in known}
+        found = set()
+        for _, name in self.imports():
+            while name and name not in names:
+                name = name.rpartition(".")[0]
+            found.add(name)
+        return found - {"", self.name}
+
     def calls(self) -> Iterator[tuple[int, str]]:
         """(line, name) of every call whose target is a plain or a dotted name: `print`, `time.sleep`."""
         for node in self.nodes:

@@ -2,13 +2,8 @@
 import ast
 import sys
 
-from tests.tidy.source import MINIRAY, Module, listed
-
-PURE = {"ids", "exceptions", "options", "signatures"}
-"""On the ground floor: these import each other at most."""
-UPPER_FLOORS = {"api", "session", "state", "remote_function", "actor", "runtime_context", "cluster_utils", "util",
-                "experimental", "testing", "cli", "__main__"}
-"""What a user's program, a test or a command line calls; nothing below may."""
+from tests.tidy.layers import LAYERS, layer_of
+from tests.tidy.source import MINIRAY, listed
 
 BANNED_IN_CORE = {"threading", "_thread", "queue", "concurrent", "multiprocessing", "asyncio", "contextvars",  # who
                   "time", "datetime",  # when: time comes in as an argument
@@ -20,39 +15,60 @@ CALLS_BANNED_IN_CORE = {"open", "print", "input", "exec", "eval",
                         "id", "hash"}  # they differ from run to run, and so does an order that leans on them
 
 
-def room(imported: str) -> str:
-    """The part of miniray that an imported name belongs to, `core` of `miniray.core.gcs`; nothing for others."""
-    package, _, rest = imported.partition(".")
-    return rest.split(".")[0] if package == "miniray" else ""
+CORE = [m for m in MINIRAY if layer_of(m.name) == "core"]
 
 
-CORE = [m for m in MINIRAY if room(m.name) == "core"]
-RUNTIME = [m for m in MINIRAY if room(m.name) == "runtime"]
-OBSERVE = [m for m in MINIRAY if room(m.name) == "observe"]
+def test_every_module_imports_its_own_layer_and_lower_ones():
+    """At its top, for type checkers only, and inside functions: an arrow that points up hides in all three places."""
+    order = list(LAYERS)
+    found = [f"{m.name} ({layer_of(m.name)}) imports {name} ({layer_of(name)})" for m in MINIRAY for name in m.imports_of(MINIRAY)
+             if order.index(layer_of(name)) > order.index(layer_of(m.name))]
+    assert not found, listed(sorted(found))
 
 
-def upward(modules: list[Module], allowed: set[str]) -> list[str]:
-    """Imports of rooms of miniray that are not among the allowed ones."""
-    return [m.at(line, f"imports {name}") for m in modules for line, name in m.imports()
-            if name.split(".")[0] == "miniray" and room(name) not in allowed]
-
-
-def test_the_core_imports_only_itself_ids_and_exceptions():
-    """Not the runtimes, not what observes it, not the API."""
-    found = upward(CORE, {"core", "ids", "exceptions"})
+def test_no_modules_import_each_other_in_a_circle():
+    """Neither directly nor through others, wherever the import stands."""
+    found = [" -> ".join(sorted(circle)) for circle in circles({m.name: m.imports_of(MINIRAY) for m in MINIRAY})]
     assert not found, listed(found)
 
 
-def test_the_ground_floor_imports_nothing_above_it():
-    """ids, exceptions, options and signatures can be read, and tested, alone."""
-    found = upward([m for m in MINIRAY if m.name.removeprefix("miniray.") in PURE], PURE)
+def test_no_packages_import_each_other_in_a_circle():
+    """A package is a part of the house; two that need each other are one part. Files at the top are on their own."""
+    packages: dict[str, set[str]] = {}
+    for m in MINIRAY:
+        for name in m.imports_of(MINIRAY):
+            if package_of(name) != package_of(m.name):
+                packages.setdefault(package_of(m.name), set()).add(package_of(name))
+    found = [" -> ".join(sorted(circle)) for circle in circles(packages)]
     assert not found, listed(found)
 
 
-def test_runtimes_and_readings_import_nothing_of_the_api():
-    """A runtime carries out actions; a reading looks at tables. Neither calls what users call."""
-    found = [m.at(line, f"imports {name}") for m in RUNTIME + OBSERVE for line, name in m.imports()
-             if room(name) in UPPER_FLOORS]
+def package_of(name: str) -> str:
+    """The package directly below miniray that a module is in, or the module itself."""
+    return ".".join(name.split(".")[:2])
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of nodes that reach each other."""
+    def reach(start: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [start]
+        while todo:
+            for following in graph.get(todo.pop(), ()):
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        return seen
+    reached = {name: reach(name) for name in graph}
+    found = {tuple(sorted(other for other in reached[name] if name in reached.get(other, ()))) for name in graph
+             if name in reached[name]}
+    return [list(circle) for circle in found]
+
+
+def test_every_layer_has_modules():
+    """The list of layers names nothing that is not there."""
+    names = {m.name for m in MINIRAY}
+    found = [root for roots in LAYERS.values() for root in roots if f"miniray.{root}".rstrip(".") not in names]
     assert not found, listed(found)
 
 
@@ -84,5 +100,5 @@ def test_the_standard_library_is_enough():
     """Only testing/ may ask for more: it is a pytest plugin, and it runs programs on real Ray where there is one."""
     known = set(sys.stdlib_module_names) | {"miniray", "__future__"}
     found = [m.at(line, name) for m in MINIRAY for line, name in m.imports()
-             if name.split(".")[0] not in known | ({"pytest", "ray"} if m.name.startswith("miniray.testing") else set())]
+             if name.split(".")[0] not in known | ({"pytest", "ray"} if layer_of(m.name) == "tools" else set())]
     assert not found, listed(found)

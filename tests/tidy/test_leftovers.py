@@ -14,9 +14,9 @@ WIDEST = 132
 """Aim at 120 characters, so that a chapter stands beside the source; a terminal's old wide mode is the bound."""
 LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
-    "miniray/options.py": "every check of every option, in one table and its predicates",
-    "miniray/observe/metrics.py": "three kinds of metric with one set of checks, and their registry",
-    "tests/observe/test_metrics.py": "one sentence per check of three kinds of metric",
+    "miniray/options/checks.py": "every check of every option, in one table and its predicates",
+    "miniray/observe/metrics/metrics.py": "three kinds of metric with one set of checks, and their registry",
+    "tests/observe/metrics/test_metrics.py": "one sentence per check of three kinds of metric",
 }
 FOUND_BY_NAME = {"miniray.__main__": "python -m miniray",
                  "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml",

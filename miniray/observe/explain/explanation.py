@@ -13,8 +13,6 @@ from typing import Any
 from ...core.cluster import Cluster
 from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord
 from ...core.transitions import TaskStatus, WorkerStatus
-from ...process.frames import current_frames
-from ...runtime.waiting import waits_for_ever
 from ..state.lookup import find, id_text
 from .links import Link, Record, calls_ahead, identity, link, missing, name_of
 
@@ -233,7 +231,7 @@ def _something_runs(runtime: Any, cluster: Cluster) -> bool:
         if busy and _blocked(runtime, worker) is None and not _held_back(worker):
             return True
     return bool(cluster.task_manager.interrupted) or any(
-        not waits_for_ever(current_frames().get(thread.ident or 0)) for thread in threading.enumerate() if not thread.daemon)
+        not runtime.waits_forever(thread.ident or 0) for thread in threading.enumerate() if not thread.daemon)
 
 
 def _held_back(worker: WorkerRecord) -> bool:

@@ -10,15 +10,12 @@ import _thread
 import os
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Callable
 
+from ...core.records import WorkerRecord
 from ...ids import JOB_HEX
+from ...process.context import Execution
 from ..escape import escaped
-
-if TYPE_CHECKING:
-    from ...core.records import WorkerRecord
-    from ...process.context import Execution
-    from .session import SessionLogs
 
 FILE_BYTES = 4 << 20            # most that one log keeps: the newest lines that fit
 ALL_BYTES = 256 << 20           # most that all logs of a session keep
@@ -106,24 +103,25 @@ class LogFile:
 class WorkerLog:
     """A worker's two logs, and where its tasks sent their streams; an actor's threads share one.
 
-    worker: the record of the first of them. keys: the numbers of all of them.
+    worker: the record of the first of them. keys: the numbers of all of them. keep: takes what a task wrote, with this log, the
+    task's execution, "stdout" or "stderr", and the text.
     """
 
-    __slots__ = ("session", "worker", "keys", "files", "redirected")
+    __slots__ = ("worker", "keys", "files", "redirected", "_keep")
 
-    def __init__(self, session: "SessionLogs", worker: "WorkerRecord"):
-        self.session, self.worker = session, worker
+    def __init__(self, worker: WorkerRecord, keep: "Callable[[WorkerLog, Execution, str, str], None]"):
+        self.worker, self._keep = worker, keep
         self.keys = {worker.number}
         self.redirected: dict[str, Any] = {}
         base = log_name(worker)
         self.files = {"stdout": LogFile(base + ".out"), "stderr": LogFile(base + ".err")}
 
-    def write(self, execution: "Execution", name: str, text: str) -> None:
+    def write(self, execution: Execution, name: str, text: str) -> None:
         """Take what a task of this worker wrote."""
-        self.session.write(self, execution, name, text)
+        self._keep(self, execution, name, text)
 
 
-def log_name(worker: "WorkerRecord") -> str:
+def log_name(worker: WorkerRecord) -> str:
     """What a worker's logs are called, without .out or .err."""
     return f"worker-{worker.hex}-{JOB_HEX}-{os.getpid()}"
 

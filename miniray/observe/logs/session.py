@@ -103,7 +103,7 @@ class SessionLogs:
         with self.lock:
             outlet = self.outlets.get(first.number)
             if outlet is None:
-                outlet = self.outlets[first.number] = WorkerLog(self, first)
+                outlet = self.outlets[first.number] = WorkerLog(first, self.write)
                 if len(self.outlets) > files.MOST_WORKERS:
                     self._forget_a_dead_one()
             outlet.keys.add(worker.number)

@@ -14,8 +14,8 @@ from itertools import islice
 from multiprocessing import TimeoutError
 from typing import Any
 
-import miniray
-from miniray.exceptions import RaySystemError
+from miniray import api
+from miniray.exceptions import RayError, RaySystemError
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class AsyncResult:
         """Return when the results are ready and the callbacks were called, or after timeout seconds."""
         # A negative one is no time at all, as for threads.
         timeout = 0 if isinstance(timeout, (int, float)) and timeout < 0 else timeout
-        if not self._refs or not miniray.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
+        if not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
             if self._watcher is not None:
                 self._watcher.join(timeout)             # all that it has left to do is to call back
 
@@ -77,7 +77,7 @@ class AsyncResult:
         """Whether the results are there, be they errors, and the callbacks were called."""
         if self._watcher is not None:
             return not self._watcher.is_alive()
-        return not self._refs or not miniray.wait(self._refs, num_returns=len(self._refs), timeout=0)[1]
+        return not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=0)[1]
 
     def successful(self) -> bool:
         """Whether no call failed. ValueError while not `ready`."""
@@ -112,9 +112,9 @@ class AsyncResult:
         unready, failed = self._refs, False
         try:
             while unready:
-                if not miniray.is_initialized():
+                if not api.is_initialized():
                     return                              # `wait` would start a session
-                ready, unready = miniray.wait(unready, num_returns=1)
+                ready, unready = api.wait(unready, num_returns=1)
                 errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
                 if errors and not failed:
                     failed = True
@@ -131,8 +131,8 @@ class AsyncResult:
 def _batch(ref: Any) -> list[Any]:
     """The results of a batch that is ready; when its actor failed, that error alone."""
     try:
-        return miniray.get(ref)
-    except miniray.exceptions.RayError as error:
+        return api.get(ref)
+    except RayError as error:
         return [error]
 
 
@@ -163,7 +163,7 @@ class IMapIterator:
         """Wait for a batch, and send one more. StopIteration when there is none, TimeoutError when it is too late."""
         if not self._unready:
             raise StopIteration
-        ready, _ = miniray.wait(list(self._unready), num_returns=1, timeout=timeout)
+        ready, _ = api.wait(list(self._unready), num_returns=1, timeout=timeout)
         if not ready:
             raise TimeoutError
         index = self._unready.pop(ready[0])
@@ -231,7 +231,7 @@ class Pool:
             logger.warning("Pool has no use for 'context'; init() says how workers are started")
         self._initializer, self._initargs = initializer, initargs
         self._max_batches = maxtasksperchild or -1
-        self._actor_class = miniray.remote(num_cpus=0)(PoolActor).options(**(ray_remote_args or {}))
+        self._actor_class = api.remote(num_cpus=0)(PoolActor).options(**(ray_remote_args or {}))
         self._closed = False
         self._stopping: list[Any] = []                  # refs that are ready when a stopped actor has ended
         self._watched: list[AsyncResult] = []           # those with callbacks, for `join`
@@ -239,7 +239,7 @@ class Pool:
         self._next_actor = 0
         self._actors = [self._actor_class.remote(initializer, initargs) for _ in range(self._size)]
         self._batches_of = [0] * self._size
-        miniray.get([actor.ping.remote() for actor in self._actors])
+        api.get([actor.ping.remote() for actor in self._actors])
 
     def apply(self, func: Callable, args: Any = None, kwargs: dict[str, Any] | None = None) -> Any:
         """func(*args, **kwargs) in the next actor: what it returns, or the error it raises."""
@@ -299,14 +299,14 @@ class Pool:
         if not self._closed:
             self.close()
         for actor in self._actors:
-            miniray.kill(actor)
+            api.kill(actor)
 
     def join(self) -> None:
         """Wait until the actors have ended and the callbacks were called. ValueError while the pool is not closed."""
         if not self._closed:
             raise ValueError("Pool is still running: close() or terminate() it first")
         if self._stopping:
-            miniray.wait(self._stopping, num_returns=len(self._stopping))
+            api.wait(self._stopping, num_returns=len(self._stopping))
             self._stopping.clear()
         for result in self._watched:
             result.wait()
@@ -349,7 +349,7 @@ class Pool:
     def _stop(self, actor: Any) -> None:
         """The actor ends when it has done what it was given before. Refs of those that have ended are dropped."""
         if self._stopping:
-            self._stopping = miniray.wait(self._stopping, num_returns=len(self._stopping), timeout=0)[1]
+            self._stopping = api.wait(self._stopping, num_returns=len(self._stopping), timeout=0)[1]
         self._stopping.append(actor.__ray_terminate__.remote())
 
     def _watch(self, result: AsyncResult) -> AsyncResult:
@@ -361,12 +361,12 @@ class Pool:
 
 def _number_of_actors(processes: int | None, address: str | None) -> int:
     """How many actors a pool shall have; starts miniray when it is not running."""
-    if not miniray.is_initialized():
+    if not api.is_initialized():
         if address is None or address == "local":
-            miniray.init(num_cpus=processes)
+            api.init(num_cpus=processes)
         else:
-            miniray.init(address=address)
-    num_cpus = int(miniray.cluster_resources().get("CPU", 0))
+            api.init(address=address)
+    num_cpus = int(api.cluster_resources().get("CPU", 0))
     if processes is None:
         processes = num_cpus
     if not isinstance(processes, (int, float)):

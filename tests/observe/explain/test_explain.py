@@ -436,11 +436,11 @@ def test_an_actor_with_a_second_thread_is_not_stuck():
     assert find_deadlock(session, [queued.returns[0]]).reason == "deadlock"
 
 
-def test_nothing_runs_and_nobody_is_left_to_change_anything(monkeypatch):
+def test_nothing_runs_and_nobody_is_left_to_change_anything():
     """A get for what fits nowhere can never return, when every thread of the program waits."""
     session = StillSession(CPU=1)
     huge = session.task("huge", cpus=8)
-    monkeypatch.setattr("miniray.observe.explain.explanation.waits_for_ever", lambda frame: True)
+    session.waits_forever = lambda ident: True
     found = find_deadlock(session, [huge.returns[0]])
     assert found.reason == "infeasible" and str(found).endswith("; nothing else runs that could change this")
     session.start(session.task("busy"))

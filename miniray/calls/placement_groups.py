@@ -1,20 +1,18 @@
 """Placement groups, as `util.placement_group` asks for them: from its terms to the core's records and back."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .api import session_or_start
-from .core.actor_manager import NameTaken
-from .core.records import PENDING, PlacementGroupRecord, amounts, units
-from .core.transitions import PlacementGroupStatus
-from .exceptions import RaySystemError
-from .object_ref import ObjectRef
-from .process.context import current
-from .values.serialization import serialize
-from .calls.placement import selector_of
-
-if TYPE_CHECKING:
-    from .runtime.runtime import Runtime
+from ..core.actor_manager import NameTaken
+from ..core.records import PENDING, PlacementGroupRecord, amounts, units
+from ..core.transitions import PlacementGroupStatus
+from ..exceptions import RaySystemError
+from ..object_ref import ObjectRef
+from ..process.context import current
+from ..runtime.runtime import Runtime
+from ..session import session_or_start
+from ..values.serialization import serialize
+from .placement import selector_of
 
 
 def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:

@@ -1,0 +1,32 @@
+"""The layers of miniray, from the ground up. A module imports modules of its own layer and of lower ones."""
+from __future__ import annotations
+
+# The name of each layer, and its modules: a package stands for everything in it, unless a longer name is listed elsewhere.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "ground": ("ids", "exceptions", "_version", "job_config"),
+    "core": ("core",),
+    "options": ("options", "runtime_env"),
+    "process": ("process",),
+    "values": ("values", "cloudpickle"),
+    "runtime": ("runtime",),
+    "observe": ("observe",),
+    "references": ("object_ref",),
+    "session": ("session", "cluster_utils"),
+    "calls": ("calls", "remote_function", "actor", "runtime_context", "dag"),
+    "api": ("api", "_raylet", "types", "client_builder", "autoscaler", "_common", "util", "experimental", "state", "_private"),
+    "facade": ("",),
+    "tools": ("engine", "testing", "cli", "__main__"),
+}
+
+
+def layer_of(module: str) -> str:
+    """The layer that a module belongs to. LookupError for one that belongs to none, or to two."""
+    name = "" if module == "miniray" else module.removeprefix("miniray.")
+    found = [(len(root), layer) for layer, roots in LAYERS.items() for root in roots
+             if name == root or root and name.startswith(root + ".")]
+    if not found:
+        raise LookupError(f"{module} belongs to no layer")
+    longest = [layer for length, layer in found if length == max(found)[0]]
+    if len(longest) > 1:
+        raise LookupError(f"{module} belongs to the layers {longest}")
+    return longest[0]
