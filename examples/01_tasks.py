@@ -10,6 +10,7 @@ Prints:
     the squares are [0, 1, 4, 9, 16]
     their sum, computed by a chain of tasks: 30
 """
+
 import miniray as ray
 
 
@@ -29,12 +30,12 @@ ref = add.remote(1, 2)
 print("add.remote() returned an", type(ref).__name__)
 print("1 + 2 =", ray.get(ref))
 
-squares = [square.remote(n) for n in range(5)]      # five calls that may run at the same time
+squares = [square.remote(n) for n in range(5)]  # five calls that may run at the same time
 print("the squares are", ray.get(squares))
 
 total = squares[0]
 for ref in squares[1:]:
-    total = add.remote(total, ref)                  # references in, a reference out: nothing waits here
+    total = add.remote(total, ref)  # references in, a reference out: nothing waits here
 print("their sum, computed by a chain of tasks:", ray.get(total))
 
 ray.shutdown()

@@ -12,6 +12,7 @@ Prints:
     quotient 5, remainder 2
     a task that returned 3 values instead of 2: ValueError
 """
+
 import miniray as ray
 
 

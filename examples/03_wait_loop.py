@@ -12,6 +12,7 @@ Prints:
     round 4: 1 ready, 0 pending
     all results: [0, 10, 20, 30]
 """
+
 import asyncio
 
 import miniray as ray

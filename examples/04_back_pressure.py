@@ -9,6 +9,7 @@ Prints:
     100 calls made, their sum is 4950
     never more than 8 under way
 """
+
 import miniray as ray
 
 LIMIT = 8

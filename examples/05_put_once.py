@@ -10,6 +10,7 @@ Prints:
     the stored table still has 1000 entries
     a task that clears its copy: 0 entries left, and others still see 1000
 """
+
 import miniray as ray
 
 

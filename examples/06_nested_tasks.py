@@ -10,6 +10,7 @@ Prints:
     on 1 CPU: 15 tasks, nested up to 4 deep
     a task returned an ObjectRef to 42
 """
+
 import miniray as ray
 
 

@@ -11,6 +11,7 @@ Prints:
     the third attempt of the shaky task returned: ready
     the worker died twice, with one retry allowed: WorkerCrashedError
 """
+
 import os
 
 import miniray as ray

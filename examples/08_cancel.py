@@ -9,6 +9,7 @@ Prints:
     queued, cancelled: TaskCancelledError
     finished, cancelled too late: done
 """
+
 import time
 
 import miniray as ray
@@ -41,7 +42,7 @@ def short():
 ray.init(num_cpus=1)
 
 bell = Bell.options(num_cpus=0).remote()
-running, queued = sleep_long.remote(bell), short.remote()       # there is one CPU: the second waits for the first
+running, queued = sleep_long.remote(bell), short.remote()  # there is one CPU: the second waits for the first
 while not ray.get(bell.has_rung.remote()):
     time.sleep(0.01)
 

@@ -10,6 +10,7 @@ Prints:
     an overdraft: ValueError, and the balance is still 160
     after kill: ActorDiedError
 """
+
 import miniray as ray
 
 

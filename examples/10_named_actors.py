@@ -10,6 +10,7 @@ Prints:
     no handle is left, but the detached actor lives: ['registry']
     killed, so the name is free: ValueError
 """
+
 import miniray as ray
 
 

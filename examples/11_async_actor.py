@@ -10,6 +10,7 @@ Prints:
     all of them ate: ['ann', 'bob', 'eve']
     1000 calls awaited with asyncio, their sum is 499500
 """
+
 import asyncio
 
 import miniray as ray

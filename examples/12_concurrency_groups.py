@@ -10,6 +10,7 @@ Prints:
     the computation returned 42
     status afterwards: idle
 """
+
 import threading
 
 import miniray as ray

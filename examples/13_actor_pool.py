@@ -9,6 +9,7 @@ Prints:
     in any order, sorted: ['cinq', 'deux', 'quatre', 'six', 'trois', 'un']
     6 + 6 translations by 2 actors, which loaded 2 dictionaries
 """
+
 import miniray as ray
 from miniray.util import ActorPool
 
@@ -16,9 +17,10 @@ from miniray.util import ActorPool
 @ray.remote
 class Translator:
     def __init__(self):
-        self.loads = 1              # a real actor would load its model here
-        self.dictionary = dict(zip(["one", "two", "three", "four", "five", "six"],
-                                   ["un", "deux", "trois", "quatre", "cinq", "six"]))
+        self.loads = 1  # a real actor would load its model here
+        self.dictionary = dict(
+            zip(["one", "two", "three", "four", "five", "six"], ["un", "deux", "trois", "quatre", "cinq", "six"])
+        )
         self.translated = 0
 
     def translate(self, word):

@@ -10,6 +10,7 @@ Prints:
     the queue is empty: Empty
     there is no room for a third item: Full
 """
+
 import miniray as ray
 from miniray.util.queue import Empty, Full, Queue
 
@@ -32,9 +33,11 @@ produce.remote(queue, "even", [0, 2, 4, 6, 8])
 produce.remote(queue, "tens", [0, 10, 20, 30, 10])
 items = ray.get(consume.remote(queue, 10))
 print(f"consumed {len(items)} items from 2 producers, their sum is {sum(item for _, item in items)}")
-print("each producer's items arrived in order:",
-      [i for name, i in items if name == "even"] == [0, 2, 4, 6, 8]
-      and [i for name, i in items if name == "tens"] == [0, 10, 20, 30, 10])
+print(
+    "each producer's items arrived in order:",
+    [i for name, i in items if name == "even"] == [0, 2, 4, 6, 8]
+    and [i for name, i in items if name == "tens"] == [0, 10, 20, 30, 10],
+)
 
 try:
     queue.get_nowait()

@@ -14,6 +14,7 @@ Prints:
     the stream is over
     2 values arrived before the error: ValueError
 """
+
 import asyncio
 
 import miniray as ray

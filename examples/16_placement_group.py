@@ -10,6 +10,7 @@ Prints:
     a group that asks for 3 CPUs of 2 is not ready: PENDING
     the groups are removed, and their CPUs are free: ready
 """
+
 import miniray as ray
 from miniray.util import placement_group, placement_group_table, remove_placement_group
 from miniray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -37,9 +38,12 @@ ray.get(group.ready())
 row = placement_group_table(group)
 print("reserved:", row["state"], [row["bundles"][index] for index in sorted(row["bundles"])])
 
-workers = [Worker.options(scheduling_strategy=PlacementGroupSchedulingStrategy(
-               placement_group=group, placement_group_bundle_index=bundle)).remote(name, bundle)
-           for bundle, name in enumerate(["left", "right"])]
+workers = [
+    Worker.options(
+        scheduling_strategy=PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=bundle)
+    ).remote(name, bundle)
+    for bundle, name in enumerate(["left", "right"])
+]
 print("the two workers of the group:", ray.get([worker.describe.remote() for worker in workers]))
 
 greedy = placement_group([{"CPU": 2}, {"CPU": 1}])
@@ -47,7 +51,7 @@ assert not greedy.wait(0.1)
 print("a group that asks for 3 CPUs of 2 is not ready:", placement_group_table(greedy)["state"])
 
 remove_placement_group(greedy)
-remove_placement_group(group)           # this also ends the actors in it
+remove_placement_group(group)  # this also ends the actors in it
 print("the groups are removed, and their CPUs are free:", ray.get(whole_machine.remote()))
 
 ray.shutdown()

@@ -11,6 +11,7 @@ Prints:
     asks for node two by its id: two
     SPREAD used more than one node: True
 """
+
 import miniray as ray
 from miniray.cluster_utils import Cluster
 from miniray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

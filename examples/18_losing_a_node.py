@@ -11,6 +11,7 @@ Prints:
     the task ran again: 2 runs
     a result without retries is lost: ObjectLostError
 """
+
 import miniray as ray
 from miniray.cluster_utils import Cluster
 
@@ -36,12 +37,12 @@ def big(runs):
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 ray.init(address=cluster.address)
 runs, uncounted = Runs.remote(), Runs.remote()
-ray.get([runs.count.remote(), uncounted.count.remote()])    # they now live on the head, so far the only node
+ray.get([runs.count.remote(), uncounted.count.remote()])  # they now live on the head, so far the only node
 
 node = cluster.add_node(num_cpus=1, resources={"disk": 1})
 value = big.remote(runs)
 fragile = big.options(max_retries=0).remote(uncounted)
-ray.wait([value, fragile], num_returns=2, fetch_local=False)        # wait, but leave the values where they are
+ray.wait([value, fragile], num_returns=2, fetch_local=False)  # wait, but leave the values where they are
 print("computed on the node:", ray.get(runs.count.remote()), "run")
 
 cluster.remove_node(node)

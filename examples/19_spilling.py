@@ -13,6 +13,7 @@ Prints:
     some were restored from their files: True
     with no references left, the store holds 0 objects, 0 bytes
 """
+
 import miniray as ray
 from miniray import state
 

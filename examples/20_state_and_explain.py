@@ -17,6 +17,7 @@ Prints:
     of 1 CPU are free: actor Cache holds 1 CPU
     after the actor ended: the total is 6
 """
+
 import textwrap
 
 import miniray as ray
@@ -52,7 +53,7 @@ ray.init(num_cpus=1)
 
 rows = load.remote()
 ray.wait([check.remote(rows)])
-cache = Cache.remote()                              # it holds the only CPU until it ends
+cache = Cache.remote()  # it holds the only CPU until it ends
 ray.get(cache.__ray_ready__.remote())
 text = report.remote(table.remote(rows))
 

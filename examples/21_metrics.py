@@ -13,6 +13,7 @@ Prints:
     timed blocks: 2, and their total time is positive: True
     for Prometheus: ray_orders_total{city="rome"} 1.0
 """
+
 import re
 
 import miniray as ray
@@ -32,8 +33,10 @@ opened.set(3)
 print(f"orders from paris: {orders.value({'city': 'paris'}):.0f}, from rome: {orders.value({'city': 'rome'}):.0f}")
 print(f"open orders: {opened.value():.0f}")
 observed = sizes.value()
-print(f"sizes: {observed['count']:.0f} observed, their sum is {observed['sum']:.0f}, "
-      f"the median is {sizes.quantile(0.5):.0f}")
+print(
+    f"sizes: {observed['count']:.0f} observed, their sum is {observed['sum']:.0f}, "
+    f"the median is {sizes.quantile(0.5):.0f}"
+)
 
 for _ in range(2):
     with latency.timer():

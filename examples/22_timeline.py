@@ -11,6 +11,7 @@ Prints:
     tasks in the trace: 3 of resize, 1 of upload
     marked inside upload: compress, send
 """
+
 import json
 import os
 import tempfile

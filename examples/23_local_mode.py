@@ -17,6 +17,7 @@ Prints:
     the task changed a copy: [1, 2, 3]
     get raised the error, .remote() did not: ZeroDivisionError
 """
+
 import traceback
 
 import miniray as ray

@@ -1,9 +1,8 @@
 """Testing with pytest: a session for each test, faults on demand, and a reason instead of a hang.
 
 The plugin comes with miniray. Its fixtures start and end the sessions, in milliseconds. A call that can never return
-raises an error after a second. Run this file as a program, or with `pytest examples/24_testing.py`.
-
-Only on miniray: the plugin is miniray's own. The programs that it tests may say `import ray`: `pytest --miniray`.
+raises an error after a second. Run this file as a program, or with `pytest examples/24_testing.py`. Only on miniray:
+the plugin is miniray's own. The programs that it tests may say `import ray`: `pytest --miniray`.
 
 Prints:
 
@@ -13,6 +12,7 @@ Prints:
     test_three_nodes_have_six_cpus: passed
     test_a_deadlock_is_an_error: passed
 """
+
 import os
 
 import pytest
@@ -36,7 +36,7 @@ class Tries:
 @ray.remote(max_retries=2)
 def total(numbers, tries=None, crashes=0):
     if tries is not None and ray.get(tries.next.remote()) <= crashes:
-        os._exit(1)                             # this ends the worker, not the test run
+        os._exit(1)  # this ends the worker, not the test run
     return sum(numbers)
 
 
@@ -69,6 +69,6 @@ class Reporter:
 
 
 if __name__ == "__main__":
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"      # load only the plugins named below
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # load only the plugins named below
     options = ["-p", "miniray.testing.plugin", "-p", "no:terminal", "-p", "no:cacheprovider"]
     raise SystemExit(pytest.main([__file__, *options], plugins=[Reporter()]))

@@ -5,6 +5,7 @@
 The names are those of `ray`; what is not here is not in miniray. Each is imported when it is first asked for, so that a program
 that has `import miniray` on top and does not use it pays next to nothing.
 """
+
 import importlib as _importlib
 import typing as _typing
 
@@ -16,46 +17,116 @@ if _typing.TYPE_CHECKING:
     from . import actor, cloudpickle, exceptions, ids, runtime_env, types, util
     from ._raylet import Language
     from .actor import method
-    from .api import (available_resources, cancel, cluster_resources, get, get_actor, get_gpu_ids, init, is_initialized, kill,
-                      nodes, put, remote, shutdown, wait)
-    from .ids import (ActorClassID, ActorID, ClusterID, FunctionID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID)
+    from .api import (
+        available_resources,
+        cancel,
+        cluster_resources,
+        get,
+        get_actor,
+        get_gpu_ids,
+        init,
+        is_initialized,
+        kill,
+        nodes,
+        put,
+        remote,
+        shutdown,
+        wait,
+    )
+    from .ids import (
+        ActorClassID,
+        ActorID,
+        ClusterID,
+        FunctionID,
+        JobID,
+        NodeID,
+        PlacementGroupID,
+        TaskID,
+        UniqueID,
+        WorkerID,
+    )
     from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
     from .observe.timeline.profile import profile
     from .observe.timeline.chrome import timeline
     from .runtime_context import get_runtime_context
+
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
 # Ray: ray._private.worker. What spills and restores is no worker of its own here.
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
 
 __all__ = [
-    "ActorClassID", "ActorID", "ClusterID", "DynamicObjectRefGenerator", "FunctionID", "JobID", "LOCAL_MODE", "Language", "NodeID",
-    "ObjectID", "ObjectRef", "ObjectRefGenerator", "PlacementGroupID", "RESTORE_WORKER_MODE", "SCRIPT_MODE", "SPILL_WORKER_MODE",
-    "TaskID", "UniqueID", "WORKER_MODE", "WorkerID", "actor", "available_resources", "cancel",
-    "cloudpickle", "cluster_resources", "exceptions", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "ids", "init",
-    "is_initialized", "kill", "logger", "method", "nodes", "profile", "put", "remote", "runtime_env", "shutdown", "timeline",
-    "types", "util", "wait",
+    "ActorClassID",
+    "ActorID",
+    "ClusterID",
+    "DynamicObjectRefGenerator",
+    "FunctionID",
+    "JobID",
+    "LOCAL_MODE",
+    "Language",
+    "NodeID",
+    "ObjectID",
+    "ObjectRef",
+    "ObjectRefGenerator",
+    "PlacementGroupID",
+    "RESTORE_WORKER_MODE",
+    "SCRIPT_MODE",
+    "SPILL_WORKER_MODE",
+    "TaskID",
+    "UniqueID",
+    "WORKER_MODE",
+    "WorkerID",
+    "actor",
+    "available_resources",
+    "cancel",
+    "cloudpickle",
+    "cluster_resources",
+    "exceptions",
+    "get",
+    "get_actor",
+    "get_gpu_ids",
+    "get_runtime_context",
+    "ids",
+    "init",
+    "is_initialized",
+    "kill",
+    "logger",
+    "method",
+    "nodes",
+    "profile",
+    "put",
+    "remote",
+    "runtime_env",
+    "shutdown",
+    "timeline",
+    "types",
+    "util",
+    "wait",
 ]
 
-_HOMES = {                          # which module has these names
-    "_private": "worker",           # as older programs write it: ray.worker.global_worker
+_HOMES = {  # which module has these names
+    "_private": "worker",  # as older programs write it: ray.worker.global_worker
     "_raylet": "Language ObjectID",
     "actor": "method",
     "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put remote "
-           "shutdown wait",
+    "shutdown wait",
     "client_builder": "ClientBuilder client",
     "ids": "ActorClassID ActorID ClusterID FunctionID JobID NodeID PlacementGroupID TaskID UniqueID WorkerID",
     "object_ref": "DynamicObjectRefGenerator ObjectRef ObjectRefGenerator",
-    "observe.timeline.profile": "profile", "observe.timeline.chrome": "timeline", "runtime_context": "get_runtime_context",
+    "observe.timeline.profile": "profile",
+    "observe.timeline.chrome": "timeline",
+    "runtime_context": "get_runtime_context",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # What `ray.x` finds without an import of its own.
-_MODULES = frozenset("_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
-                     "object_ref remote_function runtime_context runtime_env state types util".split())
+_MODULES = frozenset(
+    "_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
+    "object_ref remote_function runtime_context runtime_env state types util".split()
+)
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name == "logger":                # by Ray's own name, which programs pass to getLogger as well; it has no handler here
+    if name == "logger":  # by Ray's own name, which programs pass to getLogger as well; it has no handler here
         return _importlib.import_module("logging").getLogger("ray")
     if name in _MODULES:
         return _importlib.import_module(f"{__name__}.{name}")

@@ -1,4 +1,5 @@
 """`python -m miniray`: the command line. The commands are the modules of miniray.cli."""
+
 import sys
 
 from .cli import main

@@ -1,8 +1,20 @@
 """Ray's core is a compiled module, `ray._raylet`; programs that check types look for references and ids there."""
+
 from enum import Enum
 
-from .ids import (ActorClassID, ActorID, BaseID, ClusterID, FunctionID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID,
-                  WorkerID)
+from .ids import (
+    ActorClassID,
+    ActorID,
+    BaseID,
+    ClusterID,
+    FunctionID,
+    JobID,
+    NodeID,
+    PlacementGroupID,
+    TaskID,
+    UniqueID,
+    WorkerID,
+)
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, ObjectRefGenerator
 
 ObjectID = ObjectRef
@@ -17,5 +29,21 @@ class Language(Enum):
         return self.name
 
 
-__all__ = ["ActorClassID", "ActorID", "BaseID", "ClusterID", "DynamicObjectRefGenerator", "FunctionID", "JobID", "Language",
-           "NodeID", "ObjectID", "ObjectRef", "ObjectRefGenerator", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"]
+__all__ = [
+    "ActorClassID",
+    "ActorID",
+    "BaseID",
+    "ClusterID",
+    "DynamicObjectRefGenerator",
+    "FunctionID",
+    "JobID",
+    "Language",
+    "NodeID",
+    "ObjectID",
+    "ObjectRef",
+    "ObjectRefGenerator",
+    "PlacementGroupID",
+    "TaskID",
+    "UniqueID",
+    "WorkerID",
+]

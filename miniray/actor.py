@@ -1,4 +1,5 @@
 """Actors: what `@remote` makes of a class, the handles to what it makes, and their methods. Ray: ray.actor."""
+
 from __future__ import annotations
 
 import inspect
@@ -7,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from .options import checks
 from .core.cluster import Cluster
-from .core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec)
+from .core.records import ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, refs_of
@@ -22,10 +23,10 @@ from .values.serialization import contain, current_space
 from .calls.placement import captures_children, scheduling_class
 from .options.signatures import checker, constructor_checker, is_async, is_generator
 
-T = TypeVar("T")                    # the plain class
+T = TypeVar("T")  # the plain class
 Method = TypeVar("Method", bound=Callable[..., Any])
 _new_ref = object.__new__
-ASYNC_CONCURRENCY = 1000            # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
+ASYNC_CONCURRENCY = 1000  # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
 
 
 class ActorClassInheritanceException(TypeError):
@@ -52,8 +53,9 @@ def method(*args: Any, **kwargs: Any) -> Any:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         given = checks.method_decorator_options(kwargs, is_generator(function))
-        function.__miniray_method__ = given     # type: ignore[attr-defined]
+        function.__miniray_method__ = given  # type: ignore[attr-defined]
         return function
+
     return decorate
 
 
@@ -85,7 +87,8 @@ def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
 
 OF_EVERY_ACTOR = {
     name: MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin)
-    for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))}
+    for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))
+}
 
 
 class ClassInfo:
@@ -102,7 +105,9 @@ class ClassInfo:
         self.check, self.capture = constructor_checker(cls), Capture(cls)
         self.methods: dict[str, MethodInfo] = {}
         self.is_async = False
-        for name, function in inspect.getmembers(cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)):
+        for name, function in inspect.getmembers(
+            cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
+        ):
             self._add(cls, name, function)
         self.methods = {**OF_EVERY_ACTOR, **self.methods}
 
@@ -110,7 +115,9 @@ class ClassInfo:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         bound = isinstance(plain, (staticmethod, classmethod))
         self.is_async = self.is_async or is_async(function)
-        function = inspect.unwrap(function)     # as in Ray: what a decorator wraps says whether it yields, and has the options
+        function = inspect.unwrap(
+            function
+        )  # as in Ray: what a decorator wraps says whether it yields, and has the options
         try:
             check = checker(function, skip_first=not bound)
         except (TypeError, ValueError):
@@ -129,13 +136,15 @@ class ClassInfo:
             group = found.options.get("concurrency_group")
             assert not group or group in groups, (
                 f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the concurrency_groups "
-                f"of its class: {sorted(filter(None, groups))}")
+                f"of its class: {sorted(filter(None, groups))}"
+            )
 
 
 def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:
     return ActorAlreadyExistsError(
         f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the existing "
-        f"actor using ray.get_actor('{name}', namespace='{namespace}')")
+        f"actor using ray.get_actor('{name}', namespace='{namespace}')"
+    )
 
 
 class ActorVariant(Generic[T]):
@@ -163,15 +172,24 @@ class ActorVariant(Generic[T]):
             if handle is not None:
                 raise _name_taken(name, namespace)
         spec, template = self._specify(runtime, args, kwargs)
-        actor = ActorRecord(info.class_name, name, namespace, given.get("lifetime") == "detached",
-                            given.get("max_restarts", 0), template.groups, info.is_async,
-                            meta=template, options=given)
-        from .core.actor_manager import NameTaken       # the core is imported when a session starts
+        actor = ActorRecord(
+            info.class_name,
+            name,
+            namespace,
+            given.get("lifetime") == "detached",
+            given.get("max_restarts", 0),
+            template.groups,
+            info.is_async,
+            meta=template,
+            options=given,
+        )
+        from .core.actor_manager import NameTaken  # the core is imported when a session starts
+
         try:
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:
             if given.get("get_if_exists"):
-                return self.remote(*args, **kwargs)         # another thread was first
+                return self.remote(*args, **kwargs)  # another thread was first
             raise _name_taken(name, namespace) from None
         return ActorHandle(actor.handle)
 
@@ -180,24 +198,39 @@ class ActorVariant(Generic[T]):
         fixed = not runtime.asks_caller
         if self._runtime is runtime and fixed:
             info.check(args, kwargs)
-            return self._spec, self._template           # type: ignore[return-value]
-        captured = info.capture(runtime)                # the order in which these may refuse is Ray's
+            return self._spec, self._template  # type: ignore[return-value]
+        captured = info.capture(runtime)  # the order in which these may refuse is Ray's
         checks.check_before_arguments(given, of_actor=True)
         info.check(args, kwargs)
         hold, need = checks.actor_resources(given)
         checks.check_actor_call(given)
         wanted = scheduling_class(runtime, given, need, hold)
-        groups = {"": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
-                  **{name: int(size) for name, size in (given.get("concurrency_groups") or {}).items()}}
+        groups = {
+            "": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
+            **{name: int(size) for name, size in (given.get("concurrency_groups") or {}).items()},
+        }
         info.check_groups(groups)
         if given.get("allow_out_of_order_execution") is False and (info.is_async or groups[""] > 1):
-            raise ValueError("'allow_out_of_order_execution' cannot be False for an actor whose calls overlap: an async one, or "
-                             "one with a max_concurrency above 1")
+            raise ValueError(
+                "'allow_out_of_order_execution' cannot be False for an actor whose calls overlap: an async one, or "
+                "one with a max_concurrency above 1"
+            )
         shown = f"{info.name}.__init__"
         name = f"{given['name']}:{shown}" if given.get("name") else shown
-        spec = TaskSpec(ACTOR_CREATION_TASK, name, shown, info.module, captured, wanted, hold, 0,
-                        -1, runtime_env=inherited(runtime, given.get("runtime_env")),
-                        capture_child_tasks=captures_children(given), options=given)
+        spec = TaskSpec(
+            ACTOR_CREATION_TASK,
+            name,
+            shown,
+            info.module,
+            captured,
+            wanted,
+            hold,
+            0,
+            -1,
+            runtime_env=inherited(runtime, given.get("runtime_env")),
+            capture_child_tasks=captures_children(given),
+            options=given,
+        )
         runtime.asks_caller = runtime.asks_caller or captures_children(given)
         template = Template(info, groups, given)
         if fixed:
@@ -210,6 +243,7 @@ class ActorVariant(Generic[T]):
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """A node of a graph that creates this actor when the graph is executed."""
         from .dag import ClassNode
+
         return ClassNode(self, args, kwargs, self._given)
 
 
@@ -249,11 +283,21 @@ class Template:
         group = options.get("concurrency_group") or ""
         function = found.builtin if group in self.groups else _undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
-        return TaskSpec(ACTOR_TASK, options.get("name") or shown, shown, self.info.module, function, None, {}, num_returns,
-                        retries,
-                        options.get("retry_exceptions") or False, group,
-                        backpressure=-1 if backpressure is None else backpressure,
-                        options={"method": found.name, "generator": found.generator})
+        return TaskSpec(
+            ACTOR_TASK,
+            options.get("name") or shown,
+            shown,
+            self.info.module,
+            function,
+            None,
+            {},
+            num_returns,
+            retries,
+            options.get("retry_exceptions") or False,
+            group,
+            backpressure=-1 if backpressure is None else backpressure,
+            options={"method": found.name, "generator": found.generator},
+        )
 
 
 class ActorClass(ActorVariant[T]):
@@ -261,7 +305,7 @@ class ActorClass(ActorVariant[T]):
     `__ray_actor_class__`. Class and static methods and variables can be read from it; in a task or actor they are those of the
     worker's own copy of the class. Ray: ray.actor.ActorClass."""
 
-    _original: ActorClass[T] | None = None                  # of a worker's copy: what the program made
+    _original: ActorClass[T] | None = None  # of a worker's copy: what the program made
 
     def __init__(self, cls: type[T], options: dict[str, Any] | None = None):
         if not isinstance(cls, type):
@@ -270,7 +314,7 @@ class ActorClass(ActorVariant[T]):
         self.__ray_actor_class__ = cls
         self.__ray_metadata__ = self._info
         self.__doc__ = cls.__doc__
-        name = f"ActorClass({cls.__name__})"            # each has a type of its own to be called so, as in Ray
+        name = f"ActorClass({cls.__name__})"  # each has a type of its own to be called so, as in Ray
         self.__class__ = type(name, (ActorClass,), {"__module__": cls.__module__, "__qualname__": name})
 
     def options(self, **actor_options: Any) -> ActorVariant[T]:
@@ -295,11 +339,14 @@ class ActorClass(ActorVariant[T]):
 
     def _plain_class(self) -> type:
         """The class as it is here. It is not loaded before somebody asks: an actor's class may refer to itself by this."""
-        return self._info.modified_class if current.get() is None else self._info.capture(running()).load(current_space())
+        return (
+            self._info.modified_class if current.get() is None else self._info.capture(running()).load(current_space())
+        )
 
     def __mro_entries__(self, bases: tuple) -> tuple:
         raise ActorClassInheritanceException(
-            f"{self._info.name} is an actor class, which cannot be extended. Extend its plain class, and decorate what you get.")
+            f"{self._info.name} is an actor class, which cannot be extended. Extend its plain class, and decorate what you get."
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._info.name
@@ -344,7 +391,8 @@ class ActorMethod:
         if 0 <= template.max_pending_calls <= len(actor.calls) and template.max_pending_calls:
             raise PendingCallsLimitExceeded(
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
-                f"{template.max_pending_calls}: wait for some of them before you call it again.")
+                f"{template.max_pending_calls}: wait for some of them before you call it again."
+            )
         runtime = context.session or running()
         task = runtime.submit(spec, args, kwargs, actor)
         if spec.num_returns == 1:
@@ -362,14 +410,17 @@ class ActorMethod:
         """A node of a graph that calls this method when the graph is executed; for several returns a tuple with one for each.
         TypeError when the arguments do not fit."""
         from .dag import bind_method
+
         self._found.check(args, kwargs)
         num_returns = {**self._found.options, **(self._given or {})}.get("num_returns")
         return bind_method(self, args, kwargs, self._given or {}, num_returns)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._found.name
-        raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{name}()', try "
-                        f"'object.{name}.remote()'.")
+        raise TypeError(
+            f"Actor methods cannot be called directly. Instead of running 'object.{name}()', try "
+            f"'object.{name}.remote()'."
+        )
 
     def __reduce__(self):
         return _restore_method, (self._handle, self._found.name, self._given)
@@ -385,13 +436,13 @@ class ActorHandle(Generic[T]):
     Ray: ray.actor.ActorHandle.
     """
 
-    __slots__ = ("_record", "__weakref__", "__dict__")      # a program may note things on a handle, as in Ray
+    __slots__ = ("_record", "__weakref__", "__dict__")  # a program may note things on a handle, as in Ray
 
     _record: ObjectRecord
 
     def __new__(cls, record: ObjectRecord) -> ActorHandle[T]:
         """record: the actor's handle object; one reference of it is this handle's."""
-        self = object.__new__(cls)              # not in __init__: no handle exists, and is finalised, without a record
+        self = object.__new__(cls)  # not in __init__: no handle exists, and is finalised, without a record
         self._record = record
         return self
 
@@ -409,8 +460,10 @@ class ActorHandle(Generic[T]):
     def __getattr__(self, name: str) -> ActorMethod:
         found = self._record.actor.meta.info.methods.get(name)
         if found is None:
-            raise AttributeError(f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
-                                 "class's methods only")
+            raise AttributeError(
+                f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
+                "class's methods only"
+            )
         return ActorMethod(self, found)
 
     def __dir__(self) -> list[str]:
@@ -437,7 +490,7 @@ class ActorHandle(Generic[T]):
         return _restore_handle, (self._record.actor.number,)
 
 
-ActorProxy = ActorHandle            # Ray's name for what the `.remote()` of an actor class returns, in annotations
+ActorProxy = ActorHandle  # Ray's name for what the `.remote()` of an actor class returns, in annotations
 
 
 def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
@@ -448,9 +501,11 @@ def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
 
 def _restore_handle(number: int) -> ActorHandle[Any]:
     runtime = running()
+
     def handle_of(cluster: Cluster) -> ObjectRecord | None:
         actor = cluster.actors.get(number)
         return actor.handle if actor is not None else None
+
     record = runtime.find_and_hold(handle_of)
     if record is None:
         raise ValueError("this actor is not of this session, or its record was dropped after its death")
@@ -463,10 +518,12 @@ def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] |
 
 def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:
     """A handle to the living actor of this name, or None."""
+
     def named(cluster: Cluster) -> ObjectRecord | None:
         actor = cluster.actor_manager.find(name, namespace)
         return actor.handle if actor is not None else None
-    runtime.drain()                         # an actor whose last handle has just been dropped is not found
+
+    runtime.drain()  # an actor whose last handle has just been dropped is not found
     record = runtime.find_and_hold(named)
     return ActorHandle(record) if record is not None else None
 

@@ -1,9 +1,21 @@
 """remote, get, put, wait, kill, cancel and the rest of `ray`'s functions."""
+
 from __future__ import annotations
 
 import inspect
 from operator import lt
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Protocol,
+    Sequence,
+    TypeVar,
+    overload,
+)
 
 from .actor import ActorClass, ActorHandle, find
 from .calls import wait as waits
@@ -18,8 +30,13 @@ from .remote_function import RemoteFunction
 from .runtime.runtime import Runtime
 from .runtime.waiting import of_an_ended_session
 from .runtime_context import gpu_ids
-from .session import (RayContext as RayContext, init as init, is_initialized as is_initialized, session_or_start,
-                      shutdown as shutdown)
+from .session import (
+    RayContext as RayContext,
+    init as init,
+    is_initialized as is_initialized,
+    session_or_start,
+    shutdown as shutdown,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,10 +49,10 @@ if TYPE_CHECKING:
         a function, and a generator function is one: the first that fits is meant, which mypy thinks unsafe."""
 
         @overload
-        def __call__(self, cls: type[T], /) -> ActorClass[T]: ...                           # type: ignore[overload-overlap]
+        def __call__(self, cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]
 
         @overload
-        def __call__(self, function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...    # type: ignore[overload-overlap]
+        def __call__(self, function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
 
         @overload
         def __call__(self, function: Callable[..., R], /) -> RemoteFunction[ObjectRef[R]]: ...
@@ -50,11 +67,11 @@ if TYPE_CHECKING:
 
 
 @overload
-def remote(cls: type[T], /) -> ActorClass[T]: ...               # type: ignore[overload-overlap]  # as in Decorator
+def remote(cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]  # as in Decorator
 
 
 @overload
-def remote(function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...      # type: ignore[overload-overlap]
+def remote(function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
 
 
 @overload
@@ -79,7 +96,8 @@ def remote(*args: Any, **kwargs: Any) -> Any:
         return _make_remote(args[0], None)
     assert not args and kwargs, (
         "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or it must "
-        "be applied using some of the keyword arguments, for example '@remote(num_returns=2)'.")
+        "be applied using some of the keyword arguments, for example '@remote(num_returns=2)'."
+    )
     return lambda function_or_class: _make_remote(function_or_class, kwargs)
 
 
@@ -129,8 +147,10 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     if isinstance(object_refs, ObjectRefGenerator):
         return object_refs
     if not isinstance(object_refs, list):
-        raise ValueError(f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
-                         "or a list of ObjectRefs.")
+        raise ValueError(
+            f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
+            "or a list of ObjectRefs."
+        )
     for ref in object_refs:
         if type(ref) is not ObjectRef:
             raise TypeError(f"Attempting to call `get` on the value {ref!r}, which is not an ray.ObjectRef.")
@@ -177,8 +197,10 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
     ValueError for an `_owner`, which Ray has given up."""
     runtime = context.session or session_or_start()
     if isinstance(value, ObjectRef):
-        raise TypeError("Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
-                        "ray.ObjectRef in a list and call 'put' on it.")
+        raise TypeError(
+            "Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
+            "ray.ObjectRef in a list and call 'put' on it."
+        )
     if isinstance(value, ObjectRefGenerator):
         raise TypeError("Calling 'put' on an ray.ObjectRefGenerator is not allowed.")
     if _tensor_transport is not None:
@@ -188,8 +210,9 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
     return ObjectRef._adopt(runtime.put(value))
 
 
-def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None = None,
-         fetch_local: bool = True) -> tuple[list[T], list[T]]:
+def wait(
+    ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None = None, fetch_local: bool = True
+) -> tuple[list[T], list[T]]:
     """Wait until `num_returns` of the references are there, whether with a value or an error.
 
     Returns (ready, the rest), both in the order given; never more than num_returns are in the first. timeout: seconds, after
@@ -213,12 +236,12 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
         raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
     seconds = None if timeout is None else max(0.0, _milliseconds(timeout) / 1000)
     num_returns = int(num_returns)
-    if not num_returns:                                 # it was a fraction below 1
+    if not num_returns:  # it was a fraction below 1
         raise RaySystemError("wait() was asked for no reference at all: num_returns must be at least 1")
     ready = waits.ready_positions(ray_waitables, num_returns)
     if len(ready) < num_returns:
         if seconds == 0 and runtime.dropped:
-            runtime.drain()             # the references may wait for what the program has dropped, and it may only ever poll
+            runtime.drain()  # the references may wait for what the program has dropped, and it may only ever poll
         records = [waits.record_of(w) for w in ray_waitables]
         deadline = None if seconds is None else runtime.now() + seconds
         while len(ready) < num_returns:
@@ -229,7 +252,9 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
             if seconds == 0:
                 break
             left = None if deadline is None else max(0.0, deadline - runtime.now())
-            came = runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
+            came = (
+                runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
+            )
             ready = waits.ready_positions(ray_waitables, num_returns)
             if not came and left is not None:
                 break
@@ -238,7 +263,7 @@ def wait(ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None 
 
 def _number(name: str, value: Any) -> Any:
     try:
-        lt(0, value)            # what can be compared with a number will do
+        lt(0, value)  # what can be compared with a number will do
     except TypeError:
         raise TypeError(f"wait() expected a number for '{name}', got {value!r}") from None
     return value
@@ -259,9 +284,11 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
         _check_namespace(namespace)
     handle = find(runtime, name, namespace or runtime.options["namespace"])
     if handle is None:
-        raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
-                         "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
-                         "namespace of the actor.")
+        raise ValueError(
+            f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
+            "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
+            "namespace of the actor."
+        )
     return handle
 
 
@@ -291,7 +318,9 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     if isinstance(ray_waitable, ObjectRefGenerator):
         ray_waitable = ray_waitable.completed()
     if not isinstance(ray_waitable, ObjectRef):
-        raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}.")
+        raise TypeError(
+            f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ray_waitable)}."
+        )
     task = ray_waitable._record.task
     if ray_waitable._record.status is ENDED or ray_waitable._record.number < 0:
         raise TypeError(f"{ray_waitable!r} is not of this session: there is nothing to cancel")
@@ -323,12 +352,35 @@ def nodes() -> list[dict[str, Any]]:
     runtime = _started()
     with runtime.locked() as cluster:
         found = list(cluster.nodes.values())
-    ports = dict.fromkeys(("NodeManagerPort", "ObjectManagerPort", "MetricsExportPort", "MetricsAgentPort", "RuntimeEnvAgentPort",
-                           "DashboardAgentListenPort"), 0)
-    return [{"NodeID": node.hex, "Alive": node.alive, "alive": node.alive, "NodeManagerAddress": node.name, "NodeName": node.name,
-             "NodeManagerHostname": "localhost", "ObjectStoreSocketName": "", "RayletSocketName": "", **ports,
-             "DeathReason": 0 if node.alive else 1, "DeathReasonMessage": node.death_message, "Labels": dict(node.labels),
-             "Resources": amounts(node.total) if node.alive else {}} for node in found]
+    ports = dict.fromkeys(
+        (
+            "NodeManagerPort",
+            "ObjectManagerPort",
+            "MetricsExportPort",
+            "MetricsAgentPort",
+            "RuntimeEnvAgentPort",
+            "DashboardAgentListenPort",
+        ),
+        0,
+    )
+    return [
+        {
+            "NodeID": node.hex,
+            "Alive": node.alive,
+            "alive": node.alive,
+            "NodeManagerAddress": node.name,
+            "NodeName": node.name,
+            "NodeManagerHostname": "localhost",
+            "ObjectStoreSocketName": "",
+            "RayletSocketName": "",
+            **ports,
+            "DeathReason": 0 if node.alive else 1,
+            "DeathReasonMessage": node.death_message,
+            "Labels": dict(node.labels),
+            "Resources": amounts(node.total) if node.alive else {},
+        }
+        for node in found
+    ]
 
 
 def cluster_resources() -> dict[str, float]:
@@ -366,6 +418,6 @@ def list_named_actors(all_namespaces: bool = False) -> list:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "session":               # the running session, for those who look into it
+    if name == "session":  # the running session, for those who look into it
         return context.session
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

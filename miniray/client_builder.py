@@ -3,13 +3,14 @@
 There is nothing to connect to here: without an address, or with "local", it starts a session in this process; with another it is
 the ConnectionError that `init` gives, which says how to run the program on a cluster.
 """
+
 from __future__ import annotations
 
 from typing import Any
 
 from .api import RayContext, init
 
-ClientContext = RayContext          # what `connect` returns, which can be used in a `with`
+ClientContext = RayContext  # what `connect` returns, which can be used in a `with`
 
 __all__ = ["ClientBuilder", "ClientContext", "client"]
 

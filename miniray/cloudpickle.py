@@ -1,4 +1,5 @@
 """The names of `ray.cloudpickle`: pickling that also takes lambdas, local classes and what __main__ defines."""
+
 from __future__ import annotations
 
 import pickle
@@ -8,8 +9,17 @@ from typing import Any, Callable
 from .values.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
 from .values.serialization import dumps, loads
 
-__all__ = ["CloudPickler", "Pickler", "PicklingError", "dump", "dumps", "load", "loads", "register_pickle_by_value",
-           "unregister_pickle_by_value"]
+__all__ = [
+    "CloudPickler",
+    "Pickler",
+    "PicklingError",
+    "dump",
+    "dumps",
+    "load",
+    "loads",
+    "register_pickle_by_value",
+    "unregister_pickle_by_value",
+]
 
 
 class CloudPickler(ByValuePickler):

@@ -1,4 +1,5 @@
 """Cluster: several nodes in this one process, to test placement, locality and the loss of a node. Ray: ray.cluster_utils."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +15,7 @@ class ClusterNode:
 
     def __init__(self, arguments: dict[str, Any], is_head: bool):
         self.arguments, self.head = arguments, is_head
-        self.record: Any = None         # the session's, while a driver is connected
+        self.record: Any = None  # the session's, while a driver is connected
 
     @property
     def node_id(self) -> str:
@@ -38,8 +39,13 @@ class Cluster:
     initialize_head: make the head node at once. connect: connect the driver at once. head_node_args: as for add_node.
     """
 
-    def __init__(self, initialize_head: bool = False, connect: bool = False, head_node_args: dict[str, Any] | None = None,
-                 shutdown_at_exit: bool = True):
+    def __init__(
+        self,
+        initialize_head: bool = False,
+        connect: bool = False,
+        head_node_args: dict[str, Any] | None = None,
+        shutdown_at_exit: bool = True,
+    ):
         global _last
         _last += 1
         self.address = f"127.0.0.1:{6379 + _last}"
@@ -71,8 +77,13 @@ class Cluster:
 
     def _join(self, node: ClusterNode) -> None:
         given = node.arguments
-        resources, store = node_resources(given.get("num_cpus", 1), given.get("num_gpus"), given.get("resources"),
-                                          given.get("memory"), given.get("object_store_memory"))
+        resources, store = node_resources(
+            given.get("num_cpus", 1),
+            given.get("num_gpus"),
+            given.get("resources"),
+            given.get("memory"),
+            given.get("object_store_memory"),
+        )
         node.record = add_node(self._runtime, resources, store, given.get("labels"), node.head)
 
     def _is_attached(self) -> bool:

@@ -8,6 +8,7 @@ A node that is used in several places is called once in an `execute`, and each `
 of a call, nodes are also found inside lists, tuples, sets, dicts and the attributes of objects; there, as in any call,
 the result arrives as a reference.
 """
+
 from __future__ import annotations
 
 import copy
@@ -18,8 +19,16 @@ from typing import Any
 from miniray import exceptions
 from miniray.values.serialization import dumps
 
-__all__ = ["ClassMethodNode", "ClassNode", "DAGInputData", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
-           "MultiOutputNode"]
+__all__ = [
+    "ClassMethodNode",
+    "ClassNode",
+    "DAGInputData",
+    "DAGNode",
+    "FunctionNode",
+    "InputAttributeNode",
+    "InputNode",
+    "MultiOutputNode",
+]
 
 
 class DAGNode:
@@ -28,8 +37,9 @@ class DAGNode:
     To make one raises TypeError for an argument that cannot be sent.
     """
 
-    def __init__(self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None,
-                 options: dict[str, Any] | None = None):
+    def __init__(
+        self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None, options: dict[str, Any] | None = None
+    ):
         self._args, self._kwargs, self._options = tuple(args), dict(kwargs or {}), dict(options or {})
         _refuse_what_cannot_be_sent([self._args, self._kwargs])
 
@@ -131,7 +141,7 @@ class ClassNode(DAGNode):
         cls = self._remote._info.modified_class
         if name == "bind" and not hasattr(cls, "bind"):
             return super().__getattr__(name)
-        getattr(cls, name)                      # an AttributeError of its own when there is no such method
+        getattr(cls, name)  # an AttributeError of its own when there is no such method
         return _MethodToBe(self, name, {})
 
 
@@ -160,8 +170,15 @@ class _MethodToBe:
 class ClassMethodNode(DAGNode):
     """A call of an actor's method, or one of the results of such a call."""
 
-    def __init__(self, method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any],
-                 previous: ClassMethodNode | None = None, index: int | None = None):
+    def __init__(
+        self,
+        method: Any,
+        args: Iterable[Any],
+        kwargs: dict[str, Any],
+        options: dict[str, Any],
+        previous: ClassMethodNode | None = None,
+        index: int | None = None,
+    ):
         """method: of a living actor, its `.remote()` makes the call, with these options; or that of a ClassNode.
 
         previous: the call that was bound before to the same ClassNode, and is made before. index: which result of the
@@ -186,8 +203,9 @@ class ClassMethodNode(DAGNode):
         return method.remote(*replaced(self._args), **replaced(self._kwargs))
 
 
-def bind_method(method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any],
-                num_returns: Any) -> Any:
+def bind_method(
+    method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any
+) -> Any:
     """What `handle.method.bind(...)` gives: a ClassMethodNode, or a tuple of one for each of several results."""
     call = ClassMethodNode(method, args, kwargs, options)
     if isinstance(num_returns, int) and num_returns > 1:
@@ -315,7 +333,7 @@ def _replace(value: Any, swap: Callable[[DAGNode], Any], seen: dict[int, Any]) -
     return seen[id(value)]
 
 
-_OURS = exceptions.__name__.partition(".")[0]       # refs, handles and the like hold no nodes, and lead to everything
+_OURS = exceptions.__name__.partition(".")[0]  # refs, handles and the like hold no nodes, and lead to everything
 
 
 def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
@@ -324,7 +342,7 @@ def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
         pairs = [(part(key), part(item)) for key, item in value.items()]
         if all(new is old for pair, old_pair in zip(pairs, value.items()) for new, old in zip(pair, old_pair)):
             return value
-        changed = copy.copy(value)                  # a defaultdict keeps its factory
+        changed = copy.copy(value)  # a defaultdict keeps its factory
         changed.clear()
         changed.update(pairs)
         return changed

@@ -11,6 +11,7 @@ Two families need more than a text:
 - An error is stored as a value and may be raised many times and in many places, so every class can be pickled,
   whatever its constructor asks for (see `RayError.__reduce__`).
 """
+
 from __future__ import annotations
 
 import builtins
@@ -58,11 +59,19 @@ class RayTaskError(RayError):
     Attributes of the same names; `actor_id` is kept as `_actor_id`, as in Ray.
     """
 
-    _task_error: RayTaskError       # only of one that is an instance of the cause's class too: the plain one
+    _task_error: RayTaskError  # only of one that is an instance of the cause's class too: the plain one
 
-    def __init__(self, function_name: str, traceback_str: str, cause: BaseException, proctitle: str | None = None,
-                 pid: int | None = None, ip: str | None = None, actor_repr: str | None = None,
-                 actor_id: str | None = None) -> None:
+    def __init__(
+        self,
+        function_name: str,
+        traceback_str: str,
+        cause: BaseException,
+        proctitle: str | None = None,
+        pid: int | None = None,
+        ip: str | None = None,
+        actor_repr: str | None = None,
+        actor_id: str | None = None,
+    ) -> None:
         self.function_name = function_name
         self.traceback_str = traceback_str
         self.cause = cause
@@ -80,9 +89,11 @@ class RayTaskError(RayError):
         Its text goes on with that of `error`; its cause is the exception that was raised first. where: the further
         arguments of the constructor.
         """
-        text = (f"Traceback (most recent call last):\n"
-                f"  At least one of the input arguments for this task could not be computed:\n"
-                f"{type(error).__module__}.{type(error).__qualname__}: {error}")
+        text = (
+            f"Traceback (most recent call last):\n"
+            f"  At least one of the input arguments for this task could not be computed:\n"
+            f"{type(error).__module__}.{type(error).__qualname__}: {error}"
+        )
         return cls(function_name, text, error.cause if isinstance(error, RayTaskError) else error, **where)
 
     def as_instanceof_cause(self) -> RayTaskError:
@@ -102,9 +113,14 @@ class RayTaskError(RayError):
         try:
             return self.make_dual_exception_instance()
         except Exception as problem:
-            logger.warning("The error of %s is raised as a plain RayTaskError, which `except %s` does not catch: no "
-                           "class could be derived from %r (%s). Its exception is in the attribute `cause`.",
-                           self.function_name, cause_class.__name__, cause_class, problem)
+            logger.warning(
+                "The error of %s is raised as a plain RayTaskError, which `except %s` does not catch: no "
+                "class could be derived from %r (%s). Its exception is in the attribute `cause`.",
+                self.function_name,
+                cause_class.__name__,
+                cause_class,
+                problem,
+            )
             return self
 
     def make_dual_exception_instance(self) -> RayTaskError:
@@ -133,7 +149,7 @@ def _readable(traceback_str: str, header: str) -> str:
             lines.append(header)
             hidden = False
         elif line.startswith('  File "'):
-            path = line[len('  File "'):]
+            path = line[len('  File "') :]
             hidden = path.startswith(_PACKAGE) and not path.startswith(_SHOWN_PART_OF_THE_PACKAGE)
             if not hidden:
                 lines.append(line)
@@ -150,7 +166,7 @@ def _readable(traceback_str: str, header: str) -> str:
 # them every class that a session made for its workers.
 _dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
 
-_ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)      # Python 3.11 and later
+_ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)  # Python 3.11 and later
 
 
 def _dual_class(cause_class: type[BaseException]) -> Any:
@@ -241,8 +257,10 @@ class WorkerCrashedError(RayError):
     """The worker that ran the task is gone (`os._exit`, `sys.exit`, an injected crash) and no retry is left."""
 
     def __str__(self) -> str:
-        return super().__str__() or ("The worker died unexpectedly while it ran this task: it exited, or was made to "
-                                     "crash. With max_retries a task is tried again on another worker.")
+        return super().__str__() or (
+            "The worker died unexpectedly while it ran this task: it exited, or was made to "
+            "crash. With max_retries a task is tried again on another worker."
+        )
 
 
 class LocalRayletDiedError(RayError):
@@ -260,8 +278,9 @@ class CrossLanguageError(RayError):
     """An error from a worker of another language. ray_exception has `language` and `formatted_exception_string`."""
 
     def __init__(self, ray_exception: Any) -> None:
-        super().__init__(f"An error was raised in {ray_exception.language}:\n"
-                         f"{ray_exception.formatted_exception_string}")
+        super().__init__(
+            f"An error was raised in {ray_exception.language}:\n{ray_exception.formatted_exception_string}"
+        )
 
 
 class UnserializableException(RayError):
@@ -274,9 +293,11 @@ class UnserializableException(RayError):
         self._original_stack_trace = original_stack_trace
 
     def __str__(self) -> str:
-        return ("The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If "
-                "its constructor takes other arguments than those in `args`, give the class a `__reduce__`.\n"
-                f"Original exception:\n{self._original_stack_trace}")
+        return (
+            "The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If "
+            "its constructor takes other arguments than those in `args`, give the class a `__reduce__`.\n"
+            f"Original exception:\n{self._original_stack_trace}"
+        )
 
 
 # --- What became of an actor --------------------------------------------------------------------------------------
@@ -290,8 +311,13 @@ class RayActorError(RayError):
 
     BASE_ERROR_MSG = "The actor could not finish this call."
 
-    def __init__(self, actor_id: str | None = None, error_msg: str = BASE_ERROR_MSG, actor_init_failed: bool = False,
-                 preempted: bool = False) -> None:
+    def __init__(
+        self,
+        actor_id: str | None = None,
+        error_msg: str = BASE_ERROR_MSG,
+        actor_init_failed: bool = False,
+        preempted: bool = False,
+    ) -> None:
         self.actor_id = actor_id
         self.error_msg = error_msg
         self._actor_init_failed = actor_init_failed
@@ -347,8 +373,12 @@ class ActorDiedError(RayActorError):
         else:
             assert isinstance(cause, ActorDiedErrorContext), f"not a cause of an actor's death: {cause!r}"
             lines = [self.BASE_ERROR_MSG, f"\tclass_name: {cause.class_name}", f"\tactor_id: {cause.actor_id}"]
-            known = (("pid", cause.pid), ("name", cause.name), ("namespace", cause.ray_namespace),
-                     ("ip", cause.node_ip_address))
+            known = (
+                ("pid", cause.pid),
+                ("name", cause.name),
+                ("namespace", cause.ray_namespace),
+                ("ip", cause.node_ip_address),
+            )
             lines += [f"\t{field}: {value}" for field, value in known if value]
             lines.append(cause.error_message)
             if cause.never_started:
@@ -455,8 +485,10 @@ class OwnerDiedError(ObjectLostError):
 
     def _reason(self) -> str:
         owner = f" ({self.owner_address})" if self.owner_address else ""
-        return (f"Its owner{owner} has exited: the worker that called `.remote()` or `put` for it. An object lives no "
-                "longer than its owner; let a worker that lives longer make it.")
+        return (
+            f"Its owner{owner} has exited: the worker that called `.remote()` or `put` for it. An object lives no "
+            "longer than its owner; let a worker that lives longer make it."
+        )
 
 
 class ObjectReconstructionFailedError(ObjectLostError):
@@ -466,26 +498,24 @@ class ObjectReconstructionFailedError(ObjectLostError):
     """
 
     REASON_MESSAGES = {
-        "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED":
-            "Its task has no retry left. Give it more with `@remote(max_retries=N)`.",
-        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED":
-            "The record of how it was made was dropped to save memory.",
-        "OBJECT_UNRECONSTRUCTABLE_PUT":
-            "It was made by `put`, which leaves no lineage. Return the value from a task to have it made again.",
-        "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED":
-            "Its task has max_retries=0. Allow retries with `@remote(max_retries=N)`.",
-        "OBJECT_UNRECONSTRUCTABLE_BORROWED":
-            "Only the owner of an object can have it made again, and this worker borrowed it.",
-        "OBJECT_UNRECONSTRUCTABLE_REF_NOT_FOUND":
-            "The reference counter does not know its reference.",
-        "OBJECT_UNRECONSTRUCTABLE_TASK_CANCELLED":
-            "The task that would make it again was cancelled.",
-        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_DISABLED":
-            "Reconstruction is switched off.",
+        "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED": "Its task has no retry left. Give it more with `@remote(max_retries=N)`.",
+        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED": "The record of how it was made was dropped to save memory.",
+        "OBJECT_UNRECONSTRUCTABLE_PUT": "It was made by `put`, which leaves no lineage. Return the value from a task to have it made again.",
+        "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED": "Its task has max_retries=0. Allow retries with `@remote(max_retries=N)`.",
+        "OBJECT_UNRECONSTRUCTABLE_BORROWED": "Only the owner of an object can have it made again, and this worker borrowed it.",
+        "OBJECT_UNRECONSTRUCTABLE_REF_NOT_FOUND": "The reference counter does not know its reference.",
+        "OBJECT_UNRECONSTRUCTABLE_TASK_CANCELLED": "The task that would make it again was cancelled.",
+        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_DISABLED": "Reconstruction is switched off.",
     }
 
-    def __init__(self, object_ref_hex: str, reason: str | None = None, reason_message: str | None = None,
-                 owner_address: Any = None, call_site: str = "") -> None:
+    def __init__(
+        self,
+        object_ref_hex: str,
+        reason: str | None = None,
+        reason_message: str | None = None,
+        owner_address: Any = None,
+        call_site: str = "",
+    ) -> None:
         super().__init__(object_ref_hex, owner_address, call_site)
         self.reason = reason
         self.reason_message = reason_message or self.REASON_MESSAGES.get(reason or "", "It is not known why.")
@@ -498,16 +528,20 @@ class ObjectStoreFullError(RayError):
     """The object does not fit: the store is full of objects that are in use and cannot be spilled."""
 
     def __str__(self) -> str:
-        return (f"{super().__str__()}\nThe object store of this node is full of objects that are still referred to. "
-                "Drop references, or give `init` a larger object_store_memory. `miniray memory` lists what is held.")
+        return (
+            f"{super().__str__()}\nThe object store of this node is full of objects that are still referred to. "
+            "Drop references, or give `init` a larger object_store_memory. `miniray memory` lists what is held."
+        )
 
 
 class OutOfDiskError(RayError):
     """The object does not fit, and there is no room on the disk to spill another one."""
 
     def __str__(self) -> str:
-        return (f"{super().__str__()}\nThe object store of this node is full, and so is the disk that it spills to. "
-                "Free some space there, or drop references.")
+        return (
+            f"{super().__str__()}\nThe object store of this node is full, and so is the disk that it spills to. "
+            "Free some space there, or drop references."
+        )
 
 
 class PlasmaObjectNotAvailable(RayError):
@@ -656,11 +690,34 @@ class RayDirectTransportError(RaySystemError):
 
 # Ray's list of what a stored error may be, in Ray's order. Programs loop over it.
 RAY_EXCEPTION_TYPES: list[type[RayError]] = [
-    PlasmaObjectNotAvailable, RayError, RayTaskError, WorkerCrashedError, RayActorError, ObjectStoreFullError,
-    ObjectLostError, ObjectFetchTimedOutError, ReferenceCountingAssertionError, ObjectReconstructionFailedError,
-    OwnerDiedError, GetTimeoutError, AsyncioActorExit, RuntimeEnvSetupError, TaskPlacementGroupRemoved,
-    ActorPlacementGroupRemoved, PendingCallsLimitExceeded, LocalRayletDiedError, TaskUnschedulableError, ActorDiedError,
-    ActorUnschedulableError, ActorUnavailableError, RayChannelError, RayChannelTimeoutError,
-    OufOfBandObjectRefSerializationException, RayCgraphCapacityExceeded, UnserializableException,
-    ActorAlreadyExistsError, ActorHandleNotFoundError, AuthenticationError,
+    PlasmaObjectNotAvailable,
+    RayError,
+    RayTaskError,
+    WorkerCrashedError,
+    RayActorError,
+    ObjectStoreFullError,
+    ObjectLostError,
+    ObjectFetchTimedOutError,
+    ReferenceCountingAssertionError,
+    ObjectReconstructionFailedError,
+    OwnerDiedError,
+    GetTimeoutError,
+    AsyncioActorExit,
+    RuntimeEnvSetupError,
+    TaskPlacementGroupRemoved,
+    ActorPlacementGroupRemoved,
+    PendingCallsLimitExceeded,
+    LocalRayletDiedError,
+    TaskUnschedulableError,
+    ActorDiedError,
+    ActorUnschedulableError,
+    ActorUnavailableError,
+    RayChannelError,
+    RayChannelTimeoutError,
+    OufOfBandObjectRefSerializationException,
+    RayCgraphCapacityExceeded,
+    UnserializableException,
+    ActorAlreadyExistsError,
+    ActorHandleNotFoundError,
+    AuthenticationError,
 ]

@@ -7,15 +7,16 @@ Ray's: hexadecimal text of Ray's lengths, in which an object names the task that
 
 Nothing of a session is random: the same program gives the same ids again. Ray: src/ray/common/id.h.
 """
+
 from __future__ import annotations
 
 from os import urandom
 from typing import TypeVar
 
-JOB_HEX = "01000000"        # one driver, so one job
+JOB_HEX = "01000000"  # one driver, so one job
 _NO_ACTOR = "f" * 24
 ObjectIDBytes = 28
-INDEX_BITS = 32             # an object's number is its task's number with the return index behind it
+INDEX_BITS = 32  # an object's number is its task's number with the return index behind it
 
 ID = TypeVar("ID", bound="BaseID")
 

@@ -3,6 +3,7 @@
 Its namespace, runtime environment and metadata are taken, each unless `init` was given its own; what is for Java and C++ workers is
 kept and has no effect. Its lifetime of actors is checked only: without a cluster no actor outlives its program.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,10 +15,18 @@ class JobConfig:
     """runtime_env, metadata (texts), ray_namespace, and what other languages need. Raises ValueError for a default_actor_lifetime
     that is neither "detached" nor "non_detached", TypeError for metadata that are no texts."""
 
-    def __init__(self, jvm_options: list[str] | None = None, code_search_path: list[str] | None = None,
-                 runtime_env: dict[str, Any] | None = None, _client_job: bool = False, metadata: dict[str, str] | None = None,
-                 ray_namespace: str | None = None, default_actor_lifetime: str = "non_detached",
-                 _disable_job_level_lineage_reconstruction: bool = False, _py_driver_sys_path: list[str] | None = None):
+    def __init__(
+        self,
+        jvm_options: list[str] | None = None,
+        code_search_path: list[str] | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        _client_job: bool = False,
+        metadata: dict[str, str] | None = None,
+        ray_namespace: str | None = None,
+        default_actor_lifetime: str = "non_detached",
+        _disable_job_level_lineage_reconstruction: bool = False,
+        _py_driver_sys_path: list[str] | None = None,
+    ):
         self.jvm_options, self.code_search_path = jvm_options or [], code_search_path or []
         self.metadata: dict[str, str] = {}
         for key, value in (metadata or {}).items():

@@ -3,6 +3,7 @@
 Each ObjectRef counts as one reference to its object. Its finaliser may run on any thread, also on one that is inside the runtime
 and holds its lock, so it only appends to a queue; the queue is drained at the next entry. Ray: includes/object_ref.pxi.
 """
+
 from __future__ import annotations
 
 import contextvars
@@ -20,12 +21,12 @@ from .runtime.runtime import Runtime
 from .process.context import running
 from .values.serialization import contain
 
-if TYPE_CHECKING:                   # asyncio takes as long to import as all of miniray: only who awaits pays for it
+if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray: only who awaits pays for it
     import asyncio
     import concurrent.futures
 
-T = TypeVar("T", covariant=True)       # the class of the value
-dropped: deque = deque()            # deque.append and popleft are atomic, also without the GIL: no lock is taken
+T = TypeVar("T", covariant=True)  # the class of the value
+dropped: deque = deque()  # deque.append and popleft are atomic, also without the GIL: no lock is taken
 _NIL_BYTES = b"\xff" * ObjectIDBytes
 
 
@@ -45,7 +46,7 @@ class ObjectRef(Generic[T]):
         if len(id) != ObjectIDBytes:
             raise ValueError(f"an ObjectRef has {ObjectIDBytes} bytes, got {len(id)}")
         record = _NIL if id == _NIL_BYTES else _named(id)
-        self = object.__new__(cls)              # now: none exists, and is finalised, without a record
+        self = object.__new__(cls)  # now: none exists, and is finalised, without a record
         self._record = record
         return self
 
@@ -124,11 +125,12 @@ class ObjectRef(Generic[T]):
     def future(self) -> concurrent.futures.Future[T]:
         """A concurrent.futures.Future that gets the value, or the error."""
         import concurrent.futures
+
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         runtime = running()
 
         def done() -> None:
-            if not future.set_running_or_notify_cancel():       # cancelled meanwhile: nobody wants the value
+            if not future.set_running_or_notify_cancel():  # cancelled meanwhile: nobody wants the value
                 return
             try:
                 value = runtime.value_of(self._record)
@@ -136,6 +138,7 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
+
         if self._record.status is ENDED:
             done()
         else:
@@ -145,15 +148,16 @@ class ObjectRef(Generic[T]):
     def as_future(self, _internal: bool = False) -> asyncio.Future[T]:
         """An asyncio future of the running loop that gets the value, or the error."""
         import asyncio
+
         loop = asyncio.get_event_loop()
         future = loop.create_future()
         runtime, record = running(), self._record
 
         def deliver() -> None:
-            if future.done():               # cancelled meanwhile, as by asyncio.wait_for
+            if future.done():  # cancelled meanwhile, as by asyncio.wait_for
                 return
             try:
-                value = runtime.value_of(self._record)      # of self, which keeps the object alive until then
+                value = runtime.value_of(self._record)  # of self, which keeps the object alive until then
             except StopIteration as error:  # which a future refuses
                 future.set_exception(RuntimeError(f"the task raised StopIteration: {error}"))
             except Exception as error:
@@ -164,6 +168,7 @@ class ObjectRef(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(value)
+
         if record.status is READY or record.status is FAILED or record.status is ENDED:
             deliver()
             return future
@@ -171,11 +176,13 @@ class ObjectRef(Generic[T]):
 
         def done() -> None:
             _call_soon(loop, deliver, copied)
+
         waiter = runtime.subscribe(record, done)
 
         def forget(future: asyncio.Future) -> None:
             if future.cancelled() and not waiter.fired:
                 runtime.unsubscribe(record, waiter)
+
         future.add_done_callback(forget)
         return future
 
@@ -183,7 +190,9 @@ class ObjectRef(Generic[T]):
         return self.as_future().__await__()
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is ObjectRef and (self._record is other._record or self._record.number == other._record.number)
+        return type(other) is ObjectRef and (
+            self._record is other._record or self._record.number == other._record.number
+        )
 
     def __hash__(self) -> int:
         return hash(self._record.number)
@@ -212,7 +221,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], co
     try:
         loop.call_soon_threadsafe(callback, context=context)
     except RuntimeError:
-        if not loop.is_closed():            # a closed loop has nobody who waits
+        if not loop.is_closed():  # a closed loop has nobody who waits
             raise
 
 
@@ -249,10 +258,12 @@ def _named(id: bytes) -> ObjectRecord:
     """The object with this id, with one reference more. One that never gets a value, as in Ray, when nothing here has the id."""
     runtime = context.session
     if runtime is not None:
+
         def named(cluster: Cluster) -> ObjectRecord | None:
             record = cluster.objects.get(object_number(id))
             return record if record is not None and record.hex == id.hex() else None
-        runtime.drain()                     # an object that the program has just dropped has no id any more
+
+        runtime.drain()  # an object that the program has just dropped has no id any more
         record = runtime.find_and_hold(named)
         if record is not None:
             return record
@@ -261,8 +272,10 @@ def _named(id: bytes) -> ObjectRecord:
 
 def unowned(ref: ObjectRef) -> ValueError:
     """The error for a reference that cannot be passed on, since nobody here has made its object."""
-    return ValueError(f"{ref!r} names no object of this session, so nobody could answer for it: pass on references that "
-                      "`.remote()` or `put` returned, not ids")
+    return ValueError(
+        f"{ref!r} names no object of this session, so nobody could answer for it: pass on references that "
+        "`.remote()` or `put` returned, not ids"
+    )
 
 
 def hold_contained(runtime: Runtime, captured: Any) -> None:
@@ -293,9 +306,13 @@ class ObjectRefGenerator:
 
     def __new__(cls, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
         """stream: what the task has yielded, one reference to it is this object's. done: its end."""
-        if type(stream) is not StreamRecord:    # what is no stream would be let go of as one later, in somebody else's call
-            raise TypeError(f"{cls.__name__} is what `.remote()` of a streaming task returns: it cannot be made of {type(stream)}")
-        self = object.__new__(cls)              # not in __init__: none exists, and is finalised, without a stream
+        if (
+            type(stream) is not StreamRecord
+        ):  # what is no stream would be let go of as one later, in somebody else's call
+            raise TypeError(
+                f"{cls.__name__} is what `.remote()` of a streaming task returns: it cannot be made of {type(stream)}"
+            )
+        self = object.__new__(cls)  # not in __init__: none exists, and is finalised, without a stream
         self._stream, self._done = stream, done
         return self
 
@@ -318,7 +335,7 @@ class ObjectRefGenerator:
         stream = self._stream
         if self._done._record.status is ENDED:
             raise ValueError(f"{self!r} belongs to a session that has been shut down")
-        ended = stream.ended                    # read first: no item comes after the end
+        ended = stream.ended  # read first: no item comes after the end
         record = runtime.take_item(stream)
         if record is not None:
             return ObjectRef._adopt(record)
@@ -343,6 +360,7 @@ class ObjectRefGenerator:
     def _more(self, runtime: Runtime) -> asyncio.Future:
         """A future of the running loop that is done when the next item, or the end, is there."""
         import asyncio
+
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         copied = contextvars.copy_context()
@@ -350,6 +368,7 @@ class ObjectRefGenerator:
         def deliver() -> None:
             if not future.done():
                 future.set_result(None)
+
         runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
         return future
 
@@ -385,7 +404,9 @@ class ObjectRefGenerator:
         return f"ObjectRefGenerator({self._done.hex()})"
 
     def __reduce__(self):
-        raise TypeError("an ObjectRefGenerator cannot be serialized: pass the references it yields, or iterate it where it is")
+        raise TypeError(
+            "an ObjectRefGenerator cannot be serialized: pass the references it yields, or iterate it where it is"
+        )
 
 
 class DynamicObjectRefGenerator:
@@ -411,4 +432,3 @@ def refs_of(task: Any) -> Any:
     if wanted == 1 or wanted == "dynamic":
         return ObjectRef._adopt(returns[0])
     return [ObjectRef._adopt(record) for record in returns] if wanted else None
-

@@ -1,4 +1,5 @@
 """RemoteFunction: what `@remote` makes of a function. Ray: ray.remote_function."""
+
 from __future__ import annotations
 
 import inspect
@@ -16,8 +17,8 @@ from .calls.placement import captures_children, depends_on_caller, scheduling_cl
 from .options.signatures import checker, is_generator
 
 _new_ref = object.__new__
-DEFAULT_MAX_RETRIES = 3             # Ray: task_max_retries
-Refs = TypeVar("Refs")              # what `.remote()` returns, for type checkers: ObjectRef[R], a generator, or Any
+DEFAULT_MAX_RETRIES = 3  # Ray: task_max_retries
+Refs = TypeVar("Refs")  # what `.remote()` returns, for type checkers: ObjectRef[R], a generator, or Any
 
 
 class Capture:
@@ -27,7 +28,7 @@ class Capture:
 
     def __init__(self, target: Any):
         self.target = target
-        self._captured: tuple[Any, Any] = (None, None)      # the session, and what was captured in it
+        self._captured: tuple[Any, Any] = (None, None)  # the session, and what was captured in it
 
     def __call__(self, runtime: Runtime) -> Any:
         session, captured = self._captured
@@ -36,7 +37,7 @@ class Capture:
             if runtime.forgotten.captured:
                 runtime.release_forgotten()
             hold_contained(runtime, captured)
-            if self._captured[0] is runtime:            # another thread was first
+            if self._captured[0] is runtime:  # another thread was first
                 return self._captured[1]
             self._captured = runtime, captured
         return captured
@@ -58,7 +59,7 @@ class Source:
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
-        self.max_calls = 0              # as the decorator said: after so many calls a worker ends; 0: it stays
+        self.max_calls = 0  # as the decorator said: after so many calls a worker ends; 0: it stays
 
 
 class Variant(Generic[Refs]):
@@ -69,7 +70,7 @@ class Variant(Generic[Refs]):
     def __init__(self, source: Source, given: dict[str, Any]):
         self._source, self._given, self._check = source, given, source.check
         self._runtime: Runtime | None = None
-        self._spec: Any = None                              # TaskSpec, since its first call in the session `_runtime`
+        self._spec: Any = None  # TaskSpec, since its first call in the session `_runtime`
 
     def remote(self, /, *args: Any, **kwargs: Any) -> Refs:
         """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
@@ -101,7 +102,7 @@ class Variant(Generic[Refs]):
     def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> TaskSpec:
         source, given = self._source, self._given
         function = source.function
-        captured = source.capture(runtime)              # the order in which these may refuse is Ray's
+        captured = source.capture(runtime)  # the order in which these may refuse is Ray's
         checks.check_before_arguments(given, of_actor=False)
         self._check(args, kwargs)
         resources = checks.resources(given, 1)
@@ -114,15 +115,27 @@ class Variant(Generic[Refs]):
         runtime.asks_caller = runtime.asks_caller or captures_children(given)
         backpressure = given.get("_generator_backpressure_num_objects")
         return TaskSpec(
-            NORMAL_TASK, given.get("name") or function.__name__, function.__name__, getattr(function, "__module__", "") or "",
-            captured, wanted, resources, num_returns, retries, given.get("retry_exceptions", False),
-            runtime_env=inherited(runtime, given.get("runtime_env")), capture_child_tasks=captures_children(given),
-            backpressure=-1 if backpressure is None else backpressure, options={"generator": source.generator, **given},
-            max_calls=source.max_calls)
+            NORMAL_TASK,
+            given.get("name") or function.__name__,
+            function.__name__,
+            getattr(function, "__module__", "") or "",
+            captured,
+            wanted,
+            resources,
+            num_returns,
+            retries,
+            given.get("retry_exceptions", False),
+            runtime_env=inherited(runtime, given.get("runtime_env")),
+            capture_child_tasks=captures_children(given),
+            backpressure=-1 if backpressure is None else backpressure,
+            options={"generator": source.generator, **given},
+            max_calls=source.max_calls,
+        )
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A node of a graph that calls this function when the graph is executed."""
         from .dag import FunctionNode
+
         return FunctionNode(self, args, kwargs, self._given)
 
 
@@ -138,8 +151,10 @@ class RemoteFunction(Variant[Refs]):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any] | None = None):
         if inspect.iscoroutinefunction(function):
-            raise ValueError(f"{function.__name__} is a coroutine function: 'async def' cannot be a task. Make it a method of an "
-                             "actor, or a plain function that calls asyncio.run.")
+            raise ValueError(
+                f"{function.__name__} is a coroutine function: 'async def' cannot be a task. Make it a method of an "
+                "actor, or a plain function that calls asyncio.run."
+            )
         source = Source(function)
         super().__init__(source, checks.task_options(options or {}, None, source.generator))
         # In Ray a worker that has used a GPU ends by default: only then is the GPU's memory free for the next.
@@ -164,11 +179,13 @@ class RemoteFunction(Variant[Refs]):
         self._source.capture(runtime)
 
     def _here(self) -> RemoteFunction[Refs]:
-        return self                         # it has nothing that could be changed in one worker and not in another
+        return self  # it has nothing that could be changed in one worker and not in another
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._function.__name__
-        raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
+        raise TypeError(
+            f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'."
+        )
 
     def __repr__(self) -> str:
         return f"RemoteFunction({self._function.__qualname__})"
@@ -188,9 +205,9 @@ def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
         return rebuild, args
     number = id(thing)
     if runtime.exported.get(number) is not thing:
-        runtime.exported[number] = thing    # known before what it refers to is looked at, which may be itself
+        runtime.exported[number] = thing  # known before what it refers to is looked at, which may be itself
         try:
-            thing._capture(runtime)         # what it refers to is what it refers to now
+            thing._capture(runtime)  # what it refers to is what it refers to now
         except BaseException:
             del runtime.exported[number]
             raise

@@ -1,4 +1,5 @@
 """get_runtime_context: what a driver, a task or an actor can ask about itself. Ray: ray.runtime_context."""
+
 from __future__ import annotations
 
 import tempfile
@@ -89,7 +90,7 @@ class RuntimeContext:
             return None
         spec, actor = self._execution.task.spec, self._execution.task.actor
         name = spec.func_name
-        if actor is not None and actor.is_async:            # there Ray spells the class's qualified name
+        if actor is not None and actor.is_async:  # there Ray spells the class's qualified name
             name = f"{actor.class_name}.{name.rpartition('.')[2]}"
         return f"{spec.module}.{name}" if spec.module else name
 

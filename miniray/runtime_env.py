@@ -3,6 +3,7 @@
 Tasks and actors see their `env_vars` (process/environment.py). Nothing is installed, since they are threads of this process; what
 was asked for is kept, and can be read by `get_runtime_context().runtime_env` and in the state tables. Ray: ray.runtime_env.
 """
+
 from __future__ import annotations
 
 import copy
@@ -20,13 +21,18 @@ class RuntimeEnvConfig(dict):
 
     known_fields = {"setup_timeout_seconds", "eager_install", "log_files"}
 
-    def __init__(self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: list[str] | None = None):
+    def __init__(
+        self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: list[str] | None = None
+    ):
         if not isinstance(setup_timeout_seconds, int):
             raise TypeError(f"setup_timeout_seconds must be a whole number, not {setup_timeout_seconds!r}")
         if setup_timeout_seconds <= 0 and setup_timeout_seconds != -1:
-            raise ValueError("setup_timeout_seconds must be greater than zero or equals to -1, "
-                             f"got: {setup_timeout_seconds}")
-        super().__init__(setup_timeout_seconds=setup_timeout_seconds, eager_install=eager_install, log_files=log_files or [])
+            raise ValueError(
+                f"setup_timeout_seconds must be greater than zero or equals to -1, got: {setup_timeout_seconds}"
+            )
+        super().__init__(
+            setup_timeout_seconds=setup_timeout_seconds, eager_install=eager_install, log_files=log_files or []
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dict of the three."""
@@ -41,18 +47,47 @@ class RuntimeEnv(dict):
     not texts and the like; ValueError for more than one of pip, uv and conda, and for files and folders that do not exist.
     """
 
-    def __init__(self, *, py_modules: list[str] | None = None, py_executable: str | None = None, working_dir: str | None = None,
-                 pip: Any = None, conda: Any = None, container: dict[str, str] | None = None,
-                 env_vars: dict[str, str] | None = None, worker_process_setup_hook: Callable[[], Any] | str | None = None,
-                 nsight: Any = None, rocprof_sys: Any = None, config: dict[str, Any] | RuntimeEnvConfig | None = None,
-                 _validate: bool = True, image_uri: str | None = None, uv: Any = None, **kwargs: Any):
+    def __init__(
+        self,
+        *,
+        py_modules: list[str] | None = None,
+        py_executable: str | None = None,
+        working_dir: str | None = None,
+        pip: Any = None,
+        conda: Any = None,
+        container: dict[str, str] | None = None,
+        env_vars: dict[str, str] | None = None,
+        worker_process_setup_hook: Callable[[], Any] | str | None = None,
+        nsight: Any = None,
+        rocprof_sys: Any = None,
+        config: dict[str, Any] | RuntimeEnvConfig | None = None,
+        _validate: bool = True,
+        image_uri: str | None = None,
+        uv: Any = None,
+        **kwargs: Any,
+    ):
         if config is not None and not isinstance(config, dict):
             raise TypeError(f"runtime_env['config'] must be of type dict or RuntimeEnvConfig, got: {type(config)}")
-        if config is not None:          # fields that it does not know are ignored, as by Ray
-            config = dict(RuntimeEnvConfig(**{name: config[name] for name in RuntimeEnvConfig.known_fields & config.keys()}))
-        given = {"py_modules": py_modules, "py_executable": py_executable, "working_dir": working_dir, "pip": pip, "uv": uv,
-                 "conda": conda, "container": container, "env_vars": env_vars, "nsight": nsight, "rocprof_sys": rocprof_sys,
-                 "worker_process_setup_hook": worker_process_setup_hook, "config": config, "image_uri": image_uri, **kwargs}
+        if config is not None:  # fields that it does not know are ignored, as by Ray
+            config = dict(
+                RuntimeEnvConfig(**{name: config[name] for name in RuntimeEnvConfig.known_fields & config.keys()})
+            )
+        given = {
+            "py_modules": py_modules,
+            "py_executable": py_executable,
+            "working_dir": working_dir,
+            "pip": pip,
+            "uv": uv,
+            "conda": conda,
+            "container": container,
+            "env_vars": env_vars,
+            "nsight": nsight,
+            "rocprof_sys": rocprof_sys,
+            "worker_process_setup_hook": worker_process_setup_hook,
+            "config": config,
+            "image_uri": image_uri,
+            **kwargs,
+        }
         super().__init__({name: value for name, value in given.items() if value is not None})
         if _validate:
             self._check()
@@ -61,8 +96,10 @@ class RuntimeEnv(dict):
     def _check(self) -> None:
         installers = [name for name in _INSTALLERS if name in self]
         if len(installers) > 1:
-            raise ValueError("The 'pip' field, 'uv' field, and 'conda' field of runtime_env cannot be specified at the same "
-                             f"time, and {' and '.join(installers)} were")
+            raise ValueError(
+                "The 'pip' field, 'uv' field, and 'conda' field of runtime_env cannot be specified at the same "
+                f"time, and {' and '.join(installers)} were"
+            )
         check_runtime_env(self)
         directory = self.get("working_dir")
         if directory is not None and "://" not in directory and not os.path.exists(directory):

@@ -2,6 +2,7 @@
 
 The running session itself is `process.context.session`: code below this module reads it there.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -22,11 +23,11 @@ from .runtime.core_lock import CoreLock
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
-MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9       # Ray: ray_constants.py
+MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9  # Ray: ray_constants.py
 
 
-clusters: dict[str, Any] = {}       # each `cluster_utils.Cluster` by its address, until it is shut down
-_starting = threading.RLock()       # held while a session starts or ends, and so guards `context.session`
+clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, until it is shut down
+_starting = threading.RLock()  # held while a session starts or ends, and so guards `context.session`
 
 
 class RayContext(Mapping[str, Any]):
@@ -38,9 +39,18 @@ class RayContext(Mapping[str, Any]):
         self.python_version = ".".join(map(str, sys.version_info[:3]))
         self.ray_version, self.ray_commit = __ray_version__, f"miniray-{__version__}"
         self.address_info = {
-            "node_ip_address": "127.0.0.1", "node_id": runtime.head.hex, "address": "127.0.0.1:0", "gcs_address": "127.0.0.1:0",
-            "object_store_address": "", "raylet_socket_name": "", "session_dir": "", "webui_url": "",
-            "raylet_ip_address": "127.0.0.1", "redis_address": None, "metrics_export_port": 0}
+            "node_ip_address": "127.0.0.1",
+            "node_id": runtime.head.hex,
+            "address": "127.0.0.1:0",
+            "gcs_address": "127.0.0.1:0",
+            "object_store_address": "",
+            "raylet_socket_name": "",
+            "session_dir": "",
+            "webui_url": "",
+            "raylet_ip_address": "127.0.0.1",
+            "redis_address": None,
+            "metrics_export_port": 0,
+        }
 
     def __getitem__(self, key: str) -> Any:
         return self.address_info[key]
@@ -67,11 +77,22 @@ class RayContext(Mapping[str, Any]):
         return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
 
 
-def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
-         resources: dict[str, float] | None = None, labels: dict[str, str] | None = None,
-         object_store_memory: int | None = None, local_mode: bool = False, ignore_reinit_error: bool = False,
-         log_to_driver: bool = True, namespace: str | None = None, num_nodes: int = 1, on_deadlock: str = "log",
-         **kwargs: Any) -> RayContext:
+def init(
+    address: str | None = None,
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
+    object_store_memory: int | None = None,
+    local_mode: bool = False,
+    ignore_reinit_error: bool = False,
+    log_to_driver: bool = True,
+    namespace: str | None = None,
+    num_nodes: int = 1,
+    on_deadlock: str = "log",
+    **kwargs: Any,
+) -> RayContext:
     """Start a session. Usable as a context manager that shuts it down.
 
     address: None, "local" or "auto"; that of a `cluster_utils.Cluster` joins it. num_cpus, num_gpus, resources, labels,
@@ -82,16 +103,28 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
     ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
     """
-    given = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources, "labels": labels,
-             "object_store_memory": object_store_memory, "local_mode": local_mode, "log_to_driver": log_to_driver,
-             "namespace": namespace, "num_nodes": num_nodes, "on_deadlock": on_deadlock, **kwargs}
+    given = {
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "resources": resources,
+        "labels": labels,
+        "object_store_memory": object_store_memory,
+        "local_mode": local_mode,
+        "log_to_driver": log_to_driver,
+        "namespace": namespace,
+        "num_nodes": num_nodes,
+        "on_deadlock": on_deadlock,
+        **kwargs,
+    }
     with _starting:
         if context.session is not None:
-            options.check_init(dict.fromkeys(kwargs))           # unknown names are refused before anything else, as in Ray
+            options.check_init(dict.fromkeys(kwargs))  # unknown names are refused before anything else, as in Ray
             if ignore_reinit_error:
                 return RayContext(context.session)
-            raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
-                               "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
+            raise RuntimeError(
+                "Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
+                "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'."
+            )
         given = with_job_config(given)
         check(address, given)
         context.session = start(address, given)
@@ -107,7 +140,7 @@ def session_or_start() -> Runtime:
     """The running session; the first use starts one."""
     runtime = context.session
     if runtime is None:
-        if current.get() is not None:           # its session has ended under it
+        if current.get() is not None:  # its session has ended under it
             raise SessionEnded
         ending = context.exit_of_the_program()
         if ending is not None:
@@ -153,8 +186,11 @@ def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
     config = given.get("job_config")
     if config is None:
         return given
-    return {**given, "namespace": given["namespace"] or config.ray_namespace,
-            "runtime_env": given.get("runtime_env") or config.runtime_env or None}
+    return {
+        **given,
+        "namespace": given["namespace"] or config.ray_namespace,
+        "runtime_env": given.get("runtime_env") or config.runtime_env or None,
+    }
 
 
 def check(address: str | None, given: dict[str, Any]) -> None:
@@ -167,25 +203,35 @@ def check(address: str | None, given: dict[str, Any]) -> None:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
         raise ConnectionError(
             f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same program on "
-            "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`.")
+            "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`."
+        )
 
 
-def node_resources(num_cpus: float | None = None, num_gpus: float | None = None, resources: dict[str, float] | None = None,
-                   memory: float | None = None, object_store_memory: int | None = None) -> tuple[dict[str, float], int]:
+def node_resources(
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    resources: dict[str, float] | None = None,
+    memory: float | None = None,
+    object_store_memory: int | None = None,
+) -> tuple[dict[str, float], int]:
     """What a node has, by name, and the capacity of its store in bytes. Defaults: this machine's CPUs and Ray's shares of its
     memory."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
     store = int(object_store_memory) if object_store_memory is not None else min(int(total * STORE_SHARE), STORE_MOST)
-    found = {"CPU": float(num_cpus if num_cpus is not None else os.cpu_count() or 1), **(resources or {}),
-             "memory": float(memory if memory is not None else int((total - store) * MEMORY_SHARE)),
-             "object_store_memory": float(store)}
+    found = {
+        "CPU": float(num_cpus if num_cpus is not None else os.cpu_count() or 1),
+        **(resources or {}),
+        "memory": float(memory if memory is not None else int((total - store) * MEMORY_SHARE)),
+        "object_store_memory": float(store),
+    }
     if num_gpus:
         found["GPU"] = float(num_gpus)
     return {name: amount for name, amount in found.items() if amount or name == "CPU"}, store
 
 
-def add_node(runtime: Runtime, resources: dict[str, float], store_bytes: int, labels: dict[str, str] | None,
-             is_head: bool) -> Any:
+def add_node(
+    runtime: Runtime, resources: dict[str, float], store_bytes: int, labels: dict[str, str] | None, is_head: bool
+) -> Any:
     """A node joins the session, with the marks that Ray gives a node: its address, and which is the head."""
     number = runtime.last_node + 1
     marks = {f"node:127.0.0.{number}": 1.0}
@@ -209,7 +255,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     settings = {**given, "namespace": given["namespace"] or _random_namespace()}
     kind: type[Runtime] = ThreadedRuntime
     if given["local_mode"]:
-        from .runtime.local_mode import LocalRuntime as kind        # which imports asyncio
+        from .runtime.local_mode import LocalRuntime as kind  # which imports asyncio
     runtime = kind(settings, dropped)
     runtime.ref_type, runtime.dynamic_type = ObjectRef, DynamicObjectRefGenerator
     runtime.stuck = lambda objects: _stuck(runtime, objects)
@@ -217,8 +263,9 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     if cluster is not None:
         cluster.attach(runtime)
     else:
-        resources, store = node_resources(given["num_cpus"], given["num_gpus"], given["resources"],
-                                          given.get("_memory"), given["object_store_memory"])
+        resources, store = node_resources(
+            given["num_cpus"], given["num_gpus"], given["resources"], given.get("_memory"), given["object_store_memory"]
+        )
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     guards.install()
@@ -226,7 +273,9 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     return runtime
 
 
-before_end: list[Callable[[Runtime], None]] = []     # called with a session while its tables are still full; must not raise
+before_end: list[
+    Callable[[Runtime], None]
+] = []  # called with a session while its tables are still full; must not raise
 
 
 def end(runtime: Runtime) -> None:
@@ -252,8 +301,8 @@ def abandon(runtime: Runtime) -> None:
     runtime.closed = True
     runtime.lock = CoreLock()
     now = runtime.now()
-    runtime.cluster.session_ending(now, ())             # also for the worker that forked: when its task returns, it takes no other
-    runtime.cluster.session_ended(now)                  # the actions are not carried out: nobody waits and no thread runs here
+    runtime.cluster.session_ending(now, ())  # also for the worker that forked: when its task returns, it takes no other
+    runtime.cluster.session_ended(now)  # the actions are not carried out: nobody waits and no thread runs here
     log_session.after_fork()
     for mend in context.in_forked_child:
         mend()
@@ -263,9 +312,12 @@ def abandon(runtime: Runtime) -> None:
 def _stuck(runtime: Runtime, objects: list) -> None:
     """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
     from .observe.explain.explanation import explain_object, find_deadlock
+
     if runtime.nobody_else():
-        raise DeadlockError("in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
-                            f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}")
+        raise DeadlockError(
+            "in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
+            f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}"
+        )
     found = find_deadlock(runtime, objects)
     if found is None:
         return

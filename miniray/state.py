@@ -11,6 +11,7 @@ come in the order of their ids. Where an id is asked for, the reference or handl
 functions take (timeout, detail ...) is accepted. All raise ConnectionError when no session runs, ValueError for filters
 and limits of a wrong shape, RayStateApiException for an unknown column.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,10 +26,32 @@ from .util.state import running
 
 Row = dict[str, Any]
 
-__all__ = ["Explanation", "explain", "get_actor", "get_cluster_event", "get_job", "get_log", "get_node",
-           "get_objects", "get_placement_group", "get_task", "get_worker", "list_actors", "list_cluster_events",
-           "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_runtime_envs",
-           "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks"]
+__all__ = [
+    "Explanation",
+    "explain",
+    "get_actor",
+    "get_cluster_event",
+    "get_job",
+    "get_log",
+    "get_node",
+    "get_objects",
+    "get_placement_group",
+    "get_task",
+    "get_worker",
+    "list_actors",
+    "list_cluster_events",
+    "list_jobs",
+    "list_logs",
+    "list_nodes",
+    "list_objects",
+    "list_placement_groups",
+    "list_runtime_envs",
+    "list_tasks",
+    "list_workers",
+    "summarize_actors",
+    "summarize_objects",
+    "summarize_tasks",
+]
 
 
 def _accept(as_in_ray: dict[str, Any]) -> None:
@@ -165,6 +188,7 @@ def summarize_objects(**as_in_ray: Any) -> Row:
 def __getattr__(name: str) -> Any:
     """`ray.state.nodes()`, `ray.state.actors()`: what older programs found here, with Ray's old keys."""
     from ._private import state as old
+
     if name in old.__all__:
         return getattr(old, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,5 @@
 """What tests ask for while others run: started at once for all of them, and picked up by each."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-PROGRAMS = 4                    # that run at a time: they wait more than they compute
+PROGRAMS = 4  # that run at a time: they wait more than they compute
 
 
 def programs() -> Executor:
@@ -24,7 +25,9 @@ def processors() -> Executor:
 
 
 @contextmanager
-def ahead(session: pytest.Session, test: str, run: Callable[[Any], Any], pool: Executor) -> Iterator[Callable[[Any], Any]]:
+def ahead(
+    session: pytest.Session, test: str, run: Callable[[Any], Any], pool: Executor
+) -> Iterator[Callable[[Any], Any]]:
     """A function that gives `run(value)` for each value that the collected tests named `test` are parametrized with.
 
     Not ahead where pytest-xdist deals the tests out: there each is run when it is asked for, since every one of its processes
@@ -39,5 +42,6 @@ def ahead(session: pytest.Session, test: str, run: Callable[[Any], Any], pool: E
 
     def result(value: Any) -> Any:
         return started[value].result() if value in started else run(value)
+
     yield result
     pool.shutdown(cancel_futures=True)

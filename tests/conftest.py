@@ -1,4 +1,5 @@
 """For every test: a watchdog, and a clean end. What hangs fails with all stacks; what leaves a session open fails."""
+
 from __future__ import annotations
 
 import faulthandler
@@ -22,10 +23,18 @@ class Hung(Exception):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches that single folders of tests read."""
-    parser.addoption("--switch-interval", type=float, default=None, metavar="SECONDS",
-                     help="how often Python offers to change the thread: sys.setswitchinterval, here and in the conformance cases")
-    parser.addoption("--through-alias", action="store_true",
-                     help="run every conformance case with miniray as `import ray` gives it under the alias")
+    parser.addoption(
+        "--switch-interval",
+        type=float,
+        default=None,
+        metavar="SECONDS",
+        help="how often Python offers to change the thread: sys.setswitchinterval, here and in the conformance cases",
+    )
+    parser.addoption(
+        "--through-alias",
+        action="store_true",
+        help="run every conformance case with miniray as `import ray` gives it under the alias",
+    )
     parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds a searching test tries")
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="the one seed that the searching tests try")
 
@@ -49,7 +58,8 @@ def pytest_unconfigure() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes an argument `seed` searches: it is run once per seed, and carries the marker `seeds`."""
     if "seed" in metafunc.fixturenames and not any(
-            "seed" in marker.args[0] for marker in metafunc.definition.iter_markers("parametrize")):
+        "seed" in marker.args[0] for marker in metafunc.definition.iter_markers("parametrize")
+    ):
         only = metafunc.config.getoption("--seed")
         seeds = range(metafunc.config.getoption("--seeds")) if only is None else [only]
         metafunc.parametrize("seed", [pytest.param(seed, marks=pytest.mark.seeds) for seed in seeds])

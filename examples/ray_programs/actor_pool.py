@@ -12,19 +12,20 @@ Prints:
     9973 is prime
     65536 numbers sieved by 2 actors, 5 questions answered
 """
+
 import ray
 from ray.util import ActorPool
 
-SIEVED = 2 ** 15
+SIEVED = 2**15
 
 
 @ray.remote
 class Factorizer:
     def __init__(self, limit):
         self.is_prime = [False, False] + [True] * (limit - 2)
-        for n in range(2, int(limit ** 0.5) + 1):
+        for n in range(2, int(limit**0.5) + 1):
             if self.is_prime[n]:
-                self.is_prime[n * n::n] = [False] * len(range(n * n, limit, n))
+                self.is_prime[n * n :: n] = [False] * len(range(n * n, limit, n))
         self.answered = 0
 
     def factors(self, number):

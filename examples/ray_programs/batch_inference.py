@@ -11,6 +11,7 @@ Prints:
     600 reviews in 60 batches: 400 good, 200 bad
     the model was loaded 2 times
 """
+
 import ray
 
 MODEL = {"great": 2, "lovely": 2, "fine": 1, "slow": -1, "broken": -2, "terrible": -3}

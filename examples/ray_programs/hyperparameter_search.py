@@ -11,6 +11,7 @@ Prints:
     round 4: 1 trial, 8 steps each, best loss 0.0000
     winner: rate 0.2, momentum 0.3
 """
+
 import ray
 
 
@@ -42,11 +43,13 @@ while True:
         losses[refs[ready]] = ray.get(ready)
     ranking = sorted(losses, key=lambda c: (losses[c], c))
     best = ranking[0]
-    print(f"round {round_number}: {len(trials)} trial{'s' * (len(trials) > 1)}, {steps} step{'s' * (steps > 1)} each, "
-          f"best loss {losses[best]:.4f}")
+    print(
+        f"round {round_number}: {len(trials)} trial{'s' * (len(trials) > 1)}, {steps} step{'s' * (steps > 1)} each, "
+        f"best loss {losses[best]:.4f}"
+    )
     if len(trials) == 1:
         break
-    for loser in ranking[len(ranking) // 2:]:
+    for loser in ranking[len(ranking) // 2 :]:
         ray.kill(trials.pop(loser))
     steps, round_number = steps * 2, round_number + 1
 

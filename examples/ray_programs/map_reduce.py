@@ -12,6 +12,7 @@ Prints:
     a        2
     19 different words, 38 in all
 """
+
 from collections import Counter
 from zlib import crc32
 

@@ -11,6 +11,7 @@ Prints:
     round  60: loss 0.0032
     learned y = 3.00 x + -1.00
 """
+
 import random
 
 import ray

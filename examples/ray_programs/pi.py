@@ -8,6 +8,7 @@ Prints:
     80000 of 80000 darts thrown by 8 tasks
     pi is about 3.1373
 """
+
 import random
 
 import ray

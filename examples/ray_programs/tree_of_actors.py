@@ -10,6 +10,7 @@ Prints:
     all results: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100, 121]
     1 root, 2 supervisors, 6 workers
 """
+
 import os
 
 import ray
@@ -46,14 +47,16 @@ class Supervisor:
 
     def retry(self, i, n):
         try:
-            return ray.get(self.workers[i].square.remote(n))        # an earlier number may have replaced it already
+            return ray.get(self.workers[i].square.remote(n))  # an earlier number may have replaced it already
         except ray.exceptions.RayActorError:
             self.workers[i] = Worker.remote(False)
             self.replaced += 1
             return ray.get(self.workers[i].square.remote(n))
 
     def report(self):
-        return f"{self.name}: {len(self.workers)} workers, {self.jobs} jobs, {self.replaced} replaced", len(self.workers)
+        return f"{self.name}: {len(self.workers)} workers, {self.jobs} jobs, {self.replaced} replaced", len(
+            self.workers
+        )
 
 
 @ray.remote(num_cpus=0)

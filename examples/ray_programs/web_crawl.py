@@ -13,6 +13,7 @@ Prints:
     missing.html   broken: FileNotFoundError
     6 links followed, each once
 """
+
 import os
 import tempfile
 from html.parser import HTMLParser

@@ -1,4 +1,5 @@
 """For tests of Ray programs: actors that hold tasks at a place, and waits for a condition. Ray: ray._common.test_utils."""
+
 from __future__ import annotations
 
 import asyncio
@@ -61,8 +62,13 @@ class Semaphore:
         return self._sema.locked()
 
 
-def wait_for_condition(condition_predictor: Callable[..., bool], timeout: float = 10, retry_interval_ms: float = 100,
-                       raise_exceptions: bool = False, **kwargs: Any) -> None:
+def wait_for_condition(
+    condition_predictor: Callable[..., bool],
+    timeout: float = 10,
+    retry_interval_ms: float = 100,
+    raise_exceptions: bool = False,
+    **kwargs: Any,
+) -> None:
     """Ask again and again until it is so. timeout: seconds, after which it is a RuntimeError that shows the last exception that
     `condition_predictor(**kwargs)` raised; with raise_exceptions its first one comes out at once."""
     asked = _Asked(timeout)
@@ -78,8 +84,12 @@ def wait_for_condition(condition_predictor: Callable[..., bool], timeout: float 
     raise asked.in_vain()
 
 
-async def async_wait_for_condition(condition_predictor: Callable[..., bool | Awaitable[bool]], timeout: float = 10,
-                                   retry_interval_ms: float = 100, **kwargs: Any) -> None:
+async def async_wait_for_condition(
+    condition_predictor: Callable[..., bool | Awaitable[bool]],
+    timeout: float = 10,
+    retry_interval_ms: float = 100,
+    **kwargs: Any,
+) -> None:
     """The same from a coroutine; the condition may be one as well."""
     asked = _Asked(timeout)
     while asked.goes_on:
@@ -98,12 +108,14 @@ class _Asked:
 
     def __init__(self, timeout: float):
         self.end, self.trace = time.monotonic() + timeout, ""
-        self.again = threading.Event()          # which nobody sets: the condition is the program's own, and can only be asked
+        self.again = threading.Event()  # which nobody sets: the condition is the program's own, and can only be asked
 
     @property
     def goes_on(self) -> bool:
         return time.monotonic() < self.end
 
     def in_vain(self) -> RuntimeError:
-        return RuntimeError("The condition wasn't met before the timeout expired."
-                            + (f" Last exception: {self.trace}" if self.trace else ""))
+        return RuntimeError(
+            "The condition wasn't met before the timeout expired."
+            + (f" Last exception: {self.trace}" if self.trace else "")
+        )

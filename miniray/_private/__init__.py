@@ -2,6 +2,7 @@
 
 Each is another way to something public; new programs do not need any of it. Its modules are imported when they are asked for.
 """
+
 from __future__ import annotations
 
 import importlib

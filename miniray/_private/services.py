@@ -1,4 +1,5 @@
 """The address of the node that asks. Ray: ray._private.services."""
+
 from __future__ import annotations
 
 from miniray import util

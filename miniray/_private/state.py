@@ -2,6 +2,7 @@
 
 `miniray.util.state` is the public way to ask, and knows more. ConnectionError when no session runs.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,8 +14,15 @@ from miniray.observe.state.book import book_rows
 from miniray.observe.state.ray_rows import StateResource
 from miniray.util.state import running
 
-__all__ = ["actors", "available_resources", "available_resources_per_node", "cluster_resources", "nodes", "timeline",
-           "total_resources_per_node"]
+__all__ = [
+    "actors",
+    "available_resources",
+    "available_resources_per_node",
+    "cluster_resources",
+    "nodes",
+    "timeline",
+    "total_resources_per_node",
+]
 
 
 def actors(actor_id: str | None = None) -> dict[str, Any]:
@@ -31,11 +39,22 @@ def actors(actor_id: str | None = None) -> dict[str, Any]:
 
 def _row(row: dict[str, Any], addresses: dict[str, str]) -> dict[str, Any]:
     started, ended = int(row["alive_time_ms"] or 0), int(row["death_time_ms"] or 0)
-    return {"ActorID": row["actor_id"], "ActorClassName": row["class_name"], "IsDetached": row["is_detached"],
-            "Name": row["name"], "JobID": row["job_id"], "Address": _address(row["node_id"] or "", addresses),
-            "OwnerAddress": _address(next(iter(addresses)), addresses), "State": row["state"], "NumRestarts": row["num_restarts"],
-            "Timestamp": float(ended or started), "StartTime": started, "EndTime": ended,
-            "DeathCause": row["death_cause"] or "", "Pid": row["pid"]}
+    return {
+        "ActorID": row["actor_id"],
+        "ActorClassName": row["class_name"],
+        "IsDetached": row["is_detached"],
+        "Name": row["name"],
+        "JobID": row["job_id"],
+        "Address": _address(row["node_id"] or "", addresses),
+        "OwnerAddress": _address(next(iter(addresses)), addresses),
+        "State": row["state"],
+        "NumRestarts": row["num_restarts"],
+        "Timestamp": float(ended or started),
+        "StartTime": started,
+        "EndTime": ended,
+        "DeathCause": row["death_cause"] or "",
+        "Pid": row["pid"],
+    }
 
 
 def _address(node_id: str, addresses: dict[str, str]) -> dict[str, Any]:
@@ -45,8 +64,10 @@ def _address(node_id: str, addresses: dict[str, str]) -> dict[str, Any]:
 def available_resources_per_node() -> dict[str, dict[str, float]]:
     """What is free on each living node, by the node's id. A resource of which nothing is free has no key."""
     with running().locked() as cluster:
-        return {node.hex: {name: amount for name, amount in amounts(node.available).items() if amount}
-                for node in cluster.scheduler.alive}
+        return {
+            node.hex: {name: amount for name, amount in amounts(node.available).items() if amount}
+            for node in cluster.scheduler.alive
+        }
 
 
 def total_resources_per_node() -> dict[str, dict[str, float]]:

@@ -1,24 +1,60 @@
 """The functions of `ray` where older programs look for them, and the type of what `init` returns. Ray: ray._private.worker."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from miniray.api import (RayContext, available_resources, cancel, cluster_resources, get, get_actor, get_gpu_ids, init,
-                         is_initialized, kill, nodes, put, remote, shutdown, wait)
+from miniray.api import (
+    RayContext,
+    available_resources,
+    cancel,
+    cluster_resources,
+    get,
+    get_actor,
+    get_gpu_ids,
+    init,
+    is_initialized,
+    kill,
+    nodes,
+    put,
+    remote,
+    shutdown,
+    wait,
+)
 from miniray.exceptions import RaySystemError
 from miniray.ids import ActorID, JobID, NodeID, TaskID, task_hex
 from miniray.process.context import current
 from miniray.runtime_context import RuntimeContext, get_runtime_context
 from miniray.util import get_node_ip_address
 
-BaseContext = RayContext                # Ray has a second kind, for clients of a cluster elsewhere
+BaseContext = RayContext  # Ray has a second kind, for clients of a cluster elsewhere
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
 
-__all__ = ["BaseContext", "LOCAL_MODE", "RESTORE_WORKER_MODE", "RayContext", "SCRIPT_MODE", "SPILL_WORKER_MODE", "WORKER_MODE",
-           "global_worker", "available_resources", "cancel",
-           "cluster_resources", "get", "get_actor", "get_gpu_ids", "init", "is_initialized", "kill", "nodes", "put", "remote",
-           "shutdown", "wait"]
+__all__ = [
+    "BaseContext",
+    "LOCAL_MODE",
+    "RESTORE_WORKER_MODE",
+    "RayContext",
+    "SCRIPT_MODE",
+    "SPILL_WORKER_MODE",
+    "WORKER_MODE",
+    "global_worker",
+    "available_resources",
+    "cancel",
+    "cluster_resources",
+    "get",
+    "get_actor",
+    "get_gpu_ids",
+    "init",
+    "is_initialized",
+    "kill",
+    "nodes",
+    "put",
+    "remote",
+    "shutdown",
+    "wait",
+]
 
 
 class Worker:
@@ -44,8 +80,10 @@ class Worker:
     def __getattr__(self, name: str) -> Any:
         """Ids, names and addresses, as the runtime context tells them: TaskID and the like; worker_id in bytes."""
         if name not in _ASKED:
-            raise AttributeError(f"global_worker has no {name!r} here: get_runtime_context() and miniray.util.state are the public "
-                                 "ways to ask")
+            raise AttributeError(
+                f"global_worker has no {name!r} here: get_runtime_context() and miniray.util.state are the public "
+                "ways to ask"
+            )
         self.check_connected()
         return _ASKED[name](get_runtime_context())
 

@@ -1,4 +1,5 @@
 """What a program says to Ray's autoscaler. Ray: ray.autoscaler.sdk, whose other functions start and stop machines."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,8 +9,11 @@ from ..process import context
 __all__ = ["request_resources"]
 
 
-def request_resources(num_cpus: int | None = None, bundles: list[dict[str, float]] | None = None,
-                      bundle_label_selectors: list[dict[str, str]] | None = None) -> None:
+def request_resources(
+    num_cpus: int | None = None,
+    bundles: list[dict[str, float]] | None = None,
+    bundle_label_selectors: list[dict[str, str]] | None = None,
+) -> None:
     """Ask for so many CPUs, or room for these bundles, ahead of the tasks that will need them.
 
     It is a hint on Ray, where nodes may come of it, and changes nothing here: the session's nodes are those it was started with or
@@ -17,7 +21,10 @@ def request_resources(num_cpus: int | None = None, bundles: list[dict[str, float
     """
     if num_cpus is not None and not isinstance(num_cpus, int):
         raise TypeError(f"num_cpus should be of type int, not {num_cpus!r}")
-    for name, asked, kind in ("bundles", bundles, (int, float)), ("bundle_label_selectors", bundle_label_selectors, str):
+    for name, asked, kind in (
+        ("bundles", bundles, (int, float)),
+        ("bundle_label_selectors", bundle_label_selectors, str),
+    ):
         if asked is None:
             continue
         if not isinstance(asked, list):

@@ -1,4 +1,5 @@
 """From the options of a call to a scheduling class: what it needs, what it holds, and where it may go."""
+
 from __future__ import annotations
 
 from typing import Any, Mapping
@@ -13,15 +14,16 @@ from ..process.context import Execution, current
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
 
 
-def scheduling_class(runtime: Runtime, options: Mapping[str, Any], need: dict[str, float],
-                     hold: dict[str, float]) -> SchedulingClass:
+def scheduling_class(
+    runtime: Runtime, options: Mapping[str, Any], need: dict[str, float], hold: dict[str, float]
+) -> SchedulingClass:
     """The class for a demand and the options that say where. Raises ValueError for a bundle that is not there, or a demand that
     no bundle of its placement group can ever meet."""
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
         _check_bundle(runtime, strategy, need)
     if hold.get("GPU"):
-        environment.install()           # each is told by CUDA_VISIBLE_DEVICES which GPUs are its own
+        environment.install()  # each is told by CUDA_VISIBLE_DEVICES which GPUs are its own
     return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
 
 
@@ -67,7 +69,7 @@ def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple:
     """The core's form of a strategy, as SchedulingClass describes it."""
     strategy = options.get("scheduling_strategy")
     if inherits_group(options):
-        return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)       # type: ignore[union-attr]
+        return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)  # type: ignore[union-attr]
     if strategy is None:
         return _in_group(options.get("placement_group"), options.get("placement_group_bundle_index", -1))
     if isinstance(strategy, str):
@@ -93,7 +95,9 @@ def _in_group(group: Any, index: int | None) -> tuple:
     group; ValueError for a bundle of none."""
     if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
         if index not in (None, -1):
-            raise ValueError(f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles")
+            raise ValueError(
+                f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles"
+            )
         return ("DEFAULT",)
     if index is None:
         raise TypeError("'placement_group_bundle_index' must be an integer, -1 for any bundle, and it is None")
@@ -126,10 +130,14 @@ def _check_bundle(runtime: Runtime, strategy: tuple, need: dict[str, float]) -> 
         raise ValueError("the placement group does not exist in this session")
     index = strategy[2]
     if index >= len(group.bundles) or index < -1:
-        raise ValueError(f"placement group bundle index {index} is invalid: valid are -1 (any) to {len(group.bundles) - 1}")
+        raise ValueError(
+            f"placement group bundle index {index} is invalid: valid are -1 (any) to {len(group.bundles) - 1}"
+        )
     wanted = units(need)
     for bundle in group.bundles if index < 0 else (group.bundles[index],):
         if fits(bundle.total, wanted):
             return
-    raise ValueError(f"the task or actor asks for {need}, which no bundle of its placement group can ever give: "
-                     f"{[amounts(bundle.total) for bundle in group.bundles]}")
+    raise ValueError(
+        f"the task or actor asks for {need}, which no bundle of its placement group can ever give: "
+        f"{[amounts(bundle.total) for bundle in group.bundles]}"
+    )

@@ -1,4 +1,5 @@
 """Placement groups, as `util.placement_group` asks for them: from its terms to the core's records and back."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,14 +20,25 @@ def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
     return runtime.cluster.placement_groups.get(int(number_hex[:-8], 16))
 
 
-def create_placement_group(bundles: list[dict[str, float]], strategy: str, name: str, detached: bool,
-                           label_selectors: list[dict[str, str]] | None = None) -> str:
+def create_placement_group(
+    bundles: list[dict[str, float]],
+    strategy: str,
+    name: str,
+    detached: bool,
+    label_selectors: list[dict[str, str]] | None = None,
+) -> str:
     """Ask for a group; returns its 36 hex digits at once. RaySystemError when the name is taken."""
     runtime = session_or_start()
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
     execution = current.get()
-    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name, detached,
-                                 execution.worker if execution is not None else None, selectors)
+    group = PlacementGroupRecord(
+        [units(bundle) for bundle in bundles],
+        strategy,
+        name,
+        detached,
+        execution.worker if execution is not None else None,
+        selectors,
+    )
     try:
         runtime.create_placement_group(group)
     except NameTaken:
@@ -81,16 +93,28 @@ def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
     """Ray's table of one group, or of all by id."""
     runtime = session_or_start()
     with runtime.locked() as cluster:
-        found = {group.hex: _group_row(group, cluster.groups.scheduling_state(group))
-                 for group in cluster.placement_groups.values()}
+        found = {
+            group.hex: _group_row(group, cluster.groups.scheduling_state(group))
+            for group in cluster.placement_groups.values()
+        }
     return found if number_hex is None else found.get(number_hex, {})
 
 
 def _group_row(group: PlacementGroupRecord, scheduling_state: str) -> dict[str, Any]:
-    return {"placement_group_id": group.hex, "name": group.name,
-            "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
-            "bundles_to_node_id": {bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles},
-            "strategy": group.strategy, "state": group.status.name,
-            "stats": {"end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
-                      "scheduling_latency_ms": 0.0, "scheduling_attempt": group.attempts,
-                      "highest_retry_delay_ms": 0.0, "scheduling_state": scheduling_state}}
+    return {
+        "placement_group_id": group.hex,
+        "name": group.name,
+        "bundles": {bundle.index: amounts(bundle.total) for bundle in group.bundles},
+        "bundles_to_node_id": {
+            bundle.index: bundle.node.hex if bundle.node is not None else "" for bundle in group.bundles
+        },
+        "strategy": group.strategy,
+        "state": group.status.name,
+        "stats": {
+            "end_to_end_creation_latency_ms": max(0.0, group.t_placed - group.t_created) * 1000,
+            "scheduling_latency_ms": 0.0,
+            "scheduling_attempt": group.attempts,
+            "highest_retry_delay_ms": 0.0,
+            "scheduling_state": scheduling_state,
+        },
+    }

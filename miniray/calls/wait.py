@@ -1,4 +1,5 @@
 """What `wait` does with its lists: which references are ready, and whether each is there once."""
+
 from __future__ import annotations
 
 import threading
@@ -7,7 +8,7 @@ from typing import Any
 from ..core.records import FAILED, READY
 from ..object_ref import ObjectRef, ObjectRefGenerator, is_ready
 
-SURPLUS = 3             # how many more than wanted are looked for
+SURPLUS = 3  # how many more than wanted are looked for
 
 
 def record_of(waitable: Any) -> Any:
@@ -34,7 +35,7 @@ def ready_positions(waitables: list, wanted: int) -> list[int]:
         if len(ready) == enough:
             break
     first = max(0, len(ready) - wanted) // 2
-    return ready[first:first + wanted]
+    return ready[first : first + wanted]
 
 
 class Waits:
@@ -60,7 +61,9 @@ class Waits:
         for waitable in waitables:
             kind = type(waitable)
             if kind is not ObjectRef and kind is not ObjectRefGenerator:
-                raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got list containing {kind}")
+                raise TypeError(
+                    f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got list containing {kind}"
+                )
         if len({id(record_of(w)) for w in waitables}) != len(waitables):
             raise ValueError("Wait requires a list of unique ray_waitables.")
 
@@ -69,14 +72,14 @@ class Waits:
         found = [waitables[position] for position in ready]
         if not ready:
             rest = waitables[:]
-        elif ready[-1] - ready[0] == len(ready) - 1:            # side by side: one long copy, and the few before them
-            rest = waitables[ready[-1] + 1:]
-            rest[:0] = waitables[:ready[0]]
+        elif ready[-1] - ready[0] == len(ready) - 1:  # side by side: one long copy, and the few before them
+            rest = waitables[ready[-1] + 1 :]
+            rest[:0] = waitables[: ready[0]]
         else:
             chosen = set(ready)
             rest = [w for position, w in enumerate(waitables) if position not in chosen]
         known = getattr(self._local, "known", None)
-        if known is not None:                       # it is as `waitables` was: take out the same, which is cheaper than a copy
+        if known is not None:  # it is as `waitables` was: take out the same, which is cheaper than a copy
             for position in reversed(ready):
                 del known[position]
         elif len(rest) >= self.LONG:

@@ -7,6 +7,7 @@ Each module of this package whose name has no leading underscore is a command, w
 
 A new command is a new file; nothing else has to know of it.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     (argparse's SystemExit); 130 after an interrupt.
     """
     parser = argparse.ArgumentParser(
-        prog="miniray", description="Ray Core's programming model and its observability in one Python process.")
+        prog="miniray", description="Ray Core's programming model and its observability in one Python process."
+    )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for found in pkgutil.iter_modules(__path__):
         if not found.name.startswith("_"):
@@ -35,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         code = args.run(args)
-        sys.stdout.flush()      # here, where a reader that has gone away is still met with an answer
+        sys.stdout.flush()  # here, where a reader that has gone away is still met with an answer
         return code
     except KeyboardInterrupt:
         return 130

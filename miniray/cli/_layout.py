@@ -1,4 +1,5 @@
 """Rows as text: the tables of Ray's command line, and YAML. Names in them cannot steer a terminal."""
+
 from __future__ import annotations
 
 import re
@@ -9,15 +10,22 @@ from typing import Any
 from ..observe.escape import for_terminal
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./<(+~$^;\\][ -~]*")
-_NOT_TEXT = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n|~|[-+]?0[xob][0-9a-f_]+|[-+]?\.(inf|nan)|=|<<"
-                       r"|[-+]?[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|[-+]?\.[0-9_]+(e[-+]?[0-9]+)?"
-                       r"|[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
+_NOT_TEXT = re.compile(
+    r"(?i)null|true|false|yes|no|on|off|y|n|~|[-+]?0[xob][0-9a-f_]+|[-+]?\.(inf|nan)|=|<<"
+    r"|[-+]?[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|[-+]?\.[0-9_]+(e[-+]?[0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
+)
 """What YAML would read as a number, a time, a bool or nothing."""
-SHORT = 18                      # longer rows of digits are ids, not numbers
+SHORT = 18  # longer rows of digits are ids, not numbers
 
 
-def plain_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], rule: bool = False, numbers_right: bool = True,
-                floats: str = ".3f") -> str:
+def plain_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    rule: bool = False,
+    numbers_right: bool = True,
+    floats: str = ".3f",
+) -> str:
     """Columns two spaces apart, with the row's number in front; cells may have several lines. As tabulate makes them.
 
     rule: a line of dashes under the headers. numbers_right: align columns of numbers, and of digits, to the right.
@@ -26,7 +34,10 @@ def plain_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], rule: boo
     values = [[i, *row] for i, row in enumerate(rows)]
     names = ["", *headers]
     right = [numbers_right and all(_numeric(row[i]) for row in values) for i in range(len(names))]
-    widths = [max([len(name) + 2] + [len(line) for row in cells for line in row[i].split("\n")]) for i, name in enumerate(names)]
+    widths = [
+        max([len(name) + 2] + [len(line) for row in cells for line in row[i].split("\n")])
+        for i, name in enumerate(names)
+    ]
     out = [_line(names, widths, right)]
     if rule:
         out.append("  ".join("-" * width for width in widths))
@@ -48,6 +59,7 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) ->
     def fits(columns: list[int]) -> bool:
         table = plain_table([headers[n] for n in columns], [[row[n] for n in columns] for row in rows])
         return max(map(len, table.split("\n"))) <= width
+
     shown, left_out = list(range(len(headers))), []
     for column in sorted(shown[1:], key=lambda n: (0 if n in same else 1 if headers[n].endswith("_ID") else 2, -n)):
         if fits(shown):
@@ -61,18 +73,28 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) ->
     values = ", ".join(f"{headers[n]} {_cell(rows[0][n], '.3f') or '(empty)'}" for n in gone if n in same)
     names = ", ".join(headers[n] for n in gone if n not in same)
     said = [f"The same in every row: {values}"] * bool(values) + [f"For want of room: {names}"] * bool(names)
-    return shown, "\n".join(textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False)
-                            for line in [*said, *["`--format table` shows them all."] * bool(said)])
+    return shown, "\n".join(
+        textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False)
+        for line in [*said, *["`--format table` shows them all."] * bool(said)]
+    )
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    return "  ".join(cell.rjust(width) if to_right else cell.ljust(width)
-                     for cell, width, to_right in zip(cells, widths, right)).rstrip()
+    return "  ".join(
+        cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(cells, widths, right)
+    ).rstrip()
 
 
 def _numeric(value: Any) -> bool:
-    return value is None or isinstance(value, (int, float)) and not isinstance(value, bool) \
-        or isinstance(value, str) and len(value) <= SHORT and value.isascii() and value.isdigit()
+    return (
+        value is None
+        or isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        or isinstance(value, str)
+        and len(value) <= SHORT
+        and value.isascii()
+        and value.isdigit()
+    )
 
 
 def _cell(value: Any, floats: str) -> str:
@@ -118,7 +140,7 @@ def _entry(key: str, value: Any, indent: int, sort: bool) -> list[str]:
     if isinstance(value, dict) and value:
         return [f"{key}:", *(" " * indent + line for line in inner)]
     if isinstance(value, (list, tuple)) and value:
-        return [f"{key}:", *inner]                      # a list stands under its key, not deeper
+        return [f"{key}:", *inner]  # a list stands under its key, not deeper
     return [f"{key}: {inner[0]}"]
 
 
@@ -131,7 +153,7 @@ def _scalar(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float):
         text = repr(value)
-        if "n" in text:                                 # inf, -inf, nan
+        if "n" in text:  # inf, -inf, nan
             return text.replace("inf", ".inf").replace("nan", ".nan")
         return text.replace("e", ".0e") if "." not in text else text
     if isinstance(value, (dict, list, tuple)):
@@ -143,8 +165,13 @@ def _text(text: str) -> str:
     """A text, in quotes where it could be read as something else, with escapes where it could not be read at all."""
     if not text.isascii() or not text.isprintable():
         return '"' + "".join(_escaped(one) for one in text) + '"'
-    if _PLAIN.fullmatch(text) and not _NOT_TEXT.fullmatch(text) and ": " not in text and " #" not in text \
-            and not text.endswith((":", " ")):
+    if (
+        _PLAIN.fullmatch(text)
+        and not _NOT_TEXT.fullmatch(text)
+        and ": " not in text
+        and " #" not in text
+        and not text.endswith((":", " "))
+    ):
         return text
     return "'" + text.replace("'", "''") + "'"
 
@@ -155,5 +182,6 @@ def _escaped(one: str) -> str:
     if one.isascii() and one.isprintable():
         return one
     known = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0"}.get(one)
-    return known or (f"\\x{ord(one):02X}" if ord(one) < 256 else f"\\u{ord(one):04X}" if ord(one) < 65536
-                     else f"\\U{ord(one):08X}")
+    return known or (
+        f"\\x{ord(one):02X}" if ord(one) < 256 else f"\\u{ord(one):04X}" if ord(one) < 65536 else f"\\U{ord(one):08X}"
+    )

@@ -3,6 +3,7 @@
 In Ray the tables are a server's, and a command asks it. Here they are the program's own and end with it, so a command takes
 the program: `miniray list tasks -- script.py args` runs it, and looks when it has ended, was interrupted, or ends its session.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -36,9 +37,10 @@ def takes_program(parser: argparse.ArgumentParser, what: str = "tables") -> None
         words = list(words or ())
         at = words.index("--") if "--" in words else len(words)
         namespace, rest = parse(words[:at], namespace)
-        namespace.program = words[at + 1:]
+        namespace.program = words[at + 1 :]
         return namespace, rest
-    parser.parse_known_args = parse_known_args          # type: ignore[method-assign, assignment]
+
+    parser.parse_known_args = parse_known_args  # type: ignore[method-assign, assignment]
     parser.epilog = f"The program after -- is run first, and what is shown are its {what} at its end."
     parser.set_defaults(words=parser.prog)
 
@@ -59,8 +61,11 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
         return _of_program(args, answer)
     if context.session is None:
         line = f"{args.words} {' '.join(filter(None, (args.resource, getattr(args, 'id', None))))}".strip()
-        return complain(f"Could not find any running Ray instance: miniray's tables are a program's own and end with it. "
-                        f"Give the program:\n    python -m {line} -- script.py [args]", 1)
+        return complain(
+            f"Could not find any running Ray instance: miniray's tables are a program's own and end with it. "
+            f"Give the program:\n    python -m {line} -- script.py [args]",
+            1,
+        )
     return _printed(lambda: answer(context.session))
 
 
@@ -93,6 +98,7 @@ def _printed(ask: Callable[[], str]) -> int:
 
 def _of_program(args: argparse.Namespace, answer: Answer) -> int:
     from .. import api, session
+
     said: list[Callable[[], str]] = []
 
     def look(runtime: Any) -> None:
@@ -103,12 +109,13 @@ def _of_program(args: argparse.Namespace, answer: Answer) -> int:
             said[:] = [_raiser(problem)]
         else:
             said[:] = [lambda: text]
+
     session.before_end.append(look)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             try:
                 code = run_program(args.program)
-            except KeyboardInterrupt:           # a program that hangs is one that somebody wants to look into
+            except KeyboardInterrupt:  # a program that hangs is one that somebody wants to look into
                 code = 130
             api.shutdown()
     finally:
@@ -121,12 +128,14 @@ def _of_program(args: argparse.Namespace, answer: Answer) -> int:
 def _raiser(problem: Exception) -> Callable[[], str]:
     def again() -> str:
         raise problem
+
     return again
 
 
 def run_program(words: list[str]) -> int:
     """Run a script as `miniray run` does, and return its exit code."""
     from . import run
+
     if not os.path.isfile(words[0]):
         return complain(f"there is no file {words[0]!r} to run", 2)
     try:

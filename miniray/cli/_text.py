@@ -1,4 +1,5 @@
 """Text for a terminal: tables and sizes."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +21,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str =
     """Lines of aligned columns, two spaces apart: numbers right, everything else left and made printable."""
     filled = [list(row) for row in rows]
     numeric = [all(isinstance(row[i], (int, float)) for row in filled) for i in range(len(header))]
-    cells = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else for_terminal(v) for v in row]
-             for row in filled]
+    cells = [
+        [f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else for_terminal(v) for v in row]
+        for row in filled
+    ]
     widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
-    return [indent + "  ".join(cell.rjust(width) if right else cell.ljust(width)
-                               for cell, width, right in zip(row, widths, numeric)).rstrip()
-            for row in [list(header), *cells]]
+    return [
+        indent
+        + "  ".join(
+            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric)
+        ).rstrip()
+        for row in [list(header), *cells]
+    ]

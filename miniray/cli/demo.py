@@ -3,6 +3,7 @@
 It ranks the names that the Python standard library's own source files define: tasks read the files in batches, an actor
 adds their counts up, and one task is made to fail once so that a retry can be seen.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -28,9 +29,11 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]
 
 # ---------------------------------------------------------------- what the tasks do
 
+
 def count_names(paths: list[str], mischief: Any = None) -> dict[str, int]:
     """How often the files define each name. Given an actor to ask, it fails when the answer is that it should."""
     import miniray as ray
+
     if mischief is not None and ray.get(mischief.strikes.remote()):
         raise OSError("injected: the disk took a nap")
     counts: Counter[bytes] = Counter()
@@ -79,15 +82,17 @@ def source_files(folder: str) -> list[str]:
 
 # ---------------------------------------------------------------- the account
 
+
 def work(paths: list[str]) -> tuple[int, list[tuple[str, int]], int, list[Any]]:
     """Count in tasks, add up in an actor.
 
     Returns how many definitions there are, the ranking, how many different names, and what keeps the objects alive.
     """
     import miniray as ray
+
     tally, mischief = ray.remote(Tally).remote(), ray.remote(Mischief).remote()
     count = ray.remote(max_retries=2, retry_exceptions=[OSError])(count_names)
-    batches = [paths[i:i + FILES_PER_TASK] for i in range(0, len(paths), FILES_PER_TASK)]
+    batches = [paths[i : i + FILES_PER_TASK] for i in range(0, len(paths), FILES_PER_TASK)]
     unlucky = len(batches) // 2
     counted = [count.remote(batch, mischief if i == unlucky else None) for i, batch in enumerate(batches)]
     added = [tally.add.remote(ref) for ref in counted]
@@ -100,6 +105,7 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
     """What the tables say of the session that is open now."""
     from miniray import state as own
     from miniray.util import state
+
     attempts = state.list_tasks(detail=True, limit=10_000)
     summary = state.summarize_tasks()["cluster"]["summary"]
     spent: dict[str, list[float]] = {}
@@ -108,8 +114,11 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
         waited, ran = spent.setdefault(row.name, [0.0, 0.0])
         if created is not None and started is not None and ended is not None:
             spent[row.name] = [waited + (started - created) / 1e3, ran + (ended - started) / 1e3]
-    tasks = [(entry["func_or_class_name"], task_state, count) for entry in summary.values()
-             for task_state, count in sorted(entry["state_counts"].items())]
+    tasks = [
+        (entry["func_or_class_name"], task_state, count)
+        for entry in summary.values()
+        for task_state, count in sorted(entry["state_counts"].items())
+    ]
     store = own.summarize_objects()
     objects = state.summarize_objects()["cluster"]
     actors = state.list_actors(limit=10_000, detail=True)
@@ -118,30 +127,48 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
     lines = ["Tasks (each attempt counts)", *table(("name", "state", "attempts"), tasks), ""]
     for row in failures:
         reason = (row.error_message or "no message").strip().splitlines()[-1]
-        lines.append(f"  attempt {row.attempt_number} of {for_terminal(row.name)} failed ({row.error_type}: "
-                     f"{for_terminal(reason)}) and was tried again")
-    lines += ["", "Actors", *table(("class", "state", "restarts"),
-                                   [(row.class_name, row.state, row.num_restarts) for row in actors]), "",
-              "Objects", f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in all; "
-              f"{size(store['used_bytes'])} of it in the object store of {size(store['capacity_bytes'])}, "
-              "the rest too small for it", "",
-              "Time", f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores on average",
-              f"  tasks were inside their functions for {busy:.2f} s in all, {busy / wall_s:.1f} of them at a time",
-              *table(("where it went (sums)", "ran s", "waited s"),
-                     [(name, ran, waited) for name, (waited, ran) in
-                      sorted(spent.items(), key=lambda item: -item[1][1])])]
+        lines.append(
+            f"  attempt {row.attempt_number} of {for_terminal(row.name)} failed ({row.error_type}: "
+            f"{for_terminal(reason)}) and was tried again"
+        )
+    lines += [
+        "",
+        "Actors",
+        *table(("class", "state", "restarts"), [(row.class_name, row.state, row.num_restarts) for row in actors]),
+        "",
+        "Objects",
+        f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in all; "
+        f"{size(store['used_bytes'])} of it in the object store of {size(store['capacity_bytes'])}, "
+        "the rest too small for it",
+        "",
+        "Time",
+        f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores on average",
+        f"  tasks were inside their functions for {busy:.2f} s in all, {busy / wall_s:.1f} of them at a time",
+        *table(
+            ("where it went (sums)", "ran s", "waited s"),
+            [(name, ran, waited) for name, (waited, ran) in sorted(spent.items(), key=lambda item: -item[1][1])],
+        ),
+    ]
     return lines
 
 
 # ---------------------------------------------------------------- the command
 
+
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `demo`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "demo", help="count names in the standard library's source with tasks and an actor, and account for it")
-    parser.add_argument("--path", metavar="DIR", default=sysconfig.get_paths()["stdlib"],
-                        help="whose Python files to read (the standard library's)")
-    parser.add_argument("-o", "--output", metavar="DIR", help="where to write timeline.json and timeline.html (a new folder)")
+        "demo", help="count names in the standard library's source with tasks and an actor, and account for it"
+    )
+    parser.add_argument(
+        "--path",
+        metavar="DIR",
+        default=sysconfig.get_paths()["stdlib"],
+        help="whose Python files to read (the standard library's)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="where to write timeline.json and timeline.html (a new folder)"
+    )
     parser.add_argument("--num-cpus", type=int, metavar="N", help="CPUs of the session (those of this machine)")
     return parser
 
@@ -149,6 +176,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Do the work and print the account. Exit code 1 when there is nothing to read."""
     import miniray as ray
+
     paths = source_files(args.path)
     if not paths:
         print(f"miniray demo: no Python files below {for_terminal(args.path)}", file=sys.stderr)

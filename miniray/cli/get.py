@@ -1,4 +1,5 @@
 """`miniray get RESOURCE ID`: one row with all its details, as YAML. Ray: util/state/state_cli.py."""
+
 from __future__ import annotations
 
 import argparse
@@ -15,7 +16,8 @@ WITH_IDS = tuple(name for name in RESOURCES if name not in ("jobs", "runtime-env
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `get`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "get", help="one task, actor, object, ... of a program", usage="miniray get RESOURCE ID [-- script.py args]")
+        "get", help="one task, actor, object, ... of a program", usage="miniray get RESOURCE ID [-- script.py args]"
+    )
     parser.add_argument("resource", choices=WITH_IDS, metavar="RESOURCE", help=", ".join(WITH_IDS))
     parser.add_argument("id", nargs="?", metavar="ID", help="as `miniray list` shows it")
     takes_what_a_server_would(parser)

@@ -1,4 +1,5 @@
 """`miniray list RESOURCE`: the rows of a table, laid out as `ray list` does. Ray: util/state/state_cli.py."""
+
 from __future__ import annotations
 
 import argparse
@@ -21,13 +22,26 @@ NOTHING = "No resource in the cluster"
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `list`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "list", help="the tasks, actors, objects, ... of a program", usage="miniray list RESOURCE [options] [-- script.py args]")
+        "list",
+        help="the tasks, actors, objects, ... of a program",
+        usage="miniray list RESOURCE [options] [-- script.py args]",
+    )
     parser.add_argument("resource", choices=RESOURCES, metavar="RESOURCE", help=", ".join(RESOURCES))
-    parser.add_argument("--format", choices=("default", "json", "yaml", "table"), default="default",
-                        help="how to print: a table, of the columns that a terminal has room for, or with --detail yaml; "
-                             "`table` has all columns")
-    parser.add_argument("-f", "--filter", action="append", default=[], metavar="KEY=VALUE",
-                        help="only rows like this, or KEY!=VALUE; several mean AND; text without regard to case")
+    parser.add_argument(
+        "--format",
+        choices=("default", "json", "yaml", "table"),
+        default="default",
+        help="how to print: a table, of the columns that a terminal has room for, or with --detail yaml; "
+        "`table` has all columns",
+    )
+    parser.add_argument(
+        "-f",
+        "--filter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="only rows like this, or KEY!=VALUE; several mean AND; text without regard to case",
+    )
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many rows at most (100)")
     parser.add_argument("--detail", action="store_true", help="the columns of details too")
     takes_what_a_server_would(parser)
@@ -53,9 +67,12 @@ def parse_filter(text: str) -> tuple[str, str, str]:
     predicate = "!=" if key.endswith("!") else "="
     key = key.removesuffix("!")
     if not equal or not key or not value:
-        raise Refused(f"The format of a given filter {text} is invalid: "
-                      + (f"Cannot identify key {key} or value, {value}. " if equal else "Cannot find the predicate. ")
-                      + "Please provide key=val or key!=val format string.", 1)
+        raise Refused(
+            f"The format of a given filter {text} is invalid: "
+            + (f"Cannot identify key {key} or value, {value}. " if equal else "Cannot find the predicate. ")
+            + "Please provide key=val or key!=val format string.",
+            1,
+        )
     return key, predicate, value
 
 
@@ -65,8 +82,10 @@ def known_column(resource: StateResource, key: str, predicate: str, value: str) 
     for column in columns:
         if column == key.lower():
             return column, predicate, value
-    raise Refused(f"Invalid value: Invalid filter key {key!r} for resource {resource.value!r}. Available filter keys are: "
-                  + ", ".join(columns))
+    raise Refused(
+        f"Invalid value: Invalid filter key {key!r} for resource {resource.value!r}. Available filter keys are: "
+        + ", ".join(columns)
+    )
 
 
 def listed(runtime: Any, resource: StateResource, filters: list[tuple[str, str, str]], args: argparse.Namespace) -> str:
@@ -93,5 +112,7 @@ def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool
     there, left_out = fitted(headers, cells, width) if width else (range(len(columns)), "")
     table = plain_table([headers[n] for n in there], [[row[n] for n in there] for row in cells])
     said = f"\n{left_out}\n" if left_out else ""
-    return (f"\n======== List: {datetime.now()} ========\nStats:\n{'-' * 30}\nTotal: {len(rows)}\n\n"
-            f"Table:\n{'-' * 30}\n{table}\n{said}")
+    return (
+        f"\n======== List: {datetime.now()} ========\nStats:\n{'-' * 30}\nTotal: {len(rows)}\n\n"
+        f"Table:\n{'-' * 30}\n{table}\n{said}"
+    )

@@ -6,6 +6,7 @@ util/state/state_cli.py.
 
 They are those of the program behind `--`, or of this process's session, for `miniray.cli.main([...])` in a program that has one.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,15 +20,19 @@ from ..process import context
 from . import _look
 
 KINDS = ("cluster", "actor", "task", "worker", "job")
-TRUNCATED = ("--- Log has been truncated to last {} lines. Use `--tail` flag to toggle. "
-             "Set to -1 for getting the entire file. ---\n")
+TRUNCATED = (
+    "--- Log has been truncated to last {} lines. Use `--tail` flag to toggle. "
+    "Set to -1 for getting the entire file. ---\n"
+)
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `logs`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "logs", help="what a program's workers have printed: the names of its logs, or one of them",
-        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py args]")
+        "logs",
+        help="what a program's workers have printed: the names of its logs, or one of them",
+        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py args]",
+    )
     parser.add_argument("which", nargs="*", metavar="KIND or GLOB", help="whose log, or which names (*)")
     parser.add_argument("--id", help="of the actor or the task")
     parser.add_argument("-a", metavar="ID or N", help="the actor's id, or the task's attempt number")
@@ -56,8 +61,10 @@ def run(args: argparse.Namespace) -> int:
     if args.program:
         return _look.show(args, lambda runtime: _at_the_end(args, kind, runtime).rstrip("\n"))
     if context.session is None:
-        args.usage_error("Could not find any running Ray instance: the logs of a session are its program's own, and end with it. "
-                         "Give the program: python -m miniray logs -- script.py [args]")
+        args.usage_error(
+            "Could not find any running Ray instance: the logs of a session are its program's own, and end with it. "
+            "Give the program: python -m miniray logs -- script.py [args]"
+        )
     try:
         for text in _said(args, kind, context.session):
             print(text, end="", flush=True)
@@ -120,8 +127,14 @@ def _one(args: argparse.Namespace, kind: str, filename: str | None = None) -> It
         which["pid"] = args.pid
     elif kind == "job":
         which["submission_id"] = args.id
-    chunks = get_log(**which, follow=args.follow, tail=args.tail, suffix="err" if args.err else "out",
-                     encoding=args.encoding, errors=args.encoding_errors)
+    chunks = get_log(
+        **which,
+        follow=args.follow,
+        tail=args.tail,
+        suffix="err" if args.err else "out",
+        encoding=args.encoding,
+        errors=args.encoding_errors,
+    )
     if args.tail > 0:
         yield TRUNCATED.format(args.tail) + "\n"
     yield from chunks

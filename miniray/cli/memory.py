@@ -1,4 +1,5 @@
 """`miniray memory`: every reference to an object, and what the object stores hold. Ray: `ray memory`, memory_utils.py."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,19 +18,31 @@ KINDS = ("LOCAL_REFERENCE", "PINNED_IN_MEMORY", "USED_BY_PENDING_TASK", "CAPTURE
 SUMMARY = "{:<19}  {:<16}  {:<12}  {:<13}  {:<19}  {:<13}"
 NARROW = "{:<13} | {:<8} | {:<7} | {:<9} | {:<9} | {:<8} | {:<8} | {:<14} | {:<10}"
 WIDE = "{:<15}  {:<5}  {:<6}  {:<22}  {:<14}  {:<8}  {:<6}  {:<18}  {:<56}"
-WIDE_FROM = 137                 # columns of the terminal
+WIDE_FROM = 137  # columns of the terminal
 EVERYTHING = 1 << 62
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `memory`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "memory", help="the references to objects in a program, and its object stores",
-        usage="miniray memory [options] [-- script.py args]")
-    parser.add_argument("--group-by", choices=("NODE_ADDRESS", "STACK_TRACE"), default="NODE_ADDRESS", type=str.upper,
-                        help="a table for each node, or for each call site (NODE_ADDRESS)")
-    parser.add_argument("--sort-by", choices=("PID", "OBJECT_SIZE", "REFERENCE_TYPE"), default="OBJECT_SIZE",
-                        type=str.upper, help="the order in a table (OBJECT_SIZE)")
+        "memory",
+        help="the references to objects in a program, and its object stores",
+        usage="miniray memory [options] [-- script.py args]",
+    )
+    parser.add_argument(
+        "--group-by",
+        choices=("NODE_ADDRESS", "STACK_TRACE"),
+        default="NODE_ADDRESS",
+        type=str.upper,
+        help="a table for each node, or for each call site (NODE_ADDRESS)",
+    )
+    parser.add_argument(
+        "--sort-by",
+        choices=("PID", "OBJECT_SIZE", "REFERENCE_TYPE"),
+        default="OBJECT_SIZE",
+        type=str.upper,
+        help="the order in a table (OBJECT_SIZE)",
+    )
     parser.add_argument("--units", choices=tuple(UNITS), default="B", type=str.upper, help="of sizes (B)")
     parser.add_argument("--no-format", action="store_true", help="one line for an entry, whatever the terminal's width")
     parser.add_argument("--stats-only", action="store_true", help="only what the object stores hold")
@@ -50,21 +63,30 @@ def references(runtime: Any, args: argparse.Namespace) -> str:
     heading = f"======== Object references status: {datetime.now()} ========"
     if args.stats_only:
         return f"{heading}\n{stores(book.book_objects(runtime))}\n"
-    rows: list[ObjectState] = state.list_rows(runtime, StateResource.OBJECTS, ListApiOptions(limit=EVERYTHING),
-                                              raise_on_missing_output=False)
+    rows: list[ObjectState] = state.list_rows(
+        runtime, StateResource.OBJECTS, ListApiOptions(limit=EVERYTHING), raise_on_missing_output=False
+    )
     rows.sort(key=lambda row: getattr(row, args.sort_by.lower()))
     groups: dict[str, list[ObjectState]] = {}
     for row in rows:
         groups.setdefault(row.ip if args.group_by == "NODE_ADDRESS" else row.call_site, []).append(row)
     grouped, ordered = (name.lower().replace("_", " ") for name in (args.group_by, args.sort_by))
     shown = "all" if args.num_entries is None else args.num_entries
-    lines = [heading, f"Grouping by {grouped}...        Sorting by {ordered}...        Display {shown} entries per group...",
-             "", ""]
+    lines = [
+        heading,
+        f"Grouping by {grouped}...        Sorting by {ordered}...        Display {shown} entries per group...",
+        "",
+        "",
+    ]
     wide = not args.no_format and shutil.get_terminal_size((80, 20)).columns > WIDE_FROM
     for key, entries in groups.items():
-        lines += [f"--- Summary for {grouped}: {for_terminal(key)} ---", *summed(entries, args.units), "",
-                  f"--- Object references for {grouped}: {for_terminal(key)} ---", *entered(entries[:args.num_entries],
-                                                                                            args.units, wide)]
+        lines += [
+            f"--- Summary for {grouped}: {for_terminal(key)} ---",
+            *summed(entries, args.units),
+            "",
+            f"--- Object references for {grouped}: {for_terminal(key)} ---",
+            *entered(entries[: args.num_entries], args.units, wide),
+        ]
     return "\n".join([*lines, "Call sites are not recorded.", "", stores(book.book_objects(runtime)), ""])
 
 
@@ -80,31 +102,50 @@ def summed(entries: list[ObjectState], unit: str) -> list[str]:
     for kind in KINDS:
         of_kind = [entry for entry in entries if entry.reference_type == kind]
         cells.append(f"{len(of_kind)}, ({sized(sum(max(0, entry.object_size) for entry in of_kind), unit)})")
-    return [SUMMARY.format("Mem Used by Objects", "Local References", "Pinned", "Used by task", "Captured in Objects",
-                           "Actor Handles"), SUMMARY.format(*cells)]
+    return [
+        SUMMARY.format(
+            "Mem Used by Objects", "Local References", "Pinned", "Used by task", "Captured in Objects", "Actor Handles"
+        ),
+        SUMMARY.format(*cells),
+    ]
 
 
 def entered(entries: list[ObjectState], unit: str, wide: bool) -> list[str]:
     """A line for each reference. wide: call sites and states are broken to the width of their columns."""
     layout = WIDE if wide else NARROW
-    lines = [layout.format("IP Address", "PID", "Type", "Call Site", "Status", "Attempt", "Size", "Reference Type", "Object Ref")]
+    lines = [
+        layout.format(
+            "IP Address", "PID", "Type", "Call Site", "Status", "Attempt", "Size", "Reference Type", "Object Ref"
+        )
+    ]
     for entry in entries:
         status = "-" if entry.task_status == "NIL" else entry.task_status
-        cells = [entry.ip, entry.pid, entry.type.capitalize(), for_terminal(entry.call_site), status, entry.attempt_number,
-                 sized(entry.object_size, unit) if entry.object_size >= 0 else "?", entry.reference_type, entry.object_id]
+        cells = [
+            entry.ip,
+            entry.pid,
+            entry.type.capitalize(),
+            for_terminal(entry.call_site),
+            status,
+            entry.attempt_number,
+            sized(entry.object_size, unit) if entry.object_size >= 0 else "?",
+            entry.reference_type,
+            entry.object_id,
+        ]
         if not wide:
             lines += ["", layout.format(*cells), ""]
             continue
         sites, states = _broken(str(cells[3]), 22), _broken(str(cells[4]), 12)
         for n in range(max(len(sites), len(states))):
             broken = [sites[n] if n < len(sites) else "", states[n] if n < len(states) else ""]
-            lines.append(layout.format(*(cells if n == 0 else [""] * 9)[:3], *broken, *(cells if n == 0 else [""] * 9)[5:]))
+            lines.append(
+                layout.format(*(cells if n == 0 else [""] * 9)[:3], *broken, *(cells if n == 0 else [""] * 9)[5:])
+            )
         lines.append("")
     return lines
 
 
 def _broken(text: str, width: int) -> list[str]:
-    return [text[at:at + width] for at in range(0, len(text), width)] or [""]
+    return [text[at : at + width] for at in range(0, len(text), width)] or [""]
 
 
 def stores(objects: dict[str, Any]) -> str:
@@ -112,8 +153,10 @@ def stores(objects: dict[str, Any]) -> str:
     used, capacity, counters = objects["used_bytes"], max(1, objects["capacity_bytes"]), objects["counters"]
     count = sum(store["num_objects"] for store in objects["by_node"].values())
     full = round(100 * used / capacity, 2)
-    lines = ["--- Aggregate object store stats across all nodes ---",
-             f"Plasma memory usage {used >> 20} MiB, {count} objects, {full}% full, {full}% needed"]
+    lines = [
+        "--- Aggregate object store stats across all nodes ---",
+        f"Plasma memory usage {used >> 20} MiB, {count} objects, {full}% full, {full}% needed",
+    ]
     if counters["spilled"]:
         lines.append(f"Spilled {counters['spilled_bytes'] >> 20} MiB, {counters['spilled']} objects")
     if counters["restored"]:

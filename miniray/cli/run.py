@@ -7,6 +7,7 @@ other.
 
 What follows the script or the module belongs to it. It runs as the main program, in this process.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -21,14 +22,18 @@ from typing import Any
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "run", help="run a program whose `import ray` is miniray, or whose `import miniray` is Ray",
-        usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] (script.py | -m module) [args ...]")
+        "run",
+        help="run a program whose `import ray` is miniray, or whose `import miniray` is Ray",
+        usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] (script.py | -m module) [args ...]",
+    )
     parser.add_argument("--engine", choices=("miniray", "ray"), default="miniray", help="what runs it (miniray)")
     parser.add_argument("--address", help="with --engine ray: of a running cluster, as ray.init takes it")
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module",
-                        help="a module, and its arguments")
-    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="script.py [args]",
-                        help="a file, and its arguments")
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="a module, and its arguments"
+    )
+    parser.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="script.py [args]", help="a file, and its arguments"
+    )
     parser.set_defaults(usage_error=parser.error)
     return parser
 
@@ -43,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.engine == "ray":
             from ..engine import on_ray
+
             on_ray.install(args.address)
         else:
             from ..testing import alias_ray
+
             alias_ray()
         main, code = (script_program if args.module is None else module_program)(words[0])
     except (OSError, ImportError) as problem:
@@ -86,7 +93,7 @@ def module_program(name: str) -> tuple[ModuleType, CodeType]:
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
     loader: Any = spec.loader if spec is not None else None
-    code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None      # type: ignore[union-attr]
+    code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None  # type: ignore[union-attr]
     if spec is None or code is None:
         raise ImportError(f"No module named {name}, or none that can be run")
     main = ModuleType("__main__")

@@ -1,4 +1,5 @@
 """`miniray status`: nodes, what of their resources is in use, and what waits for more, laid out as `ray status` is."""
+
 from __future__ import annotations
 
 import argparse
@@ -16,10 +17,11 @@ MEMORY = ("memory", "object_store_memory")
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `status`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "status", help="nodes, resources in use and pending demands of a session that is started for it")
+        "status", help="nodes, resources in use and pending demands of a session that is started for it"
+    )
     parser.add_argument("--num-cpus", type=float, metavar="N", help="CPUs of the session (those of this machine)")
     parser.add_argument("--num-gpus", type=float, metavar="N", help="GPUs of the session")
-    parser.add_argument("--resources", type=json.loads, metavar="JSON", help='further resources: \'{"disk": 2}\'')
+    parser.add_argument("--resources", type=json.loads, metavar="JSON", help="further resources: '{\"disk\": 2}'")
     parser.add_argument("-v", "--verbose", action="store_true", help="the usage of each node too")
     return parser
 
@@ -27,6 +29,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Start a session, print its status, end it. A process has only its own session, so there is no other to ask."""
     import miniray as ray
+
     ray.init(num_cpus=args.num_cpus, num_gpus=args.num_gpus, resources=args.resources)
     try:
         print(status_text(args.verbose))
@@ -38,23 +41,41 @@ def run(args: argparse.Namespace) -> int:
 def status_text(verbose: bool = False) -> str:
     """The status of the running session, as `ray status` prints it. Raises what `miniray.nodes` raises without one."""
     import miniray as ray
+
     heading = f"======== Autoscaler status: {datetime.datetime.now()} ========"
     rule = "-" * len(heading)
     nodes = ray.nodes()
-    lines = [heading, "Node status", rule, "Active:",
-             *([f" 1 node_{node['NodeID']}" for node in nodes if node["Alive"]] or [" (no active nodes)"]),
-             "Pending:", " (no pending nodes)", "Recent failures:",
-             *([f" node_{node['NodeID']}: NodeTerminated" for node in nodes if not node["Alive"]]
-               or [" (no failures)"]),
-             "", "Resources", rule, "Total Usage:",
-             *[" " + line for line in usage(ray.cluster_resources(), ray.available_resources(), *reserved())],
-             "", "From request_resources:", " (none)", "Pending Demands:",
-             *(demands() or [" (no resource demands)"])]
+    lines = [
+        heading,
+        "Node status",
+        rule,
+        "Active:",
+        *([f" 1 node_{node['NodeID']}" for node in nodes if node["Alive"]] or [" (no active nodes)"]),
+        "Pending:",
+        " (no pending nodes)",
+        "Recent failures:",
+        *([f" node_{node['NodeID']}: NodeTerminated" for node in nodes if not node["Alive"]] or [" (no failures)"]),
+        "",
+        "Resources",
+        rule,
+        "Total Usage:",
+        *[" " + line for line in usage(ray.cluster_resources(), ray.available_resources(), *reserved())],
+        "",
+        "From request_resources:",
+        " (none)",
+        "Pending Demands:",
+        *(demands() or [" (no resource demands)"]),
+    ]
     if verbose:
         from miniray import state
+
         for row in state.list_nodes(filters=[("state", "=", "ALIVE")]):
-            lines += ["", f"Node: {row['node_id']} ({row['node_name']})", " Usage:",
-                      *["  " + line for line in usage(row["resources_total"], row["resources_available"], {}, {})]]
+            lines += [
+                "",
+                f"Node: {row['node_id']} ({row['node_name']})",
+                " Usage:",
+                *["  " + line for line in usage(row["resources_total"], row["resources_available"], {}, {})],
+            ]
     return "\n".join(lines)
 
 
@@ -67,7 +88,7 @@ def usage(total: dict[str, float], free: dict[str, float], held: dict[str, float
     lines = []
     for name in sorted(total):
         if name.startswith("node:"):
-            continue        # every node has one of its own, to be asked for by affinity
+            continue  # every node has one of its own, to be asked for by affinity
         taken = total[name] - free.get(name, 0.0) - held.get(name, 0.0) + used.get(name, 0.0)
         show = size if name in MEMORY else _plain
         line = f"{show(taken)}/{show(total[name])} {for_terminal(name)}"
@@ -84,6 +105,7 @@ def _plain(amount: float) -> str:
 def reserved() -> tuple[dict[str, float], dict[str, float]]:
     """What placement groups have reserved, and what of it their tasks and actors use."""
     from miniray.util import state
+
     held: Counter[str] = Counter()
     for group in state.list_placement_groups(detail=True, limit=10_000, filters=[("state", "=", "CREATED")]):
         for bundle in group.bundles or ():
@@ -103,9 +125,10 @@ def demands() -> list[str]:
     """One line per shape of request that waits for resources, with how many do."""
     from miniray.util import state
     from miniray.util.placement_group import placement_group_table
+
     waiting: Counter[str] = Counter()
     for task in state.list_tasks(detail=True, limit=10_000, filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")]):
-        if task.type != "ACTOR_TASK" and task.required_resources:      # a call waits for its actor, not for resources
+        if task.type != "ACTOR_TASK" and task.required_resources:  # a call waits for its actor, not for resources
             waiting[str(dict(sorted(task.required_resources.items())))] += 1
     lines = [f" {for_terminal(shape)}: {count}+ pending tasks/actors" for shape, count in waiting.items()]
     groups: Counter[str] = Counter()

@@ -1,4 +1,5 @@
 """`miniray summary tasks|actors|objects`: counts by name, class or call site. Ray: util/state/state_cli.py."""
+
 from __future__ import annotations
 
 import argparse
@@ -18,11 +19,17 @@ RESOURCES = ("tasks", "actors", "objects")
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `summary`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "summary", help="how many tasks, actors or objects of a program are in which state",
-        usage="miniray summary {tasks,actors,objects} [options] [-- script.py args]")
+        "summary",
+        help="how many tasks, actors or objects of a program are in which state",
+        usage="miniray summary {tasks,actors,objects} [options] [-- script.py args]",
+    )
     parser.add_argument("resource", choices=RESOURCES, metavar="{tasks,actors,objects}", help="what to count")
-    parser.add_argument("--format", choices=("default", "json", "yaml", "table"), default="default",
-                        help="how to print: a table, unless another is named")
+    parser.add_argument(
+        "--format",
+        choices=("default", "json", "yaml", "table"),
+        default="default",
+        help="how to print: a table, unless another is named",
+    )
     takes_what_a_server_would(parser)
     takes_program(parser)
     return parser
@@ -46,14 +53,25 @@ def summarized(runtime: Any, resource: SummaryResource, how: str) -> str:
     tables = _of_objects(by_key) if resource is SummaryResource.OBJECTS else _table(list(by_key.values()))
     title = "Object" if resource is SummaryResource.OBJECTS else resource.value.capitalize()
     colon = "" if resource is SummaryResource.OBJECTS else ":"
-    return (f"\n======== {title} Summary: {datetime.now()} ========\nStats:\n{'-' * 36}\n{yaml(cluster, sort=True)}\n\n"
-            f"Table (group by {what}){colon}\n{'-' * 36}\n{tables}\n")
+    return (
+        f"\n======== {title} Summary: {datetime.now()} ========\nStats:\n{'-' * 36}\n{yaml(cluster, sort=True)}\n\n"
+        f"Table (group by {what}){colon}\n{'-' * 36}\n{tables}\n"
+    )
 
 
 def _table(entries: list[dict[str, Any]], rule: bool = False) -> str:
     columns = sorted(entries[0]) if entries else []
-    return plain_table([column.upper() for column in columns], [[entry[column] for column in columns] for entry in entries],
-                       rule, numbers_right=False, floats="g") if entries else ""
+    return (
+        plain_table(
+            [column.upper() for column in columns],
+            [[entry[column] for column in columns] for entry in entries],
+            rule,
+            numbers_right=False,
+            floats="g",
+        )
+        if entries
+        else ""
+    )
 
 
 def _of_objects(by_site: dict[str, dict[str, Any]]) -> str:

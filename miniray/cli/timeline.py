@@ -1,4 +1,5 @@
 """`miniray timeline`: run a program and keep its timeline. Ray: `ray timeline`."""
+
 from __future__ import annotations
 
 import argparse
@@ -16,10 +17,18 @@ from ._look import Refused, show, takes_program
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `timeline`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "timeline", help="run a program and write its timeline: a trace for Perfetto, or a page",
-        usage="miniray timeline [-o FILE]... -- SCRIPT [ARG]...")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append", default=[],
-                        help="where to: .html for a page, else Chrome trace JSON; may be repeated (a file in the temporary folder)")
+        "timeline",
+        help="run a program and write its timeline: a trace for Perfetto, or a page",
+        usage="miniray timeline [-o FILE]... -- SCRIPT [ARG]...",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="where to: .html for a page, else Chrome trace JSON; may be repeated (a file in the temporary folder)",
+    )
     takes_program(parser)
     parser.set_defaults(resource="")
     return parser
@@ -27,8 +36,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program and write the files. Exit code 2 when one cannot be written."""
-    names = args.output or [os.path.join(
-        tempfile.gettempdir(), f"ray-timeline-{datetime.now():%Y-%m-%d_%H-%M-%S}.json")]
+    names = args.output or [
+        os.path.join(tempfile.gettempdir(), f"ray-timeline-{datetime.now():%Y-%m-%d_%H-%M-%S}.json")
+    ]
 
     def answer(runtime: Any) -> str:
         recording = read(runtime)
@@ -38,8 +48,11 @@ def run(args: argparse.Namespace) -> int:
                 write(recording, name)
             except OSError as error:
                 raise Refused(f"{name} cannot be written: {error.strerror}") from error
-            lines.append(f"Trace file written to {for_terminal(os.path.abspath(name))} ({os.path.getsize(name):,} bytes).")
+            lines.append(
+                f"Trace file written to {for_terminal(os.path.abspath(name))} ({os.path.getsize(name):,} bytes)."
+            )
         if recording.empty:
             lines.append(recording.why_empty())
         return "\n".join(lines)
+
     return show(args, answer)

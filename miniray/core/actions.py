@@ -3,6 +3,7 @@
 They are returned in the order in which they must be carried out. A worker that reports the end of a task finds its next one
 in its record when the report returns; no action is needed for that.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +20,7 @@ class Action:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None                     # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"

@@ -3,6 +3,7 @@
 An actor is a worker of its own, in which calls run one at a time in the order of submission, or several at once where it was
 made so. Ray: gcs/gcs_actor_manager.h, core_worker/task_submission/actor_task_submitter.h.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 PENDING_ARGS_AVAIL, PENDING_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
 ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
-DEAD_KEPT = 100_000             # Ray: maximum_gcs_destroyed_actor_cached_count
+DEAD_KEPT = 100_000  # Ray: maximum_gcs_destroyed_actor_cached_count
 
 
 class NameTaken(Exception):
@@ -28,7 +29,7 @@ class ActorManager:
     def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.names: dict[tuple[str, str], ActorRecord] = {}
-        self.dead: dict[int, ActorRecord] = {}          # oldest first
+        self.dead: dict[int, ActorRecord] = {}  # oldest first
         self.dead_kept = DEAD_KEPT
 
     # ------------------------------------------------------------ birth
@@ -91,12 +92,12 @@ class ActorManager:
             return
         actor.calls[task.number] = task
         group = actor.groups.get(task.spec.group)
-        if group is None:                           # the actor does not have it: the call will end its worker, as in Ray
+        if group is None:  # the actor does not have it: the call will end its worker, as in Ray
             group = actor.groups[task.spec.group] = ConcurrencyGroup(task.spec.group, 1)
         if task.deps:
             self._line_up(now, actor, task)
             return
-        group.queue.append(task)                    # the common case: nothing to wait for
+        group.queue.append(task)  # the common case: nothing to wait for
         task.t_ready = now
         move(task, PENDING_NODE)
         if actor.status is ALIVE:
@@ -106,7 +107,7 @@ class ActorManager:
 
     def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
         group = actor.groups[task.spec.group]
-        if actor.in_order:                          # the queue holds also what waits for arguments, so that order is kept
+        if actor.in_order:  # the queue holds also what waits for arguments, so that order is kept
             queue, place = group.queue, len(group.queue)
             while before_later_calls and place and queue[place - 1].number > task.number:
                 place -= 1
@@ -150,10 +151,10 @@ class ActorManager:
             task = queue[0]
             if task.status is not SUBMITTED:
                 if task.status is not PENDING_ARGS_AVAIL:
-                    queue.popleft()                 # cancelled, or failed for an argument
+                    queue.popleft()  # cancelled, or failed for an argument
                     continue
                 if come is not None and come.owner is task.owner:
-                    return                          # in order: no later call of the same caller overtakes it
+                    return  # in order: no later call of the same caller overtakes it
                 overtaking = self._overtaking(queue)
                 if overtaking is None:
                     return
@@ -200,7 +201,7 @@ class ActorManager:
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
         """A call has ended in this worker: it takes the next of its group."""
         if worker.status is WorkerStatus.DEAD:
-            return                                  # the end of the call has ended the actor
+            return  # the end of the call has ended the actor
         actor, group = worker.actor, worker.actor.groups[task.spec.group]
         actor.tasks_done += 1
         group.running -= 1
@@ -219,7 +220,7 @@ class ActorManager:
             return
         if actor.in_order and actor.status is ALIVE:
             group = actor.groups[""]
-            if group.queue and group.running < group.limit:     # others may have stood behind it
+            if group.queue and group.running < group.limit:  # others may have stood behind it
                 self.pump(now, actor, group)
         if actor.out_of_scope:
             self.end_if_unwanted(now, actor)
@@ -230,7 +231,7 @@ class ActorManager:
         """Nobody holds a handle any more: the actor ends when the calls already made are over."""
         objects = self.cluster.objects
         if objects.get(actor.handle.number) is not actor.handle:
-            return                                  # of an ended session
+            return  # of an ended session
         if actor.status is DEAD:
             del objects[actor.handle.number]
             self._forget_class(actor)
@@ -248,21 +249,34 @@ class ActorManager:
         """Nobody holds it, or one call less is to be run: it ends when that was all it was there for."""
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
-            actor.out_of_scope = False              # somebody got a new one, by its name
+            actor.out_of_scope = False  # somebody got a new one, by its name
             return
         if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
         if actor.status is not ALIVE and actor.worker is not None:
-            return                                  # its constructor runs; it ends when that has returned
-        self.died(now, actor, Failure("ACTOR_DIED", "all references to the actor were removed", about=actor), False,
-                  exit_type="INTENDED_SYSTEM_EXIT", unwanted=True)
+            return  # its constructor runs; it ends when that has returned
+        self.died(
+            now,
+            actor,
+            Failure("ACTOR_DIED", "all references to the actor were removed", about=actor),
+            False,
+            exit_type="INTENDED_SYSTEM_EXIT",
+            unwanted=True,
+        )
 
-    def died(self, now: float, actor: ActorRecord, failure: Failure, may_restart: bool, exit_type: str = "SYSTEM_ERROR",
-             unwanted: bool = False) -> None:
+    def died(
+        self,
+        now: float,
+        actor: ActorRecord,
+        failure: Failure,
+        may_restart: bool,
+        exit_type: str = "SYSTEM_ERROR",
+        unwanted: bool = False,
+    ) -> None:
         """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left. unwanted: it ends
         because nobody holds it; then it can come back for the sake of a result, as long as there is one that could be lost."""
         if actor.status is DEAD or may_restart and actor.status is ActorStatus.DEPENDENCIES_UNREADY:
-            return                                  # nothing runs yet that could be ended and made anew, as in Ray
+            return  # nothing runs yet that could be ended and made anew, as in Ray
         cluster = self.cluster
         workers = [worker for group in actor.groups.values() for worker in group.workers]
         for group in actor.groups.values():
@@ -300,7 +314,9 @@ class ActorManager:
                     cluster.task_manager.fail(now, task, failure)
             actor.calls.clear()
             handle = actor.handle
-            if not (handle.refs or handle.uses or handle.held):     # its last holder was waited for, or it was never let go
+            if not (
+                handle.refs or handle.uses or handle.held
+            ):  # its last holder was waited for, or it was never let go
                 cluster.objects.pop(handle.number, None)
                 self._forget_class(actor)
             self._bury(actor)
@@ -316,7 +332,7 @@ class ActorManager:
     def come_back(self, now: float, actor: ActorRecord) -> None:
         """An actor that nobody holds is made anew, since a value that it made was lost and is wanted. Ray does so, too."""
         if self.dead.pop(actor.number, None) is None:
-            self.cluster.dropped["actors"] -= 1     # its record had been let go of
+            self.cluster.dropped["actors"] -= 1  # its record had been let go of
         self.cluster.actors[actor.number] = actor
         failure, actor.failure, actor.t_died = actor.failure, None, 0.0
         move(actor, RESTARTING)
@@ -339,11 +355,13 @@ class ActorManager:
     def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
         """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""
         for task in sorted(actor.calls.values(), key=lambda call: call.number):
-            if task.pending or task.status is PENDING_NODE:     # it was never sent: it keeps its place, and its retries
+            if task.pending or task.status is PENDING_NODE:  # it was never sent: it keeps its place, and its retries
                 if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
-            unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor)
+            unavailable = Failure(
+                "ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor
+            )
             if task.cancel_requested or not self.cluster.task_manager.take_retry(task):
                 self.cluster.task_manager.fail(now, task, unavailable)
                 continue
@@ -360,7 +378,7 @@ class ActorManager:
             move(task, PENDING_NODE)
             move(task, SUBMITTED)
             group.queue.appendleft(task)
-        elif actor.in_order:                        # an argument was lost meanwhile: those behind it wait, too
+        elif actor.in_order:  # an argument was lost meanwhile: those behind it wait, too
             group.queue.appendleft(task)
 
     def _bury(self, actor: ActorRecord) -> None:

@@ -24,6 +24,7 @@ The order matters most when a worker reports the end of a task. Its CPU may go t
 `Scheduler.reporting` is the worker that reports. It finds its next task in `worker.task` when the event returns, so it needs
 no RunTask action and no wake-up.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -33,8 +34,22 @@ from .actions import Action, DropValues, KillWorker
 from .actor_manager import ActorManager
 from .object_store import INLINE_BYTES, ObjectStore, Stores
 from .placement_group import PlacementGroups
-from .records import (ACTOR_TASK, DROPPED, ENDED, LOST, NORMAL_TASK, ActorRecord, Failure,
-                      NodeRecord, ObjectRecord, PlacementGroupRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
+from .records import (
+    ACTOR_TASK,
+    DROPPED,
+    ENDED,
+    LOST,
+    NORMAL_TASK,
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    StreamRecord,
+    TaskRecord,
+    Waiter,
+    WorkerRecord,
+)
 from .reference_counter import ReferenceCounter
 from .scheduler import IDLE_SPARE, Scheduler
 from .tables import Tables
@@ -44,7 +59,7 @@ from .transitions import TaskStatus, WorkerStatus, move
 from .wakeups import Wakeups
 from .worker_pool import WorkerPool
 
-NOTHING: list[Action] = []      # never changed: most events ask for nothing
+NOTHING: list[Action] = []  # never changed: most events ask for nothing
 DEAD = WorkerStatus.DEAD
 Awaited = Iterable["ObjectRecord | StreamRecord"]
 
@@ -95,8 +110,15 @@ class Cluster(Tables):
 
     # ------------------------------------------------------------ nodes
 
-    def add_node(self, now: float, number: int, resources: dict[str, int], labels: dict[str, str] | None = None,
-                 store_bytes: int = 1 << 62, is_head: bool = False) -> tuple[NodeRecord, list[Action]]:
+    def add_node(
+        self,
+        now: float,
+        number: int,
+        resources: dict[str, int],
+        labels: dict[str, str] | None = None,
+        store_bytes: int = 1 << 62,
+        is_head: bool = False,
+    ) -> tuple[NodeRecord, list[Action]]:
         """A node joins. resources: units by name. Returns its record too."""
         node = NodeRecord(number, resources, labels or {}, is_head, ObjectStore(store_bytes), now)
         self.nodes[number] = node
@@ -114,14 +136,14 @@ class Cluster(Tables):
         self.scheduler.node_left(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
         lost = self.store.node_died(now, node)
-        self.groups.node_died(node)                 # before its workers: nothing may be placed on it from now on
+        self.groups.node_died(node)  # before its workers: nothing may be placed on it from now on
         node.idle.clear()
         failure = Failure("NODE_DIED", f"the node {node.hex} it was on died: {why}", about=node)
         for worker in list(node.workers.values()):
             if worker.status is not DEAD:
                 self.worker_pool.died(now, worker, failure)
         self.scheduler.sort_again(now)
-        self.scheduler.resources_freed(now)         # tasks that preferred this node now go to other nodes
+        self.scheduler.resources_freed(now)  # tasks that preferred this node now go to other nodes
         for obj in lost:
             if (obj.waiters or obj.dependents) and obj.status is LOST:
                 self.task_manager.rebuild(now, obj)
@@ -143,7 +165,9 @@ class Cluster(Tables):
             self.scheduler.reporting = None
         return self._done(now)
 
-    def worker_died(self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str = "SYSTEM_ERROR") -> list[Action]:
+    def worker_died(
+        self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str = "SYSTEM_ERROR"
+    ) -> list[Action]:
         """A worker's thread has ended, or was made to end: the task that ran in it is retried or fails."""
         if worker.status is not DEAD:
             self.worker_pool.died(now, worker, failure, exit_type)
@@ -175,7 +199,9 @@ class Cluster(Tables):
             return self._done(now)
         return NOTHING
 
-    def task_finished(self, now: float, worker: WorkerRecord, task: TaskRecord, sizes: Any, contained: Any = None) -> list[Action]:
+    def task_finished(
+        self, now: float, worker: WorkerRecord, task: TaskRecord, sizes: Any, contained: Any = None
+    ) -> list[Action]:
         """A worker reports that an attempt returned.
 
         sizes: bytes of each return value, in order. contained: for each the tuple of records inside it, or None when there are
@@ -186,25 +212,29 @@ class Cluster(Tables):
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
         kind = task.spec.kind
-        if task.cancel_requested and kind == ACTOR_TASK:    # it ran to its end, and its value is discarded, as in Ray
+        if task.cancel_requested and kind == ACTOR_TASK:  # it ran to its end, and its value is discarded, as in Ray
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         worker.tasks_done += 1
         task.cancel_requested = False
         if kind == NORMAL_TASK:
-            if task.returns and task.returns[0].waiters is not None and self._lent_for(task.returns[0].waiters) \
-                    and not task.spec.max_calls:
+            if (
+                task.returns
+                and task.returns[0].waiters is not None
+                and self._lent_for(task.returns[0].waiters)
+                and not task.spec.max_calls
+            ):
                 self._return_cpu(now, worker, task, sizes, contained)
-            else:                                   # the worker first: a task that this one makes ready then runs on it
+            else:  # the worker first: a task that this one makes ready then runs on it
                 self.scheduler.worker_free(now, worker)
                 self.task_manager.complete(now, task, sizes, contained)
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:                 # otherwise its owner has died, and the call with it
+            if not task.t_finished:  # otherwise its owner has died, and the call with it
                 self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
-            if task.t_finished:                     # otherwise it already runs again, for an item that was lost meanwhile
+            if task.t_finished:  # otherwise it already runs again, for an item that was lost meanwhile
                 task.actor.calls.pop(task.number, None)
                 if task.actor.out_of_scope:
                     self.actor_manager.end_if_unwanted(now, task.actor)
@@ -232,7 +262,7 @@ class Cluster(Tables):
         task.t_finished = now
         worker.task = None
         actor = task.actor
-        if not actor.max_restarts:                  # it will not be restarted, so its constructor's arguments may go
+        if not actor.max_restarts:  # it will not be restarted, so its constructor's arguments may go
             self.references.release_arguments(now, task)
         self.history.task_ended(task)
         self.actor_manager.created(now, actor)
@@ -243,15 +273,21 @@ class Cluster(Tables):
         vacant = self.scheduler.vacant
         if vacant is not None:
             self.scheduler.vacate(now, vacant)
-        if worker.task is None and worker.actor is None and worker.status is WorkerStatus.IDLE \
-                and len(worker.node.idle) > IDLE_SPARE:
+        if (
+            worker.task is None
+            and worker.actor is None
+            and worker.status is WorkerStatus.IDLE
+            and len(worker.node.idle) > IDLE_SPARE
+        ):
             self.wakeups.settle(now)
             self.scheduler.retire_spare(worker.node)
         actions = self._done(now)
         self.scheduler.reporting = None
         return actions
 
-    def task_failed(self, now: float, worker: WorkerRecord, task: TaskRecord, failure: Failure, retry: bool) -> list[Action]:
+    def task_failed(
+        self, now: float, worker: WorkerRecord, task: TaskRecord, failure: Failure, retry: bool
+    ) -> list[Action]:
         """A worker reports that an attempt raised. retry: whether the task's options allow a retry after this error."""
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
@@ -264,7 +300,7 @@ class Cluster(Tables):
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:                 # otherwise its owner has died, and the call with it
+            if not task.t_finished:  # otherwise its owner has died, and the call with it
                 if retry and not task.cancel_requested and self.task_manager.take_retry(task):
                     self.actor_manager.retry_call(now, task, failure)
                 else:
@@ -272,9 +308,13 @@ class Cluster(Tables):
             self.actor_manager.worker_free(now, worker, task)
         else:
             worker.task = None
-            self.actor_manager.died(now, task.actor, Failure(
-                "ACTOR_DIED", "its constructor failed", cause=failure, about=task.actor), may_restart=False,
-                exit_type="USER_ERROR")
+            self.actor_manager.died(
+                now,
+                task.actor,
+                Failure("ACTOR_DIED", "its constructor failed", cause=failure, about=task.actor),
+                may_restart=False,
+                exit_type="USER_ERROR",
+            )
         return self._reported(now, worker)
 
     def arguments_lost(self, now: float, worker: WorkerRecord, task: TaskRecord) -> list[Action]:
@@ -282,7 +322,7 @@ class Cluster(Tables):
         rebuilds the argument may need this very worker, as an earlier call of the same actor does."""
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
-        if task.cancel_requested or task.t_finished:    # its owner may have died meanwhile, and a call with it
+        if task.cancel_requested or task.t_finished:  # its owner may have died meanwhile, and a call with it
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         self.task_manager.not_begun(now, task)
@@ -296,8 +336,9 @@ class Cluster(Tables):
                 self.groups.retry(now)
         return self._reported(now, worker)
 
-    def stream_item(self, now: float, worker: WorkerRecord, task: TaskRecord, value: Any, size: int,
-                    contained: tuple = ()) -> list[Action]:
+    def stream_item(
+        self, now: float, worker: WorkerRecord, task: TaskRecord, value: Any, size: int, contained: tuple = ()
+    ) -> list[Action]:
         """A generator yielded a value (opaque)."""
         if self.task_manager.is_current(worker, task):
             self.task_manager.stream_item(now, task, value, size, contained)
@@ -340,15 +381,25 @@ class Cluster(Tables):
 
     def kill_actor(self, now: float, actor: ActorRecord, no_restart: bool = True) -> list[Action]:
         """`kill` was called."""
-        self.actor_manager.died(now, actor, Failure("ACTOR_DIED", "it was killed by `ray.kill`", about=actor),
-                                may_restart=not no_restart, exit_type="INTENDED_SYSTEM_EXIT")
+        self.actor_manager.died(
+            now,
+            actor,
+            Failure("ACTOR_DIED", "it was killed by `ray.kill`", about=actor),
+            may_restart=not no_restart,
+            exit_type="INTENDED_SYSTEM_EXIT",
+        )
         return self._done(now)
 
     def actor_exited(self, now: float, worker: WorkerRecord, why: str) -> list[Action]:
         """The actor ended itself (exit_actor): it is not restarted."""
         if worker.status is not DEAD:
-            self.actor_manager.died(now, worker.actor, Failure("ACTOR_DIED", why, about=worker.actor), may_restart=False,
-                                    exit_type="INTENDED_USER_EXIT")
+            self.actor_manager.died(
+                now,
+                worker.actor,
+                Failure("ACTOR_DIED", why, about=worker.actor),
+                may_restart=False,
+                exit_type="INTENDED_USER_EXIT",
+            )
         return self._done(now)
 
     # ------------------------------------------------------------ objects
@@ -370,12 +421,16 @@ class Cluster(Tables):
             return self._done(now)
         return NOTHING
 
-    def wait_for(self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None) -> list[Action]:
+    def wait_for(
+        self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None
+    ) -> list[Action]:
         """A thread or a callback waits for objects and streams. worker: the worker whose task waits, if it lends its CPU."""
         self.wakeups.attach(now, waiter, objects, worker)
         return self._done(now)
 
-    def stop_waiting(self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None) -> list[Action]:
+    def stop_waiting(
+        self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None
+    ) -> list[Action]:
         """A waiter was woken, or has given up."""
         self.wakeups.detach(now, waiter, objects, worker)
         return self._done(now)
@@ -450,7 +505,9 @@ class Cluster(Tables):
         self.groups.create(now, group)
         return self._done(now)
 
-    def placement_group_ready(self, now: float, group: PlacementGroupRecord, value: Any) -> tuple[ObjectRecord, list[Action]]:
+    def placement_group_ready(
+        self, now: float, group: PlacementGroupRecord, value: Any
+    ) -> tuple[ObjectRecord, list[Action]]:
         """`ready()` of a group was called. Returns the object that becomes ready with the group and then has this value
         (opaque). Its one reference belongs to the caller."""
         return self.groups.ready_object(now, group, value), self._done(now)

@@ -3,12 +3,29 @@
 Each rule is a function that reads the tables and raises InvariantBroken with the entity that breaks it. A rule says what the
 rest of the core may rely on, so this is also the page to read before changing any of it.
 """
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord, ConcurrencyGroup,
-                      NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, WorkerRecord)
+from .records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    FAILED,
+    LOST,
+    PENDING,
+    READY,
+    SPILLED,
+    UNIT,
+    ActorRecord,
+    ConcurrencyGroup,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SchedulingClass,
+    TaskRecord,
+    WorkerRecord,
+)
 from .scheduler import fits
 from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 
@@ -68,8 +85,11 @@ def nothing_is_left_to_do(cluster: Any) -> None:
     """An event is carried through to the end: no worklist outlives it."""
     require(not cluster.ready, cluster.ready, "objects whose waiters were not told")
     require(not cluster.actions, cluster.actions, "actions that no event returned")
-    require(not cluster.references._worklist and not cluster.references._running, cluster.references._worklist,
-            "objects that were to be looked at")
+    require(
+        not cluster.references._worklist and not cluster.references._running,
+        cluster.references._worklist,
+        "objects that were to be looked at",
+    )
     require(cluster.scheduler.reporting is None, cluster.scheduler.reporting, "still counts as reporting")
     require(cluster.scheduler.vacant is None, cluster.scheduler.vacant, "has no task, and holds resources")
 
@@ -81,7 +101,9 @@ def workers_hold_what_they_lease(cluster: Any) -> None:
     """On every node, and in every bundle: what is free and what living workers hold is all there is, and none of it negative."""
     held: dict[Any, dict[str, int]] = {}
     for node in cluster.nodes.values():
-        require(node.alive == (node in cluster.scheduler.alive), node, "its being alive and the scheduler's list disagree")
+        require(
+            node.alive == (node in cluster.scheduler.alive), node, "its being alive and the scheduler's list disagree"
+        )
         if node.alive:
             _workers_of(cluster, node, held)
         else:
@@ -112,11 +134,22 @@ def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]])
         for index in worker.gpu_ids:
             gpus[index] += min(UNIT, worker.lease.hold["GPU"])
     require(node.starting == starting, node, "counts {} starting workers, has {}", node.starting, starting)
-    require(idle == len(node.idle) == len({worker.number for worker in node.idle}), node,
-            "{} idle workers, list: {}", idle, node.idle)
+    require(
+        idle == len(node.idle) == len({worker.number for worker in node.idle}),
+        node,
+        "{} idle workers, list: {}",
+        idle,
+        node.idle,
+    )
     for index, amount in gpus.items():
-        require(amount == UNIT and node.gpu_free[index] >= 0, node, "GPU {}: {} free; with what workers hold {}",
-                index, node.gpu_free[index], amount)
+        require(
+            amount == UNIT and node.gpu_free[index] >= 0,
+            node,
+            "GPU {}: {} free; with what workers hold {}",
+            index,
+            node.gpu_free[index],
+            amount,
+        )
 
 
 def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
@@ -125,12 +158,24 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
     require(status is not WorkerStatus.DEAD, worker, "dead, and still on {}", node)
     require(worker.node is node and cluster.workers.get(worker.number) is worker, worker, "not where {} has it", node)
     if status is WorkerStatus.IDLE:
-        require(task is None and lease is None and not worker.lent and worker.actor is None, worker, "idle, and holds something")
+        require(
+            task is None and lease is None and not worker.lent and worker.actor is None,
+            worker,
+            "idle, and holds something",
+        )
         require(worker in node.idle, worker, "idle, and not in the list of {}", node)
         return
     if worker.actor is None:
-        require(task is not None and lease is not None, worker, "leased, with the task {} and the lease {}", task, lease)
-        require(task.worker is worker and task.status is IN_WORKER, worker, "is to run {}, which is in {}", task, task.worker)
+        require(
+            task is not None and lease is not None, worker, "leased, with the task {} and the lease {}", task, lease
+        )
+        require(
+            task.worker is worker and task.status is IN_WORKER,
+            worker,
+            "is to run {}, which is in {}",
+            task,
+            task.worker,
+        )
     else:
         require(worker.actor.status is not DEAD_ACTOR, worker, "lives on after {}", worker.actor)
         require(worker in worker.group.workers, worker, "its group of {} does not know it", worker.actor)
@@ -139,14 +184,22 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
         return
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} of {}", worker.lent, lease)
     gpu = lease.hold.get("GPU", 0)
-    require(len(worker.gpu_ids) == (max(1, gpu // UNIT) if gpu else 0), worker, "holds {} GPU, was given {}",
-            gpu, worker.gpu_ids)
+    require(
+        len(worker.gpu_ids) == (max(1, gpu // UNIT) if gpu else 0),
+        worker,
+        "holds {} GPU, was given {}",
+        gpu,
+        worker.gpu_ids,
+    )
 
 
 def _bundles_of(cluster: Any, group: PlacementGroupRecord, held: dict[Any, dict[str, int]]) -> None:
     """A group's bundles add up themselves, and are held of their nodes."""
-    require((group.number in cluster.groups.waiting) == (group.status in GROUP_WAITS), group,
-            "is, or is not, among those that wait")
+    require(
+        (group.number in cluster.groups.waiting) == (group.status in GROUP_WAITS),
+        group,
+        "is, or is not, among those that wait",
+    )
     for bundle in group.bundles:
         if bundle.node is None:
             require(group.status in GROUP_WAITS, group, "is placed, but not its bundle {}", bundle.index)
@@ -197,11 +250,15 @@ def queues_hold_what_waits(cluster: Any) -> None:
 def _could_run(cluster: Any, task: TaskRecord, wanted: SchedulingClass) -> bool:
     scheduler, gpus = cluster.scheduler, wanted.need.get("GPU")
     if wanted.group is not None:
-        return any(bundle.node is not None and fits(bundle.available, wanted.need)
-                   and (gpus is None or scheduler._pick_gpus(bundle.node, gpus)) for bundle in scheduler._bundles(wanted))
+        return any(
+            bundle.node is not None
+            and fits(bundle.available, wanted.need)
+            and (gpus is None or scheduler._pick_gpus(bundle.node, gpus))
+            for bundle in scheduler._bundles(wanted)
+        )
     turn = wanted.spread_at
     node = scheduler._choose(task, wanted, None) if scheduler.alive else None
-    wanted.spread_at = turn                     # to ask is not to place
+    wanted.spread_at = turn  # to ask is not to place
     return node is not None
 
 
@@ -216,10 +273,18 @@ def tasks_are_where_they_say(cluster: Any) -> None:
         require(task.number == number, task, "is filed under {}", number)
         if status in OVER:
             require(task.t_finished, task, "is over, and has no time for it")
-            require(status is TaskStatus.FINISHED or not task.deps and task.args is None, task,
-                    "has failed, and keeps its arguments")
+            require(
+                status is TaskStatus.FINISHED or not task.deps and task.args is None,
+                task,
+                "has failed, and keeps its arguments",
+            )
             for obj in task.returns:
-                require(obj.status is not PENDING or objects.get(obj.number) is not obj, task, "is over, and {} is pending", obj)
+                require(
+                    obj.status is not PENDING or objects.get(obj.number) is not obj,
+                    task,
+                    "is over, and {} is pending",
+                    obj,
+                )
         else:
             require(not task.t_finished, task, "goes on, and has a time for its end")
             for dep in task.deps:
@@ -238,9 +303,17 @@ def _unfinished(task: TaskRecord) -> None:
         missing = [dep for dep in task.deps if dep.status not in THERE]
         # What was there when the task came, and was lost since, is looked at again when the last of the others comes.
         awaited = [dep for dep in missing if dep.dependents is not None and task in dep.dependents]
-        require(task.pending == len(awaited) > 0, task, "waits for {} arguments; missing: {}, {} will tell",
-                task.pending, missing, awaited)
-        require(group is None or not task.actor.in_order or task in group.queue, task, "has lost its place among the calls")
+        require(
+            task.pending == len(awaited) > 0,
+            task,
+            "waits for {} arguments; missing: {}, {} will tell",
+            task.pending,
+            missing,
+            awaited,
+        )
+        require(
+            group is None or not task.actor.in_order or task in group.queue, task, "has lost its place among the calls"
+        )
     elif status is WAITS_FOR_NODE and group is not None:
         require(task.actor.status not in (ActorStatus.ALIVE, DEAD_ACTOR), task, "waits for {}", task.actor)
         require(task in group.queue, task, "is not in the queue of {}", task.actor)
@@ -250,7 +323,9 @@ def _unfinished(task: TaskRecord) -> None:
         require(group is not None and task in group.queue, task, "is in no worker and in no queue")
     else:
         require(worker.status is not WorkerStatus.DEAD, task, "runs in {}", worker)
-        require(worker.task is task or task.number in worker.running, task, "runs in {}, which runs {}", worker, worker.task)
+        require(
+            worker.task is task or task.number in worker.running, task, "runs in {}, which runs {}", worker, worker.task
+        )
     require(worker is None or status is IN_WORKER, task, "waits in {}", worker)
 
 
@@ -259,8 +334,12 @@ def _times(task: TaskRecord) -> None:
     for at in (task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended, task.t_finished):
         if at:
             if at < last:
-                raise InvariantBroken(f"{task!r}: its times go back: " + ", ".join(
-                    f"{name} {getattr(task, name)}" for name in TaskRecord.__slots__ if name.startswith("t_")))
+                raise InvariantBroken(
+                    f"{task!r}: its times go back: "
+                    + ", ".join(
+                        f"{name} {getattr(task, name)}" for name in TaskRecord.__slots__ if name.startswith("t_")
+                    )
+                )
             last = at
 
 
@@ -272,11 +351,19 @@ def actors_agree_with_their_calls(cluster: Any) -> None:
     names = cluster.actor_manager.names
     for actor in cluster.actors.values():
         if actor.status is DEAD_ACTOR:
-            require(not (actor.calls or actor.worker or actor.lease), actor, "dead, and has {}", actor.calls or actor.worker)
+            require(
+                not (actor.calls or actor.worker or actor.lease), actor, "dead, and has {}", actor.calls or actor.worker
+            )
             require(actor.failure is not None, actor, "dead, and nobody knows why")
             for group in actor.groups.values():
-                require(not (group.running or group.queue or group.workers or group.idle), actor,
-                        "dead, and its group {!r} has {} calls running, workers {}", group.name, group.running, group.workers)
+                require(
+                    not (group.running or group.queue or group.workers or group.idle),
+                    actor,
+                    "dead, and its group {!r} has {} calls running, workers {}",
+                    group.name,
+                    group.running,
+                    group.workers,
+                )
             continue
         # One that comes back for the sake of a lost result was let go of with its name, which may be another's by now.
         named = actor.name and not (actor.out_of_scope and actor.restarts)
@@ -288,14 +375,23 @@ def actors_agree_with_their_calls(cluster: Any) -> None:
         for group in actor.groups.values():
             _concurrency_group(actor, group)
     for key, actor in names.items():
-        require(actor.status is not DEAD_ACTOR and key == (actor.namespace, actor.name), actor, "dead, and is called {}", key)
+        require(
+            actor.status is not DEAD_ACTOR and key == (actor.namespace, actor.name),
+            actor,
+            "dead, and is called {}",
+            key,
+        )
 
 
 def _somebody_wants(actor: ActorRecord) -> None:
     """An actor that nobody holds, and that has nothing to do, is at least being constructed."""
     handle = actor.handle
     if not (handle.refs or handle.uses or handle.held or actor.detached or actor.calls):
-        require(actor.status is not ActorStatus.ALIVE and actor.worker is not None, actor, "lives on, and nobody holds a handle")
+        require(
+            actor.status is not ActorStatus.ALIVE and actor.worker is not None,
+            actor,
+            "lives on, and nobody holds a handle",
+        )
 
 
 def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
@@ -304,11 +400,19 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
         running = [task for task in taken if task.spec.group == group.name]
         require(not group.idle, actor, "async, and has idle workers")
     else:
-        running = [worker.task for worker in group.workers if worker.task is not None and worker.task.spec.kind == ACTOR_TASK]
+        running = [
+            worker.task for worker in group.workers if worker.task is not None and worker.task.spec.kind == ACTOR_TASK
+        ]
         for worker in group.idle:
             require(worker in group.workers and worker.task is None, actor, "its idle {} runs {}", worker, worker.task)
-    require(group.running == len(running) <= group.limit, actor, "counts {} calls running, limit {}: {}",
-            group.running, group.limit, running)
+    require(
+        group.running == len(running) <= group.limit,
+        actor,
+        "counts {} calls running, limit {}: {}",
+        group.running,
+        group.limit,
+        running,
+    )
     if actor.status is ActorStatus.ALIVE and group.queue and group.running < group.limit:
         # Only for arguments, its own or those of an earlier call of its caller; one that was cancelled is passed over later.
         held_up = set()
@@ -320,8 +424,13 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
         queued = [task.number for task in group.queue if task.status not in OVER]
         require(len(queued) == len(set(queued)), actor, "a call stands twice in its queue: {}", queued)
         waiting = [task.number for task in actor.calls.values() if task.worker is None]
-        require(not actor.in_order or sorted(queued) == sorted(waiting), actor, "its queue has {}, its calls that wait are {}",
-                queued, waiting)
+        require(
+            not actor.in_order or sorted(queued) == sorted(waiting),
+            actor,
+            "its queue has {}, its calls that wait are {}",
+            queued,
+            waiting,
+        )
 
 
 # ---------------------------------------------------------------- object stores
@@ -339,18 +448,33 @@ def stores_hold_what_is_located(cluster: Any) -> None:
             require(node.alive, obj, "is located on the dead {}", node)
             if obj.status is SPILLED:
                 spilled[number] += obj.size
-                require(len(locations) == 1 and obj.number not in node.store.objects, obj, "spilled, and in memory on {}", node)
+                require(
+                    len(locations) == 1 and obj.number not in node.store.objects,
+                    obj,
+                    "spilled, and in memory on {}",
+                    node,
+                )
             else:
                 require(node.store.objects.get(obj.number) is obj, obj, "is not in the store of {}", node)
     for node in cluster.nodes.values():
         store = node.store
         used = 0
         for number, obj in store.objects.items():
-            require(cluster.objects.get(number) is obj and obj.locations and node.number in obj.locations, obj,
-                    "is in the store of {} for nobody", node)
+            require(
+                cluster.objects.get(number) is obj and obj.locations and node.number in obj.locations,
+                obj,
+                "is in the store of {} for nobody",
+                node,
+            )
             used += obj.size
         require(store.used == used, node, "its store counts {} bytes, and holds {}", store.used, used)
-        require(store.spilled == spilled[node.number], node, "counts {} bytes spilled, has {}", store.spilled, spilled[node.number])
+        require(
+            store.spilled == spilled[node.number],
+            node,
+            "counts {} bytes spilled, has {}",
+            store.spilled,
+            spilled[node.number],
+        )
         for number, obj in store.spilling.items():
             require(number in store.objects, obj, "is being spilled on {}, and is not there", node)
         for number, file in store.files.items():
@@ -380,20 +504,30 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
         for inner in obj.contained:
             held[inner] = held.get(inner, 0) + 1
     for number, obj in objects.items():
-        if obj.number != number or obj.uses != uses.get(obj, 0) or obj.held != held.get(obj, 0) \
-                or obj.lineage != lineage.get(obj, 0) or obj.refs < 0:
-            raise InvariantBroken(f"{obj!r}, filed under {number}: refs {obj.refs}, uses {obj.uses} of {uses.get(obj, 0)}, "
-                                  f"held {obj.held} of {held.get(obj, 0)}, lineage {obj.lineage} of {lineage.get(obj, 0)}")
+        if (
+            obj.number != number
+            or obj.uses != uses.get(obj, 0)
+            or obj.held != held.get(obj, 0)
+            or obj.lineage != lineage.get(obj, 0)
+            or obj.refs < 0
+        ):
+            raise InvariantBroken(
+                f"{obj!r}, filed under {number}: refs {obj.refs}, uses {obj.uses} of {uses.get(obj, 0)}, "
+                f"held {obj.held} of {held.get(obj, 0)}, lineage {obj.lineage} of {lineage.get(obj, 0)}"
+            )
         if refs is not None:
-            stream = obj.task.stream if obj.task is not None else None      # what was not taken yet is the stream's own
+            stream = obj.task.stream if obj.task is not None else None  # what was not taken yet is the stream's own
             wanted = refs.get(obj, 0) + (stream is not None and obj in stream.items)
             require(obj.refs == wanted, obj, "counts {} references, the program holds {}", obj.refs, wanted)
         if not (obj.refs or obj.uses or obj.held):
             _kept_for_a_reason(cluster, obj)
         if obj.waiters or obj.dependents:
             require(obj.status not in THERE, obj, "is there, and was not told to {}", obj.waiters or obj.dependents)
-            require(obj.status is not LOST or obj.task is not None and not obj.task.t_finished, obj,
-                    "is waited for, and nobody makes it")
+            require(
+                obj.status is not LOST or obj.task is not None and not obj.task.t_finished,
+                obj,
+                "is waited for, and nobody makes it",
+            )
     for counts in (uses, held):
         for obj in counts:
             require(objects.get(obj.number) is obj, obj, "is held, and was let go of")
@@ -403,8 +537,11 @@ def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
     if obj.actor is not None and obj.actor.handle is obj:
         require(obj.actor.status is not DEAD_ACTOR, obj, "the handle of a dead actor, which nobody holds")
     elif not obj.lineage or cluster.references.rebuildable(obj):
-        require(obj.status is PENDING and obj.task is not None and not obj.task.t_finished, obj,
-                "nobody holds it, and it is still there")
+        require(
+            obj.status is PENDING and obj.task is not None and not obj.task.t_finished,
+            obj,
+            "nobody holds it, and it is still there",
+        )
 
 
 def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:
@@ -437,7 +574,13 @@ def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:
 def records_are_bounded(cluster: Any) -> None:
     """No more finished tasks are remembered than the limit and those whose values somebody holds; dead workers are in no list."""
     history = cluster.history
-    require(len(history.finished) <= history.limit, history, "remembers {} tasks, limit {}", len(history.finished), history.limit)
+    require(
+        len(history.finished) <= history.limit,
+        history,
+        "remembers {} tasks, limit {}",
+        len(history.finished),
+        history.limit,
+    )
     living = sum(worker.status is not WorkerStatus.DEAD for worker in cluster.workers.values())
     listed = sum(len(node.workers) for node in cluster.nodes.values())
     require(living == listed, cluster.workers, "{} live, the nodes list {}", living, listed)

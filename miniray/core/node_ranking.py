@@ -4,6 +4,7 @@ The policy: of the nodes that have room, the first that is at most half used; wh
 placements little changes, so the nodes stand in a heap for each kind of demand. A rank that has grown is noticed when its node
 comes to the top; where something was given back the node is entered anew. Ray: hybrid_scheduling_policy.h.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -14,7 +15,7 @@ from .records import NodeRecord
 
 Allowed = Callable[[NodeRecord], bool]
 
-HALF_USED = 0.5                 # Ray: scheduler_spread_threshold
+HALF_USED = 0.5  # Ray: scheduler_spread_threshold
 NO_ROOM = 2.0
 NOTED = 256
 
@@ -87,4 +88,6 @@ class NodeRanking:
         for index in range(-missed, 0):
             node = given_back.nodes[index]
             if allowed is None or allowed(node):
-                heappush(heap, (0.0, node.number, node))        # as low as can be: what it is, is seen when it comes to the top
+                heappush(
+                    heap, (0.0, node.number, node)
+                )  # as low as can be: what it is, is seen when it comes to the top

@@ -7,6 +7,7 @@ back, so that no task has to have all of its arguments in memory before it start
 that it is written once and no more: it goes from memory for nothing the next time. A value larger than a whole store stands in
 a file from the beginning (Ray: fallback allocation). Ray: plasma, LocalObjectManager.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +17,7 @@ from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 from .tables import Tables
 from .transitions import move
 
-INLINE_BYTES = 100 * 1024       # Ray: max_direct_call_object_size
+INLINE_BYTES = 100 * 1024  # Ray: max_direct_call_object_size
 
 
 class ObjectStore:
@@ -31,13 +32,29 @@ class ObjectStore:
         self.objects: dict[int, ObjectRecord] = {}
         self.files: dict[int, Any] = {}
         self.spilling: dict[int, ObjectRecord] = {}
-        self.counters = {"created": 0, "evicted": 0, "spilled": 0, "restored": 0, "transferred": 0, "spill_failures": 0,
-                         "fallback": 0, "spilled_bytes": 0, "restored_bytes": 0, "transferred_bytes": 0}
+        self.counters = {
+            "created": 0,
+            "evicted": 0,
+            "spilled": 0,
+            "restored": 0,
+            "transferred": 0,
+            "spill_failures": 0,
+            "fallback": 0,
+            "spilled_bytes": 0,
+            "restored_bytes": 0,
+            "transferred_bytes": 0,
+        }
 
     def stats(self) -> dict[str, int]:
         """Everything counted, as one flat dict: bytes in use, capacity, objects, and each counter since the start."""
-        return {"num_objects": len(self.objects), "used_bytes": self.used, "capacity_bytes": self.capacity,
-                "peak_bytes": self.peak, "spilled_now_bytes": self.spilled, **self.counters}
+        return {
+            "num_objects": len(self.objects),
+            "used_bytes": self.used,
+            "capacity_bytes": self.capacity,
+            "peak_bytes": self.peak,
+            "spilled_now_bytes": self.spilled,
+            **self.counters,
+        }
 
 
 class Stores:
@@ -53,7 +70,7 @@ class Stores:
         self._add(obj, node)
         if obj.size > store.capacity:
             store.counters["fallback"] += 1
-            self._spill(obj, node)                      # by itself: nothing else has to make room for what never fits
+            self._spill(obj, node)  # by itself: nothing else has to make room for what never fits
         elif store.used > store.capacity:
             self.make_room(now, node)
 
@@ -65,9 +82,9 @@ class Stores:
         over = store.used + size - store.capacity - sum(o.size for o in store.spilling.values())
         if over <= 0:
             return
-        if len(self.cluster.scheduler.alive) > 1:       # on one node there are none
+        if len(self.cluster.scheduler.alive) > 1:  # on one node there are none
             copies = [obj for obj in store.objects.values() if next(iter(obj.locations)) != node.number]
-            for obj in copies:                          # the primary is on another node
+            for obj in copies:  # the primary is on another node
                 self._remove(obj, node)
                 store.counters["evicted"] += 1
                 over -= obj.size
@@ -94,15 +111,15 @@ class Stores:
         """The value goes from memory, and is in its file as before."""
         file = node.store.files[obj.number]
         node.store.counters["evicted"] += 1
-        if obj.value is not file:                       # else it is being restored just now
+        if obj.value is not file:  # else it is being restored just now
             self.cluster.references.freed.append(obj.value)
             obj.value = file
         self._in_file_only(obj, node)
 
     def _in_file_only(self, obj: ObjectRecord, node: NodeRecord) -> None:
         for holder in list(obj.locations.values()):
-            self._remove(obj, holder)                   # of the same memory, which is to be free now
-        obj.locations[node.number] = node               # the file belongs to the node that wrote it
+            self._remove(obj, holder)  # of the same memory, which is to be free now
+        obj.locations[node.number] = node  # the file belongs to the node that wrote it
         node.store.spilled += obj.size
         move(obj, SPILLED)
 
@@ -117,7 +134,7 @@ class Stores:
             return
         store.counters["transferred"] += 1
         store.counters["transferred_bytes"] += obj.size
-        if obj.status is READY:                           # else it was read from its file and handed out
+        if obj.status is READY:  # else it was read from its file and handed out
             self._add(obj, node)
             if store.used > store.capacity:
                 self.make_room(now, node)
@@ -174,7 +191,9 @@ class Stores:
         store = node.store
         store.counters["restored"] += 1
         store.counters["restored_bytes"] += obj.size
-        self.cluster.events.add(now, "restored", f"object {obj.hex}, {obj.size} bytes, was read back from its file", obj)
+        self.cluster.events.add(
+            now, "restored", f"object {obj.hex}, {obj.size} bytes, was read back from its file", obj
+        )
         if obj.size > store.capacity:
             return False
         obj.locations.clear()
@@ -190,7 +209,7 @@ class Stores:
         for node in list(obj.locations.values()):
             node.store.spilling.pop(obj.number, None)
             file = node.store.files.pop(obj.number, None)
-            if obj.status is SPILLED:                     # its value is the file, and goes with it
+            if obj.status is SPILLED:  # its value is the file, and goes with it
                 node.store.spilled -= obj.size
             else:
                 self._remove(obj, node)
@@ -208,7 +227,7 @@ class Stores:
             if not obj.locations:
                 obj.locations = None
                 lost.append(obj)
-                if obj.status is READY:                   # else it is one of the files
+                if obj.status is READY:  # else it is one of the files
                     values.append(obj.value)
                 obj.value = DROPPED
                 move(obj, LOST)

@@ -2,12 +2,23 @@
 
 All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
 """
+
 from __future__ import annotations
 
 from typing import Any
 
 from .actor_manager import NameTaken
-from .records import FAILED, PENDING as NOT_READY, READY, RELEASED, Bundle, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord
+from .records import (
+    FAILED,
+    PENDING as NOT_READY,
+    READY,
+    RELEASED,
+    Bundle,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+)
 from .scheduler import fits, labels_match
 from .tables import Tables
 from .transitions import PlacementGroupStatus, WorkerStatus, move
@@ -33,7 +44,9 @@ class PlacementGroups:
                     raise NameTaken(group.name)
         cluster.number = group.number = cluster.number + 1
         group.t_created = now
-        group.ready = ObjectRecord(group.number << 32 | 1)      # the cluster's: it outlives the worker that asked for the group
+        group.ready = ObjectRecord(
+            group.number << 32 | 1
+        )  # the cluster's: it outlives the worker that asked for the group
         cluster.objects[group.ready.number] = group.ready
         cluster.placement_groups[group.number] = group
         if group.owner is not None:
@@ -44,7 +57,7 @@ class PlacementGroups:
     def retry(self, now: float) -> None:
         """Resources came: groups that wait may fit now, oldest first."""
         for group in list(self.waiting.values()):
-            if group.number in self.waiting:        # what starts in one may end an actor, and that place another
+            if group.number in self.waiting:  # what starts in one may end an actor, and that place another
                 self._try(now, group)
 
     def _try(self, now: float, group: PlacementGroupRecord) -> None:
@@ -76,7 +89,7 @@ class PlacementGroups:
             move(obj, FAILED)
         else:
             obj.refs += 1
-            if obj.status is RELEASED:              # everybody who asked before has dropped it
+            if obj.status is RELEASED:  # everybody who asked before has dropped it
                 move(obj, READY)
         if obj.status is not FAILED:
             obj.value = value
@@ -89,8 +102,12 @@ class PlacementGroups:
 
     def feasible(self, group: PlacementGroupRecord) -> bool:
         """Whether the group would fit if nothing else ran."""
-        return self._plan(group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive},
-                          fresh=True) is not None
+        return (
+            self._plan(
+                group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive}, fresh=True
+            )
+            is not None
+        )
 
     def scheduling_state(self, group: PlacementGroupRecord) -> str:
         """How far the scheduler has come with the group, in Ray's words."""
@@ -111,21 +128,28 @@ class PlacementGroups:
             for bundle in order:
                 for name, amount in bundle.total.items():
                     need[name] = need.get(name, 0) + amount
-            among = [n for n in nodes if (not taken or n.number in taken) and fits(free[n.number], need)
-                     and all(labels_match(n.labels, b.selector) for b in order)]
+            among = [
+                n
+                for n in nodes
+                if (not taken or n.number in taken)
+                and fits(free[n.number], need)
+                and all(labels_match(n.labels, b.selector) for b in order)
+            ]
             if not among:
                 return None
             node = max(among, key=lambda n: _room_left(free[n.number], need))
             return [(bundle, node) for bundle in order]
         choice = []
         for bundle in order:
-            fitting = [n for n in nodes if fits(free[n.number], bundle.total) and labels_match(n.labels, bundle.selector)]
+            fitting = [
+                n for n in nodes if fits(free[n.number], bundle.total) and labels_match(n.labels, bundle.selector)
+            ]
             unused = [n for n in fitting if n.number not in taken]
             if strategy == "STRICT_SPREAD":
                 among = unused
             elif strategy == "SPREAD":
                 among = unused or fitting
-            else:                                   # PACK: where the group already is, if it fits there
+            else:  # PACK: where the group already is, if it fits there
                 among = [n for n in fitting if n.number in taken] or fitting
             if not among:
                 return None
@@ -163,9 +187,16 @@ class PlacementGroups:
             if worker.status is WorkerStatus.DEAD or worker.bundle is None or worker.bundle not in bundles:
                 continue
             if worker.actor is not None:
-                cluster.actor_manager.died(now, worker.actor, Failure(
-                    "ACTOR_" + error_type if error_type == "PLACEMENT_GROUP_REMOVED" else "ACTOR_DIED", why,
-                    about=worker.actor), may_restart=False)
+                cluster.actor_manager.died(
+                    now,
+                    worker.actor,
+                    Failure(
+                        "ACTOR_" + error_type if error_type == "PLACEMENT_GROUP_REMOVED" else "ACTOR_DIED",
+                        why,
+                        about=worker.actor,
+                    ),
+                    may_restart=False,
+                )
             else:
                 task = worker.task
                 if task is not None:

@@ -7,16 +7,26 @@ has not come to that. What the core never looks into (functions, arguments, valu
 A slot that holds None until it has come to that is declared as Any: the core reads it where its tables say that it is filled,
 and a question at every reading would be paid for on the hot path.
 """
+
 from __future__ import annotations
 
 from collections import deque
 from typing import Any
 
-from ..ids import (INDEX_BITS, actor_hex, creation_task_hex, foreign_hex, node_hex, object_hex, placement_group_hex, task_hex,
-                   worker_hex)
+from ..ids import (
+    INDEX_BITS,
+    actor_hex,
+    creation_task_hex,
+    foreign_hex,
+    node_hex,
+    object_hex,
+    placement_group_hex,
+    task_hex,
+    worker_hex,
+)
 from .transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 
-UNIT = 10_000               # resources are counted in ten-thousandths, so that fractions add up exactly (Ray: FixedPoint)
+UNIT = 10_000  # resources are counted in ten-thousandths, so that fractions add up exactly (Ray: FixedPoint)
 
 NORMAL_TASK = "NORMAL_TASK"
 ACTOR_CREATION_TASK = "ACTOR_CREATION_TASK"
@@ -27,9 +37,9 @@ PENDING, READY, SPILLED, LOST, FAILED, RELEASED, ENDED = ObjectStatus
 
 # The slots that a runtime writes. Everything else in a record changes through the events of `cluster.Cluster` only.
 RUNTIME_SLOTS = {
-    "TaskSpec": ("function",),                              # dropped when the program no longer uses it
+    "TaskSpec": ("function",),  # dropped when the program no longer uses it
     "TaskRecord": ("t_started", "t_ended", "was_interrupted"),
-    "ObjectRecord": ("value",),                             # stored before the event that reports it
+    "ObjectRecord": ("value",),  # stored before the event that reports it
     "WorkerRecord": ("handle",),
     "ActorRecord": ("repr_name",),
     "Waiter": ("fired", "timed", "thread"),
@@ -90,16 +100,18 @@ class SchedulingClass:
 
     __slots__ = ("need", "hold", "strategy", "selector", "queue", "group", "spread_at", "ranking", "plain")
 
-    group: Any                  # PlacementGroupRecord
-    ranking: Any                # NodeRanking
+    group: Any  # PlacementGroupRecord
+    ranking: Any  # NodeRanking
 
-    def __init__(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()):
+    def __init__(
+        self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()
+    ):
         self.need, self.hold, self.strategy, self.selector = need, hold, strategy, selector
         self.queue: deque[TaskRecord] = deque()
         self.group = None
         self.spread_at = 0
-        self.plain = strategy == ("DEFAULT",) and not selector      # may run wherever there is room
-        self.ranking = None                 # of the nodes, made by the scheduler when there are several
+        self.plain = strategy == ("DEFAULT",) and not selector  # may run wherever there is room
+        self.ranking = None  # of the nodes, made by the scheduler when there are several
 
     def __repr__(self):
         return f"SchedulingClass({amounts(self.need)}, {self.strategy})"
@@ -114,16 +126,47 @@ class TaskSpec:
     max_calls: after so many calls of the function its worker ends; 0 for never.
     """
 
-    __slots__ = ("kind", "name", "func_name", "module", "function", "scheduling_class", "resources", "num_returns",
-                 "max_retries", "retry_exceptions", "group", "runtime_env", "capture_child_tasks", "backpressure", "streams",
-                 "max_calls", "options")
+    __slots__ = (
+        "kind",
+        "name",
+        "func_name",
+        "module",
+        "function",
+        "scheduling_class",
+        "resources",
+        "num_returns",
+        "max_retries",
+        "retry_exceptions",
+        "group",
+        "runtime_env",
+        "capture_child_tasks",
+        "backpressure",
+        "streams",
+        "max_calls",
+        "options",
+    )
 
-    scheduling_class: Any       # None for a method: its actor holds the resources
+    scheduling_class: Any  # None for a method: its actor holds the resources
 
-    def __init__(self, kind: str, name: str, func_name: str, module: str = "", function=None,
-                 scheduling_class: SchedulingClass | None = None, resources: dict | None = None, num_returns=1,
-                 max_retries: int = 0, retry_exceptions=False, group: str = "", runtime_env=None,
-                 capture_child_tasks: bool = False, backpressure: int = -1, options: dict | None = None, max_calls: int = 0):
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        func_name: str,
+        module: str = "",
+        function=None,
+        scheduling_class: SchedulingClass | None = None,
+        resources: dict | None = None,
+        num_returns=1,
+        max_retries: int = 0,
+        retry_exceptions=False,
+        group: str = "",
+        runtime_env=None,
+        capture_child_tasks: bool = False,
+        backpressure: int = -1,
+        options: dict | None = None,
+        max_calls: int = 0,
+    ):
         self.kind, self.name, self.func_name, self.module, self.function = kind, name, func_name, module, function
         self.scheduling_class, self.resources, self.num_returns = scheduling_class, resources or {}, num_returns
         self.max_retries, self.retry_exceptions, self.group = max_retries, retry_exceptions, group
@@ -135,8 +178,18 @@ class TaskSpec:
 class Attempt:
     """An attempt that is over while its task goes on: what its row needs."""
 
-    __slots__ = ("number", "worker", "node", "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished",
-                 "failure")
+    __slots__ = (
+        "number",
+        "worker",
+        "node",
+        "t_created",
+        "t_ready",
+        "t_leased",
+        "t_started",
+        "t_ended",
+        "t_finished",
+        "failure",
+    )
 
     def __init__(self, task: "TaskRecord", failure: Failure | None):
         self.number, self.worker, self.node, self.failure = task.attempt, task.worker, task.node, failure
@@ -149,8 +202,14 @@ class Attempt:
         return lines if self.failure is None else [*lines, f"it failed: {self.failure!r}"]
 
 
-ATTEMPT_TIMES = {"t_created": "submitted", "t_ready": "its arguments were ready", "t_leased": "a worker was told to run it",
-                 "t_started": "its code was entered", "t_ended": "its code ended", "t_finished": "it was over"}
+ATTEMPT_TIMES = {
+    "t_created": "submitted",
+    "t_ready": "its arguments were ready",
+    "t_leased": "a worker was told to run it",
+    "t_started": "its code was entered",
+    "t_ended": "its code ended",
+    "t_finished": "it was over",
+}
 
 
 class TaskRecord:
@@ -165,9 +224,35 @@ class TaskRecord:
     was entered), ended (it returned or raised), finished (its values are stored, or its error).
     """
 
-    __slots__ = ("number", "spec", "args", "deps", "contained", "producers", "parent", "owner", "pending", "status", "attempt",
-                 "retries_left", "worker", "node", "returns", "actor", "stream", "failure", "history", "cancel_requested",
-                 "was_interrupted", "t_created", "t_ready", "t_leased", "t_started", "t_ended", "t_finished")
+    __slots__ = (
+        "number",
+        "spec",
+        "args",
+        "deps",
+        "contained",
+        "producers",
+        "parent",
+        "owner",
+        "pending",
+        "status",
+        "attempt",
+        "retries_left",
+        "worker",
+        "node",
+        "returns",
+        "actor",
+        "stream",
+        "failure",
+        "history",
+        "cancel_requested",
+        "was_interrupted",
+        "t_created",
+        "t_ready",
+        "t_leased",
+        "t_started",
+        "t_ended",
+        "t_finished",
+    )
 
     worker: Any
     node: Any
@@ -175,10 +260,19 @@ class TaskRecord:
     failure: Any
     history: Any
     actor: Any
-    returns: Any                # ObjectRecords in a tuple; in a list where a generator adds to it
+    returns: Any  # ObjectRecords in a tuple; in a list where a generator adds to it
 
-    def __init__(self, spec: TaskSpec, args=None, deps: tuple = (), contained: tuple = (), parent: str = "",
-                 owner: "WorkerRecord | None" = None, actor: "ActorRecord | None" = None, number: int = 0):
+    def __init__(
+        self,
+        spec: TaskSpec,
+        args=None,
+        deps: tuple = (),
+        contained: tuple = (),
+        parent: str = "",
+        owner: "WorkerRecord | None" = None,
+        actor: "ActorRecord | None" = None,
+        number: int = 0,
+    ):
         self.number = number
         self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
         self.producers: tuple[int, ...] = ()
@@ -221,8 +315,25 @@ class ObjectRecord:
     here has (see ids).
     """
 
-    __slots__ = ("number", "task", "status", "value", "size", "refs", "uses", "held", "lineage", "contained", "waiters",
-                 "dependents", "locations", "owner", "actor", "t_created", "t_ready")
+    __slots__ = (
+        "number",
+        "task",
+        "status",
+        "value",
+        "size",
+        "refs",
+        "uses",
+        "held",
+        "lineage",
+        "contained",
+        "waiters",
+        "dependents",
+        "locations",
+        "owner",
+        "actor",
+        "t_created",
+        "t_ready",
+    )
 
     task: Any
     value: Any
@@ -231,9 +342,17 @@ class ObjectRecord:
     dependents: Any
     locations: Any
 
-    def __init__(self, number: int, task: TaskRecord | None = None, owner: "WorkerRecord | None" = None,
-                 actor: "ActorRecord | None" = None, refs: int = 1, status: ObjectStatus = PENDING, value: Any = None,
-                 contained: tuple = ()):
+    def __init__(
+        self,
+        number: int,
+        task: TaskRecord | None = None,
+        owner: "WorkerRecord | None" = None,
+        actor: "ActorRecord | None" = None,
+        refs: int = 1,
+        status: ObjectStatus = PENDING,
+        value: Any = None,
+        contained: tuple = (),
+    ):
         self.number, self.task, self.owner, self.actor, self.refs = number, task, owner, actor, refs
         self.status, self.value, self.size, self.contained = status, value, -1, contained
         self.uses = self.held = self.lineage = 0
@@ -253,7 +372,9 @@ class ObjectRecord:
     def story(self) -> list[str]:
         """What happened to it, one line each, for people."""
         lines = _moments(self, t_created="put", t_ready="its value was stored")
-        lines.append(f"held by {self.refs} references, {self.uses} tasks, {self.held} values; lineage of {self.lineage} values")
+        lines.append(
+            f"held by {self.refs} references, {self.uses} tasks, {self.held} values; lineage of {self.lineage} values"
+        )
         return lines if self.task is None else [*lines, f"made by {self.task!r}:", *self.task.story()]
 
     def __repr__(self):
@@ -266,11 +387,11 @@ class StreamRecord:
 
     __slots__ = ("task", "items", "taken", "produced", "ended", "waiters", "refs", "producer_waiter", "gone")
 
-    producer_waiter: Any        # Waiter
+    producer_waiter: Any  # Waiter
 
     def __init__(self, task: TaskRecord):
         self.task = task
-        self.items: list[Any] = []                  # ObjectRecords; None in place of one that was handed out
+        self.items: list[Any] = []  # ObjectRecords; None in place of one that was handed out
         self.taken = self.produced = self.gone = 0
         self.ended = False
         self.waiters: list[Waiter] | None = None
@@ -282,8 +403,28 @@ class WorkerRecord:
     """One worker. handle: the runtime's own, opaque. lease: the class whose resources it holds (from `bundle`, or else from its
     node); lent: the CPU units of it that are given back while it is blocked. task: what it runs now."""
 
-    __slots__ = ("number", "node", "status", "handle", "lease", "lent", "bundle", "task", "running", "actor", "group",
-                 "gpu_ids", "owns", "calls", "tasks_done", "t_created", "t_started", "t_died", "exit_type", "exit_detail")
+    __slots__ = (
+        "number",
+        "node",
+        "status",
+        "handle",
+        "lease",
+        "lent",
+        "bundle",
+        "task",
+        "running",
+        "actor",
+        "group",
+        "gpu_ids",
+        "owns",
+        "calls",
+        "tasks_done",
+        "t_created",
+        "t_started",
+        "t_died",
+        "exit_type",
+        "exit_detail",
+    )
 
     actor: Any
     handle: Any
@@ -297,11 +438,11 @@ class WorkerRecord:
         self.number, self.node, self.actor = number, node, actor
         self.status = WorkerStatus.STARTING
         self.handle = self.lease = self.bundle = self.task = self.group = self.exit_type = None
-        self.owns = False                              # whether it ever submitted a task, made an actor or put a value
-        self.running: dict[int, TaskRecord] = {}       # only of an async actor's worker: its calls in flight
+        self.owns = False  # whether it ever submitted a task, made an actor or put a value
+        self.running: dict[int, TaskRecord] = {}  # only of an async actor's worker: its calls in flight
         self.gpu_ids: tuple[int, ...] = ()
         self.lent = self.tasks_done = 0
-        self.calls: dict[tuple, int] | None = None      # of functions with max_calls, by module and name
+        self.calls: dict[tuple, int] | None = None  # of functions with max_calls, by module and name
         self.t_created = self.t_started = self.t_died = 0.0
         self.exit_detail = ""
 
@@ -326,8 +467,23 @@ class NodeRecord:
     """One node. total, available: resource units. idle: its parked workers, the last to park last. starting: workers ordered
     for tasks that have not answered yet. store: its object store."""
 
-    __slots__ = ("number", "name", "alive", "is_head", "total", "available", "labels", "idle", "workers", "starting", "store",
-                 "gpu_free", "t_started", "t_died", "death_message")
+    __slots__ = (
+        "number",
+        "name",
+        "alive",
+        "is_head",
+        "total",
+        "available",
+        "labels",
+        "idle",
+        "workers",
+        "starting",
+        "store",
+        "gpu_free",
+        "t_started",
+        "t_died",
+        "death_message",
+    )
 
     def __init__(self, number: int, total: dict[str, int], labels: dict[str, str], is_head: bool, store, now: float):
         self.number, self.total, self.labels, self.is_head, self.store = number, total, labels, is_head, store
@@ -366,10 +522,37 @@ class ActorRecord:
     """One actor. creation: the task that runs its constructor. handle: the object that all its handles refer to; when nobody
     holds it the actor ends. in_order: one call at a time, in the order of submission. restarts: how often it was made anew."""
 
-    __slots__ = ("number", "status", "class_name", "name", "namespace", "detached", "max_restarts", "restarts",
-                 "creation", "handle", "worker", "node", "groups", "is_async", "in_order", "owner",
-                 "failure", "calls", "out_of_scope", "repr_name", "gpu_ids", "t_created", "t_alive", "t_died",
-                 "meta", "tasks_done", "options", "lease", "lineage")
+    __slots__ = (
+        "number",
+        "status",
+        "class_name",
+        "name",
+        "namespace",
+        "detached",
+        "max_restarts",
+        "restarts",
+        "creation",
+        "handle",
+        "worker",
+        "node",
+        "groups",
+        "is_async",
+        "in_order",
+        "owner",
+        "failure",
+        "calls",
+        "out_of_scope",
+        "repr_name",
+        "gpu_ids",
+        "t_created",
+        "t_alive",
+        "t_died",
+        "meta",
+        "tasks_done",
+        "options",
+        "lease",
+        "lineage",
+    )
 
     creation: Any
     handle: Any
@@ -378,9 +561,20 @@ class ActorRecord:
     failure: Any
     lease: Any
 
-    def __init__(self, class_name: str, name: str = "", namespace: str = "", detached: bool = False, max_restarts: int = 0,
-                 groups: dict[str, int] | None = None, is_async: bool = False,
-                 owner: WorkerRecord | None = None, meta=None, options: dict | None = None, number: int = 0):
+    def __init__(
+        self,
+        class_name: str,
+        name: str = "",
+        namespace: str = "",
+        detached: bool = False,
+        max_restarts: int = 0,
+        groups: dict[str, int] | None = None,
+        is_async: bool = False,
+        owner: WorkerRecord | None = None,
+        meta=None,
+        options: dict | None = None,
+        number: int = 0,
+    ):
         self.number = number
         self.status = ActorStatus.DEPENDENCIES_UNREADY
         self.class_name, self.name, self.namespace, self.detached = class_name, name, namespace, detached
@@ -390,11 +584,11 @@ class ActorRecord:
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
         self.owner, self.meta, self.options = owner, meta, options
         self.creation = self.handle = self.worker = self.node = self.failure = None
-        self.calls: dict[int, TaskRecord] = {}          # every call that is not over, in order of submission
-        self.lease = None                               # what it holds for life
+        self.calls: dict[int, TaskRecord] = {}  # every call that is not over, in order of submission
+        self.lease = None  # what it holds for life
         self.gpu_ids: tuple[int, ...] = ()
         self.out_of_scope = False
-        self.lineage = 0                                # calls that ended and may be made again for values of theirs
+        self.lineage = 0  # calls that ended and may be made again for values of theirs
         self.repr_name = ""
         self.tasks_done = 0
         self.t_created = self.t_alive = self.t_died = 0.0
@@ -430,13 +624,31 @@ class Bundle:
 class PlacementGroupRecord:
     """One placement group: bundles, how they are spread, and the object that is ready when all are reserved."""
 
-    __slots__ = ("number", "name", "strategy", "bundles", "status", "detached", "owner", "ready", "t_created", "t_placed",
-                 "attempts")
+    __slots__ = (
+        "number",
+        "name",
+        "strategy",
+        "bundles",
+        "status",
+        "detached",
+        "owner",
+        "ready",
+        "t_created",
+        "t_placed",
+        "attempts",
+    )
 
     ready: Any
 
-    def __init__(self, bundles: list[dict[str, int]], strategy: str, name: str = "", detached: bool = False,
-                 owner: WorkerRecord | None = None, selectors: list[tuple] | None = None):
+    def __init__(
+        self,
+        bundles: list[dict[str, int]],
+        strategy: str,
+        name: str = "",
+        detached: bool = False,
+        owner: WorkerRecord | None = None,
+        selectors: list[tuple] | None = None,
+    ):
         self.number, self.strategy, self.name, self.detached, self.owner = 0, strategy, name, detached, owner
         self.bundles = [Bundle(i, b, selectors[i] if selectors else ()) for i, b in enumerate(bundles)]
         self.status = PlacementGroupStatus.PENDING
@@ -459,13 +671,13 @@ class PlacementGroupRecord:
 
 
 class Waiter:
-    """Somebody who waits for objects. need: how many more must come; hasty: one that failed is enough, as for `get`.
+    """Somebody who waits for objects. need: how many more must come; fail_fast: one that failed is enough, as for `get`.
     token: the runtime's own, opaque: what to wake. fired: it has been woken or has given up. timed: it gives up some day. thread:
     the ident of the thread that waits, 0 for a callback."""
 
-    __slots__ = ("need", "hasty", "token", "fired", "objects", "worker", "timed", "thread")
+    __slots__ = ("need", "fail_fast", "token", "fired", "objects", "worker", "timed", "thread")
 
-    def __init__(self, need: int, token, hasty: bool = False, objects: tuple = (), worker: WorkerRecord | None = None):
-        self.need, self.token, self.hasty, self.objects, self.worker = need, token, hasty, objects, worker
+    def __init__(self, need: int, token, fail_fast: bool = False, objects: tuple = (), worker: WorkerRecord | None = None):
+        self.need, self.token, self.fail_fast, self.objects, self.worker = need, token, fail_fast, objects, worker
         self.fired = self.timed = False
         self.thread = 0

@@ -4,6 +4,7 @@ An object lives while an ObjectRef of the program, an unfinished task, or anothe
 value (its task's arguments: the lineage) stays while that value, or one made from it, could be lost.
 Ray: core_worker/reference_counter.h.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -18,8 +19,8 @@ class ReferenceCounter:
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.freed: list = []                       # values to be let go of by the runtime, outside its lock
-        self.harmless: frozenset[type] = frozenset()        # opaque: types whose values run no code when they go
+        self.freed: list = []  # values to be let go of by the runtime, outside its lock
+        self.plain_types: frozenset[type] = frozenset()  # opaque: types whose values run no code when they go
         self._worklist: deque[ObjectRecord] = deque()
         self._running = False
 
@@ -40,15 +41,20 @@ class ReferenceCounter:
         objects, outlived = self.cluster.objects, self.cluster.history.outlived
         for obj in gone:
             task = obj.task
-            if obj.status is READY and obj.locations is None and not obj.contained and not obj.lineage and (
-                    obj.actor is None if task is None else task.args is None and task.number not in outlived):
-                if objects.pop(obj.number, None) is obj:        # the common case of _free: a small value, nothing inside
-                    if type(obj.value) not in self.harmless:
+            if (
+                obj.status is READY
+                and obj.locations is None
+                and not obj.contained
+                and not obj.lineage
+                and (obj.actor is None if task is None else task.args is None and task.number not in outlived)
+            ):
+                if objects.pop(obj.number, None) is obj:  # the common case of _free: a small value, nothing inside
+                    if type(obj.value) not in self.plain_types:
                         self.freed.append(obj.value)
                     obj.value = DROPPED
                     move(obj, RELEASED)
                     if task is not None and len(task.returns) == 1:
-                        task.returns = ()           # they refer to each other: the cyclic collector need not come for them
+                        task.returns = ()  # they refer to each other: the cyclic collector need not come for them
             else:
                 self.check(now, obj)
 
@@ -83,11 +89,11 @@ class ReferenceCounter:
     def _free(self, now: float, obj: ObjectRecord) -> None:
         objects = self.cluster.objects
         if objects.get(obj.number) is not obj:
-            return                                  # gone already, or of an ended session
+            return  # gone already, or of an ended session
         if obj.status is PENDING and obj.task is not None and not obj.task.t_finished:
-            return                                  # its task still runs; it goes when that ends
+            return  # its task still runs; it goes when that ends
         if obj.lineage and not self.rebuildable(obj):
-            return                                  # something made from it may be lost, and it is needed then
+            return  # something made from it may be lost, and it is needed then
         del objects[obj.number]
         if obj.locations is not None:
             self.cluster.store.forget(obj)
@@ -96,10 +102,10 @@ class ReferenceCounter:
             self.check(now, inner)
         obj.contained = ()
         if obj.status is not PENDING and obj.status is not ENDED:
-            if type(obj.value) not in self.harmless:
+            if type(obj.value) not in self.plain_types:
                 self.freed.append(obj.value)
             obj.value = DROPPED
-            move(obj, RELEASED)                     # from LOST too: a rebuild for the sake of a sibling passes it by
+            move(obj, RELEASED)  # from LOST too: a rebuild for the sake of a sibling passes it by
         task = obj.task
         if task is not None:
             if not obj.lineage and task.args is not None:
@@ -107,7 +113,7 @@ class ReferenceCounter:
             self.cluster.history.value_gone(task)
             if len(task.returns) == 1:
                 if task.args is None and not obj.lineage:
-                    task.returns = ()               # as in drop()
+                    task.returns = ()  # as in drop()
             elif task.stream is not None:
                 self._item_gone(task)
 
@@ -117,7 +123,9 @@ class ReferenceCounter:
         stream.gone += 1
         if stream.gone > 100 and 2 * stream.gone > len(task.returns):
             objects = self.cluster.objects
-            task.returns = [obj for index, obj in enumerate(task.returns) if not index or obj.lineage or obj.number in objects]
+            task.returns = [
+                obj for index, obj in enumerate(task.returns) if not index or obj.lineage or obj.number in objects
+            ]
             stream.gone = 0
 
     @staticmethod
@@ -176,6 +184,6 @@ class ReferenceCounter:
         for dep in task.deps:
             dep.lineage -= 1
             dep.uses += 1
-            if dep.number not in self.cluster.objects:      # its value had gone; its record comes back, to be rebuilt
+            if dep.number not in self.cluster.objects:  # its value had gone; its record comes back, to be rebuilt
                 self.cluster.objects[dep.number] = dep
                 move(dep, LOST)

@@ -4,17 +4,28 @@ Tasks that ask for the same stand in one queue (a SchedulingClass), so what cann
 never scanned. A worker that ends a task takes the next of its class together with the resources it holds.
 Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.h.
 """
+
 from __future__ import annotations
 
 from .actions import RunTask, Say, StartWorker, StopWorker
 from .node_ranking import GivenBack, NodeRanking, rank
-from .records import (ACTOR_CREATION_TASK, UNIT, Bundle, Failure, NodeRecord, SchedulingClass, TaskRecord, TaskSpec,
-                      WorkerRecord, amounts)
+from .records import (
+    ACTOR_CREATION_TASK,
+    UNIT,
+    Bundle,
+    Failure,
+    NodeRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    amounts,
+)
 from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
-IDLE_SPARE = 8                  # parked workers kept beyond one per CPU
+IDLE_SPARE = 8  # parked workers kept beyond one per CPU
 
 
 def fits(available: dict[str, int], need: dict[str, int]) -> bool:
@@ -51,14 +62,15 @@ class Scheduler:
         self.waiting: dict[SchedulingClass, None] = {}
         self.infeasible: dict[SchedulingClass, None] = {}
         self.alive: list[NodeRecord] = []
-        self.by_hex: dict[str, NodeRecord] = {}         # those that live, by the id that users name them by
-        self.given_back = GivenBack()                   # of what several nodes have
-        self.reporting: WorkerRecord | None = None      # it asks for its next task itself: no action wakes it
-        self.vacant: WorkerRecord | None = None         # it ended a task and holds what it held until the event is over
+        self.by_hex: dict[str, NodeRecord] = {}  # those that live, by the id that users name them by
+        self.given_back = GivenBack()  # of what several nodes have
+        self.reporting: WorkerRecord | None = None  # it asks for its next task itself: no action wakes it
+        self.vacant: WorkerRecord | None = None  # it ended a task and holds what it held until the event is over
         self._warned: set[SchedulingClass] = set()
 
-    def scheduling_class(self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",),
-                         selector: tuple = ()) -> SchedulingClass:
+    def scheduling_class(
+        self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()
+    ) -> SchedulingClass:
         """The one class for this demand."""
         key = tuple(sorted(need.items())), tuple(sorted(hold.items())), strategy, selector
         found = self.classes.get(key)
@@ -91,12 +103,12 @@ class Scheduler:
         if vacant is not None:
             if vacant.lease is wanted and task.actor is None:
                 self.vacant = None
-                self._assign(now, vacant, task)         # the next of a chain runs where its argument was made
+                self._assign(now, vacant, task)  # the next of a chain runs where its argument was made
                 return
             self.vacate(now, vacant)
         queue = wanted.queue
         if queue and queue[0].status is not PENDING_NODE_ASSIGNMENT:
-            self._head(wanted)                  # what was cancelled, or placed before its turn, holds nobody up
+            self._head(wanted)  # what was cancelled, or placed before its turn, holds nobody up
         if queue or not self._place(now, task, wanted):
             queue.append(task)
             if len(queue) == 1:
@@ -109,9 +121,15 @@ class Scheduler:
         self.infeasible[wanted] = None
         if wanted not in self._warned and wanted.group is None:
             self._warned.add(wanted)
-            self.cluster.actions.append(Say("WARNING", (
-                f"No available node types can fulfill resource request {amounts(wanted.need)}: {wanted.queue[0].spec.name} "
-                "waits until a node that has this joins the cluster.")))
+            self.cluster.actions.append(
+                Say(
+                    "WARNING",
+                    (
+                        f"No available node types can fulfill resource request {amounts(wanted.need)}: {wanted.queue[0].spec.name} "
+                        "waits until a node that has this joins the cluster."
+                    ),
+                )
+            )
 
     def feasible(self, wanted: SchedulingClass) -> bool:
         """Whether some node, or the class's placement group, could ever take it as things are."""
@@ -149,8 +167,12 @@ class Scheduler:
         while progress and waiting:
             progress = False
             for wanted in list(waiting):
-                if node is not None and wanted.group is None and wanted.need.get("CPU", 0) > node.available.get("CPU", 0):
-                    continue                    # there is no room on it: the usual case when a task took what another gave
+                if (
+                    node is not None
+                    and wanted.group is None
+                    and wanted.need.get("CPU", 0) > node.available.get("CPU", 0)
+                ):
+                    continue  # there is no room on it: the usual case when a task took what another gave
                 task = self._head(wanted)
                 if task is None:
                     waiting.pop(wanted, None)
@@ -161,7 +183,7 @@ class Scheduler:
                 if wanted.queue and wanted.queue[0] is task:
                     wanted.queue.popleft()
                 waiting.pop(wanted, None)
-                if wanted.queue:                # its turn comes again behind the others
+                if wanted.queue:  # its turn comes again behind the others
                     waiting[wanted] = None
                     progress = True
             if node is not None and not node.available:
@@ -189,7 +211,7 @@ class Scheduler:
         for wanted in [*self.waiting, *self.infeasible]:
             if self._never(wanted):
                 while (task := self._head(wanted)) is not None:
-                    self._place(now, task, wanted)              # which fails it
+                    self._place(now, task, wanted)  # which fails it
             elif wanted in self.waiting and not self.feasible(wanted):
                 del self.waiting[wanted]
                 if self._head(wanted) is not None:
@@ -211,15 +233,21 @@ class Scheduler:
         worker.task = None
         if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
             task = self._head(wanted)
-            if task is not None and task.actor is None:         # an actor gets a worker of its own
+            if task is not None and task.actor is None:  # an actor gets a worker of its own
                 queue = wanted.queue
                 queue.popleft()
                 if not queue:
                     del waiting[wanted]
                 self._assign(now, worker, task)
                 return
-        if not waiting and not worker.lent and wanted.plain and len(self.alive) == 1 and not self.cluster.groups.waiting:
-            self.vacant = worker                        # what its end makes ready may go on with what it holds
+        if (
+            not waiting
+            and not worker.lent
+            and wanted.plain
+            and len(self.alive) == 1
+            and not self.cluster.groups.waiting
+        ):
+            self.vacant = worker  # what its end makes ready may go on with what it holds
             return
         self.worker_idle(worker)
         if waiting:
@@ -267,7 +295,7 @@ class Scheduler:
 
         Returns whether the task is off the queue: leased, or failed for good.
         """
-        if wanted.plain and len(self.alive) == 1:           # as below, without the questions that do not arise
+        if wanted.plain and len(self.alive) == 1:  # as below, without the questions that do not arise
             only = self.alive[0]
             if self._has_room(only, task, wanted):
                 self._lease(now, task, wanted, only, None)
@@ -288,62 +316,90 @@ class Scheduler:
         return True
 
     def _unschedulable(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> None:
-        why = f"the node {wanted.strategy[1]} that it must run on does not exist, is dead, or has less than it asks for."
+        why = (
+            f"the node {wanted.strategy[1]} that it must run on does not exist, is dead, or has less than it asks for."
+        )
         if task.spec.kind == ACTOR_CREATION_TASK:
-            self.cluster.actor_manager.died(now, task.actor, Failure(
-                "ACTOR_UNSCHEDULABLE_ERROR", why, about=task.actor), may_restart=False)
+            self.cluster.actor_manager.died(
+                now, task.actor, Failure("ACTOR_UNSCHEDULABLE_ERROR", why, about=task.actor), may_restart=False
+            )
         else:
             self.cluster.task_manager.fail(now, task, Failure("TASK_UNSCHEDULABLE_ERROR", why, about=task))
 
     def _has_room(self, node: NodeRecord, task: TaskRecord, wanted: SchedulingClass) -> bool:
-        for name, amount in wanted.need.items():        # as fits(), without the call: this is the hot path
+        for name, amount in wanted.need.items():  # as fits(), without the call: this is the hot path
             if node.available.get(name, 0) < amount:
                 return False
         if "GPU" in wanted.need and not self._pick_gpus(node, wanted.need["GPU"]):
             return False
         # A task that asks for no CPU is held back only while as many workers are starting as there are CPUs: tasks that end
         # at once then share a few threads, and those that block each other still all get one.
-        return bool(node.idle) or "CPU" in wanted.need or task.actor is not None \
+        return (
+            bool(node.idle)
+            or "CPU" in wanted.need
+            or task.actor is not None
             or node.starting * UNIT < max(node.total.get("CPU", 0), UNIT)
+        )
 
     def _choose(self, task: TaskRecord, wanted: SchedulingClass, freed: NodeRecord | None) -> NodeRecord | None:
         alive, kind = self.alive, wanted.strategy[0]
         if len(alive) == 1 and kind in ("DEFAULT", "SPREAD") and not wanted.selector:
             return alive[0] if self._has_room(alive[0], task, wanted) else None
         if kind == "SPREAD":
-            for step in range(len(alive)) if freed is None or not freed.alive else (alive.index(freed) - wanted.spread_at,):
+            for step in (
+                range(len(alive)) if freed is None or not freed.alive else (alive.index(freed) - wanted.spread_at,)
+            ):
                 node = alive[(wanted.spread_at + step) % len(alive)]
                 if self._allowed(node, wanted) and self._has_room(node, task, wanted):
                     wanted.spread_at = (wanted.spread_at + step + 1) % len(alive)
                     return node
             return None
-        if kind == "NODE_AFFINITY":                                 # soft: elsewhere only if that node can never take it
+        if kind == "NODE_AFFINITY":  # soft: elsewhere only if that node can never take it
             named = self.by_hex.get(wanted.strategy[1])
             if named is not None and fits(named.total, wanted.need) and self._allowed(named, wanted):
                 return named if self._has_room(named, task, wanted) else None
-        if kind == "NODE_LABEL" and wanted.strategy[2]:             # soft labels: those nodes first
+        if kind == "NODE_LABEL" and wanted.strategy[2]:  # soft labels: those nodes first
             for node in alive:
-                if labels_match(node.labels, wanted.strategy[2]) and self._allowed(node, wanted) \
-                        and self._has_room(node, task, wanted):
+                if (
+                    labels_match(node.labels, wanted.strategy[2])
+                    and self._allowed(node, wanted)
+                    and self._has_room(node, task, wanted)
+                ):
                     return node
         if freed is not None:
-            return freed if freed.alive and self._allowed(freed, wanted) and self._has_room(freed, task, wanted) else None
+            return (
+                freed if freed.alive and self._allowed(freed, wanted) and self._has_room(freed, task, wanted) else None
+            )
         return self._hybrid(task, wanted)
 
     def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
         """Ray's default: the node with most of the arguments' bytes, else the submitter's own, when it is at most half used; then
         the first of those that are; then the least used."""
         first, need = self._preferred(task), wanted.need
-        if first is not None and not rank(first, need) and self._allowed(first, wanted) and self._has_room(first, task, wanted):
+        if (
+            first is not None
+            and not rank(first, need)
+            and self._allowed(first, wanted)
+            and self._has_room(first, task, wanted)
+        ):
             return first
-        if "CPU" not in need or "GPU" in need:      # room comes and goes with workers that start, and depends on the single GPUs
+        if (
+            "CPU" not in need or "GPU" in need
+        ):  # room comes and goes with workers that start, and depends on the single GPUs
             among = [n for n in self.alive if self._allowed(n, wanted) and self._has_room(n, task, wanted)]
             return min(among, key=lambda n: (rank(n, need), n is not first), default=None)
         if wanted.ranking is None:
             wanted.ranking = NodeRanking(need)
-        best = wanted.ranking.best(self.alive, self.given_back, None if wanted.plain else lambda n: self._allowed(n, wanted))
-        if first is not None and best is not None and first is not best and self._allowed(first, wanted) \
-                and rank(first, need) <= rank(best, need):
+        best = wanted.ranking.best(
+            self.alive, self.given_back, None if wanted.plain else lambda n: self._allowed(n, wanted)
+        )
+        if (
+            first is not None
+            and best is not None
+            and first is not best
+            and self._allowed(first, wanted)
+            and rank(first, need) <= rank(best, need)
+        ):
             return first
         return best
 
@@ -368,8 +424,11 @@ class Scheduler:
     def _place_in_group(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> bool:
         for bundle in self._bundles(wanted):
             node = bundle.node
-            if node is not None and fits(bundle.available, wanted.need) \
-                    and ("GPU" not in wanted.need or self._pick_gpus(node, wanted.need["GPU"])):
+            if (
+                node is not None
+                and fits(bundle.available, wanted.need)
+                and ("GPU" not in wanted.need or self._pick_gpus(node, wanted.need["GPU"]))
+            ):
                 self._lease(now, task, wanted, node, bundle)
                 return True
         return False
@@ -384,7 +443,9 @@ class Scheduler:
 
     # ------------------------------------------------------------ leases
 
-    def _lease(self, now: float, task: TaskRecord, wanted: SchedulingClass, node: NodeRecord, bundle: Bundle | None) -> None:
+    def _lease(
+        self, now: float, task: TaskRecord, wanted: SchedulingClass, node: NodeRecord, bundle: Bundle | None
+    ) -> None:
         creation = task.spec.kind == ACTOR_CREATION_TASK
         started = None
         if node.idle and not creation:
@@ -443,7 +504,7 @@ class Scheduler:
         """Which of the node's GPUs would be given: whole ones, or a part of one that has enough left."""
         if amount >= UNIT:
             free = [index for index, left in node.gpu_free.items() if left == UNIT]
-            return tuple(free[:amount // UNIT]) if len(free) >= amount // UNIT else ()
+            return tuple(free[: amount // UNIT]) if len(free) >= amount // UNIT else ()
         partly = sorted((left, index) for index, left in node.gpu_free.items() if left >= amount)
         return (partly[0][1],) if partly else ()
 

@@ -1,4 +1,5 @@
 """The core's tables, and the worklists of the event in progress: what every component of the core reads and writes."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -27,7 +28,7 @@ class Tables:
     history: Any
 
     def __init__(self, record_limit: int):
-        self.number = 0                             # the last number given to a task, actor, object or group
+        self.number = 0  # the last number given to a task, actor, object or group
         self.tasks: dict[int, TaskRecord] = {}
         self.objects: dict[int, ObjectRecord] = {}
         self.actors: dict[int, ActorRecord] = {}
@@ -35,8 +36,13 @@ class Tables:
         self.workers: dict[int, WorkerRecord] = {}
         self.placement_groups: dict[int, PlacementGroupRecord] = {}
         self.record_limit = record_limit
-        self.dropped = {"tasks": 0, "actors": 0, "workers": 0, "events": 0}     # records dropped because their table was full
+        self.dropped = {
+            "tasks": 0,
+            "actors": 0,
+            "workers": 0,
+            "events": 0,
+        }  # records dropped because their table was full
         self.events = EventLog(self.dropped)
-        self.resumes_at_wake = True                 # a waiter can go on as soon as it is woken: false where all share one thread
-        self.actions: list[Action] = []             # what this event asks of the runtime so far
-        self.ready: deque[ObjectRecord] = deque()   # objects that got their value in this event; see wakeups
+        self.resumes_at_wake = True  # a waiter can go on as soon as it is woken: false where all share one thread
+        self.actions: list[Action] = []  # what this event asks of the runtime so far
+        self.ready: deque[ObjectRecord] = deque()  # objects that got their value in this event; see wakeups

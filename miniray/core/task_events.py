@@ -2,6 +2,7 @@
 
 What the bounds let go is counted, so that a reader can say so. Ray: GcsTaskManager, and the export of cluster events.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -48,7 +49,7 @@ class History:
     """
 
     def __init__(self, cluster: Any, limit: int):
-        self.cluster, self.limit = cluster, limit        # Tables, which imports this module
+        self.cluster, self.limit = cluster, limit  # Tables, which imports this module
         self.finished: deque[TaskRecord] = deque()
         self.outlived: dict[int, TaskRecord] = {}
 
@@ -73,4 +74,4 @@ class History:
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
             self.cluster.dropped["tasks"] += 1
             if not any(obj.lineage for obj in task.returns):
-                task.returns = ()                   # the two refer to each other
+                task.returns = ()  # the two refer to each other

@@ -2,20 +2,34 @@
 
 Ray: core_worker/task_manager.h, dependency_resolver.h.
 """
+
 from __future__ import annotations
 
 from collections import deque
 
 from .actions import CallLater, InterruptTask
 from .object_store import INLINE_BYTES
-from .records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, Attempt, Failure, ObjectRecord,
-                      StreamRecord, TaskRecord, WorkerRecord)
+from .records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    FAILED,
+    LOST,
+    PENDING,
+    READY,
+    SPILLED,
+    Attempt,
+    Failure,
+    ObjectRecord,
+    StreamRecord,
+    TaskRecord,
+    WorkerRecord,
+)
 from .tables import Tables
 from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, move
 
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
-INTERRUPT_GRACE_S = 1.0         # how long a cancelled task may stay in code that cannot be interrupted
+INTERRUPT_GRACE_S = 1.0  # how long a cancelled task may stay in code that cannot be interrupted
 
 
 class TaskManager:
@@ -23,7 +37,7 @@ class TaskManager:
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}    # number -> (give up at, task, attempt)
+        self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}  # number -> (give up at, task, attempt)
         self.num_reconstructions = 0
         self._lost: deque[ObjectRecord] = deque()
 
@@ -53,13 +67,18 @@ class TaskManager:
             for obj in task.returns:
                 cluster.objects[obj.number] = obj
             if task.spec.streams:
-                task.returns = list(task.returns)   # a tuple would be copied at every yield
+                task.returns = list(task.returns)  # a tuple would be copied at every yield
         deps = task.deps
         if deps:
             for dep in deps:
                 dep.uses += 1
-            task.producers = tuple({dep.task.number: None for dep in deps if dep.task is not None}) if len(deps) > 1 else \
-                (deps[0].task.number,) if deps[0].task is not None else ()
+            task.producers = (
+                tuple({dep.task.number: None for dep in deps if dep.task is not None})
+                if len(deps) > 1
+                else (deps[0].task.number,)
+                if deps[0].task is not None
+                else ()
+            )
             self.resolve(now, task)
         for inner in task.contained:
             inner.held += 1
@@ -89,7 +108,7 @@ class TaskManager:
                 status = dep.status
                 if status is FAILED:
                     failed = failed or dep
-                elif status is not READY and status is not SPILLED:     # it was lost while others were awaited
+                elif status is not READY and status is not SPILLED:  # it was lost while others were awaited
                     self.resolve(now, task)
                     return
             if failed is not None:
@@ -107,8 +126,12 @@ class TaskManager:
         cause = failed.value
         failure = Failure(cause.error_type, cause.message, cause=cause, about=task)
         if task.spec.kind == ACTOR_CREATION_TASK:
-            self.cluster.actor_manager.died(now, task.actor, Failure(
-                "ACTOR_DIED", "an argument of its constructor failed", cause=failure, about=task.actor), may_restart=False)
+            self.cluster.actor_manager.died(
+                now,
+                task.actor,
+                Failure("ACTOR_DIED", "an argument of its constructor failed", cause=failure, about=task.actor),
+                may_restart=False,
+            )
         else:
             self.fail(now, task, failure)
 
@@ -120,8 +143,14 @@ class TaskManager:
         move(task, FINISHED)
         task.t_finished = now
         cluster = self.cluster
-        if contained is None and len(sizes) == 1 and sizes[0] <= INLINE_BYTES and task.stream is None and len(task.returns) == 1:
-            obj = task.returns[0]                   # the common case: one small value
+        if (
+            contained is None
+            and len(sizes) == 1
+            and sizes[0] <= INLINE_BYTES
+            and task.stream is None
+            and len(task.returns) == 1
+        ):
+            obj = task.returns[0]  # the common case: one small value
             if obj.status is PENDING and type(obj.value) is not Failure:
                 obj.size, obj.t_ready = sizes[0], now
                 move(obj, READY)
@@ -139,16 +168,19 @@ class TaskManager:
         for index, obj in enumerate(task.returns):
             if obj.status is not PENDING and obj.status is not LOST:
                 large = large or obj.locations is not None
-                continue                            # an item of a stream, or the task ran again for a sibling's sake
-            if index >= len(sizes) and obj.status is LOST:    # an item that went after it was yielded: another run can bring it
+                continue  # an item of a stream, or the task ran again for a sibling's sake
+            if (
+                index >= len(sizes) and obj.status is LOST
+            ):  # an item that went after it was yielded: another run can bring it
                 large = True
                 continue
-            if index >= len(sizes):                 # more items of a stream than it yielded this time
+            if index >= len(sizes):  # more items of a stream than it yielded this time
                 obj.value = Failure(
-                    "OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj)
+                    "OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj
+                )
                 self.value_there(now, obj, FAILED, -1)
                 continue
-            if type(obj.value) is Failure:          # this one could not be stored
+            if type(obj.value) is Failure:  # this one could not be stored
                 self.value_there(now, obj, FAILED, -1)
                 continue
             if self._store(now, obj, sizes[index], () if contained is None else contained[index]):
@@ -159,7 +191,7 @@ class TaskManager:
         if keep and task.actor is not None:
             task.actor.lineage += 1
         self._end(now, task, keep)
-        if task.stream is not None:                 # an item that went meanwhile, and is waited for, had to wait for this end
+        if task.stream is not None:  # an item that went meanwhile, and is waited for, had to wait for this end
             for obj in task.returns:
                 if obj.status is LOST and (obj.waiters or obj.dependents):
                     self.rebuild(now, obj)
@@ -202,7 +234,7 @@ class TaskManager:
         elif not keep_lineage:
             task.args = None
         self.cluster.history.task_ended(task)
-        for obj in task.returns:                    # nobody may have waited for it: the record must not keep it
+        for obj in task.returns:  # nobody may have waited for it: the record must not keep it
             if not (obj.refs or obj.uses or obj.held):
                 references.check(now, obj)
 
@@ -214,8 +246,13 @@ class TaskManager:
         self.interrupted.pop(task.number, None)
         for index, obj in enumerate(task.returns):
             if obj.status is not PENDING and obj.status is not LOST:
-                continue                            # it ran again for the sake of another
-            if not index and task.stream is not None and failure.error_type == "TASK_EXECUTION_EXCEPTION" and failure.cause is None:
+                continue  # it ran again for the sake of another
+            if (
+                not index
+                and task.stream is not None
+                and failure.error_type == "TASK_EXECUTION_EXCEPTION"
+                and failure.cause is None
+            ):
                 # What a generator raised is an item of its stream, whose end is told without it; all else fails the end, too.
                 obj.value = None
                 self.value_there(now, obj, READY, 0)
@@ -232,7 +269,7 @@ class TaskManager:
     def _note_end(now: float, task: TaskRecord) -> None:
         """An attempt has ended, perhaps by others than its worker. That notes when the task's code began and ended without waiting
         for this event, and its clock may have gone on a little when it did."""
-        task.t_finished = now               # first: it notes nothing any more from here on
+        task.t_finished = now  # first: it notes nothing any more from here on
         task.t_finished = max(now, task.t_started, task.t_ended)
 
     def attempt_failed(self, now: float, task: TaskRecord, failure: Failure, retry: bool) -> None:
@@ -249,7 +286,7 @@ class TaskManager:
     @staticmethod
     def take_retry(task: TaskRecord) -> bool:
         """Count one retry of the task. Returns False, and counts nothing, when it has none left."""
-        if task.retries_left > 0:                   # below zero there is no limit
+        if task.retries_left > 0:  # below zero there is no limit
             task.retries_left -= 1
             return True
         return task.retries_left < 0
@@ -262,7 +299,7 @@ class TaskManager:
 
     def again(self, now: float, task: TaskRecord, failure: Failure | None) -> None:
         """Start the next attempt; the last one is kept for its row."""
-        if task.number not in self.cluster.tasks:           # it had ended, and its record was let go of
+        if task.number not in self.cluster.tasks:  # it had ended, and its record was let go of
             self.cluster.tasks[task.number] = task
             self.cluster.dropped["tasks"] -= 1
         self._note_end(now, task)
@@ -295,17 +332,17 @@ class TaskManager:
         index = stream.produced
         stream.produced += 1
         number = task.number << 32 | index + 2
-        if index < len(stream.items):               # an earlier attempt had come as far
+        if index < len(stream.items):  # an earlier attempt had come as far
             obj = self.cluster.objects.get(number)
             if obj is None or obj.status is not PENDING and obj.status is not LOST:
-                return                              # and it was not lost since
+                return  # and it was not lost since
         else:
             obj = ObjectRecord(number, task)
             self.cluster.objects[number] = obj
             task.returns += (obj,)
             if stream.refs:
                 stream.items.append(obj)
-            else:                                   # nobody will ask for it
+            else:  # nobody will ask for it
                 stream.items.append(None)
                 obj.refs = 0
         obj.value = value
@@ -368,15 +405,19 @@ class TaskManager:
     def _rebuild(self, now: float, obj: ObjectRecord) -> None:
         task = obj.task
         if obj.status is not LOST:
-            return                                  # a sibling came first
+            return  # a sibling came first
         if task is None:
             self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
         elif not task.t_finished:
-            return                                  # it is being made again already
+            return  # it is being made again already
         elif not task.spec.max_retries:
-            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "what made it may not be tried again")
+            self._unbuildable(
+                now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "what made it may not be tried again"
+            )
         elif not task.retries_left:
-            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left")
+            self._unbuildable(
+                now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left"
+            )
         elif task.args is None:
             self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
         elif task.actor is not None and not self.cluster.actor_manager.can_come_back(task.actor):
@@ -411,14 +452,16 @@ class TaskManager:
         failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
         worker = task.worker
         if worker is None:
-            self.fail(now, task, failure)           # queues let go of it when they come to it
+            self.fail(now, task, failure)  # queues let go of it when they come to it
             return
         task.cancel_requested = True
         if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
-            return                                  # a plain method goes on to its end, as in Ray, though for nothing
+            return  # a plain method goes on to its end, as in Ray, though for nothing
         if force:
             self.fail(now, task, failure)
-            self.cluster.worker_pool.kill(now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker))
+            self.cluster.worker_pool.kill(
+                now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker)
+            )
             return
         self.cluster.actions.append(InterruptTask(worker, task))
         if task.spec.kind != ACTOR_TASK:
@@ -443,5 +486,6 @@ class TaskManager:
                 del self.interrupted[number]
                 worker = task.worker
                 self.fail(now, task, Failure("TASK_CANCELLED", "it was cancelled", about=task))
-                self.cluster.worker_pool.kill(now, worker, Failure(
-                    "WORKER_DIED", "its cancelled task could not be interrupted", about=worker))
+                self.cluster.worker_pool.kill(
+                    now, worker, Failure("WORKER_DIED", "its cancelled task could not be interrupted", about=worker)
+                )

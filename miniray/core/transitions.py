@@ -19,6 +19,7 @@ What is not in these tables, and why:
   says as much as a table of two states.
 - Whether a node lives (`NodeRecord.alive`) is such a flag, too.
 """
+
 from __future__ import annotations
 
 from enum import Enum
@@ -29,8 +30,10 @@ class IllegalMove(AssertionError):
     """The core tried a move that its table does not allow. This is a bug in miniray: please report it with the text."""
 
     def __init__(self, record: Any, to: "_Status"):
-        super().__init__(f"{record!r} cannot go from {record.status.name} to {to.name}. Its history:\n" +
-                         "\n".join(f"  {line}" for line in record.story()))
+        super().__init__(
+            f"{record!r} cannot go from {record.status.name} to {to.name}. Its history:\n"
+            + "\n".join(f"  {line}" for line in record.story())
+        )
 
 
 class _Status(Enum):
@@ -98,93 +101,107 @@ Moves = dict[_Status, dict[_Status, tuple[str, ...]]]
 TASK_MOVES: Moves = {
     TaskStatus.PENDING_ARGS_AVAIL: {
         TaskStatus.PENDING_NODE_ASSIGNMENT: ("submit_task", "submit_actor_task", "create_actor", "task_finished"),
-        TaskStatus.FAILED: ("cancel", "task_failed", "kill_actor")},
+        TaskStatus.FAILED: ("cancel", "task_failed", "kill_actor"),
+    },
     TaskStatus.PENDING_NODE_ASSIGNMENT: {
         TaskStatus.SUBMITTED_TO_WORKER: ("submit_task", "submit_actor_task", "create_actor", "task_finished"),
-        TaskStatus.FAILED: ("cancel", "kill_actor")},
+        TaskStatus.FAILED: ("cancel", "kill_actor"),
+    },
     TaskStatus.SUBMITTED_TO_WORKER: {
         TaskStatus.FINISHED: ("task_finished",),
         TaskStatus.FAILED: ("task_failed", "worker_died", "kill_actor", "cancel"),
-        TaskStatus.PENDING_ARGS_AVAIL: ("task_failed", "worker_died", "arguments_lost")},
-    TaskStatus.FINISHED: {
-        TaskStatus.PENDING_ARGS_AVAIL: ("wait_for", "submit_task", "lose_object")},
+        TaskStatus.PENDING_ARGS_AVAIL: ("task_failed", "worker_died", "arguments_lost"),
+    },
+    TaskStatus.FINISHED: {TaskStatus.PENDING_ARGS_AVAIL: ("wait_for", "submit_task", "lose_object")},
     TaskStatus.FAILED: {},
 }
 OBJECT_MOVES: Moves = {
     ObjectStatus.PENDING: {
         ObjectStatus.READY: ("task_finished", "stream_item"),
         ObjectStatus.FAILED: ("task_failed", "worker_died", "cancel"),
-        ObjectStatus.ENDED: ("session_ended",)},
+        ObjectStatus.ENDED: ("session_ended",),
+    },
     ObjectStatus.READY: {
         ObjectStatus.SPILLED: ("object_spilled",),
         ObjectStatus.LOST: ("remove_node", "lose_object"),
         ObjectStatus.FAILED: ("worker_died",),
         ObjectStatus.RELEASED: ("references_dropped",),
-        ObjectStatus.ENDED: ("session_ended",)},
+        ObjectStatus.ENDED: ("session_ended",),
+    },
     ObjectStatus.SPILLED: {
         ObjectStatus.READY: ("object_restored",),
         ObjectStatus.LOST: ("remove_node", "lose_object"),
         ObjectStatus.FAILED: ("worker_died",),
         ObjectStatus.RELEASED: ("references_dropped",),
-        ObjectStatus.ENDED: ("session_ended",)},
+        ObjectStatus.ENDED: ("session_ended",),
+    },
     ObjectStatus.LOST: {
         ObjectStatus.PENDING: ("wait_for", "submit_task", "lose_object"),
         ObjectStatus.READY: ("task_finished", "stream_item"),
         ObjectStatus.FAILED: ("wait_for", "submit_task", "lose_object"),
         ObjectStatus.RELEASED: ("references_dropped",),
-        ObjectStatus.ENDED: ("session_ended",)},
-    ObjectStatus.FAILED: {
-        ObjectStatus.RELEASED: ("references_dropped",),
-        ObjectStatus.ENDED: ("session_ended",)},
+        ObjectStatus.ENDED: ("session_ended",),
+    },
+    ObjectStatus.FAILED: {ObjectStatus.RELEASED: ("references_dropped",), ObjectStatus.ENDED: ("session_ended",)},
     ObjectStatus.RELEASED: {
         ObjectStatus.LOST: ("wait_for", "submit_task", "lose_object"),
-        ObjectStatus.READY: ("placement_group_ready",)},
+        ObjectStatus.READY: ("placement_group_ready",),
+    },
     ObjectStatus.ENDED: {},
 }
 ACTOR_MOVES: Moves = {
     ActorStatus.DEPENDENCIES_UNREADY: {
         ActorStatus.PENDING_CREATION: ("create_actor", "task_finished"),
-        ActorStatus.DEAD: ("kill_actor", "task_failed")},
+        ActorStatus.DEAD: ("kill_actor", "task_failed"),
+    },
     ActorStatus.PENDING_CREATION: {
         ActorStatus.ALIVE: ("task_finished",),
         ActorStatus.RESTARTING: ("worker_died",),
-        ActorStatus.DEAD: ("task_failed", "kill_actor", "worker_died")},
+        ActorStatus.DEAD: ("task_failed", "kill_actor", "worker_died"),
+    },
     ActorStatus.ALIVE: {
         ActorStatus.RESTARTING: ("worker_died", "remove_node", "kill_actor"),
-        ActorStatus.DEAD: ("kill_actor", "actor_exited", "worker_died", "references_dropped")},
+        ActorStatus.DEAD: ("kill_actor", "actor_exited", "worker_died", "references_dropped"),
+    },
     ActorStatus.RESTARTING: {
         ActorStatus.ALIVE: ("task_finished",),
         ActorStatus.RESTARTING: ("worker_died",),
-        ActorStatus.DEAD: ("task_failed", "kill_actor")},
+        ActorStatus.DEAD: ("task_failed", "kill_actor"),
+    },
     ActorStatus.DEAD: {
-        ActorStatus.RESTARTING: ("wait_for", "lose_object")},    # nobody held it, and then a lost result of it was needed
+        ActorStatus.RESTARTING: ("wait_for", "lose_object")
+    },  # nobody held it, and then a lost result of it was needed
 }
 PLACEMENT_GROUP_MOVES: Moves = {
     PlacementGroupStatus.PENDING: {
         PlacementGroupStatus.CREATED: ("create_placement_group", "add_node"),
-        PlacementGroupStatus.REMOVED: ("remove_placement_group",)},
+        PlacementGroupStatus.REMOVED: ("remove_placement_group",),
+    },
     PlacementGroupStatus.CREATED: {
         PlacementGroupStatus.RESCHEDULING: ("remove_node",),
-        PlacementGroupStatus.REMOVED: ("remove_placement_group",)},
+        PlacementGroupStatus.REMOVED: ("remove_placement_group",),
+    },
     PlacementGroupStatus.RESCHEDULING: {
         PlacementGroupStatus.CREATED: ("add_node",),
-        PlacementGroupStatus.REMOVED: ("remove_placement_group",)},
+        PlacementGroupStatus.REMOVED: ("remove_placement_group",),
+    },
     PlacementGroupStatus.REMOVED: {},
 }
 WORKER_MOVES: Moves = {
     WorkerStatus.STARTING: {
         WorkerStatus.LEASED: ("worker_started",),
-        WorkerStatus.DEAD: ("worker_died", "session_ending")},
-    WorkerStatus.IDLE: {
-        WorkerStatus.LEASED: ("submit_task",),
-        WorkerStatus.DEAD: ("remove_node", "session_ending")},
+        WorkerStatus.DEAD: ("worker_died", "session_ending"),
+    },
+    WorkerStatus.IDLE: {WorkerStatus.LEASED: ("submit_task",), WorkerStatus.DEAD: ("remove_node", "session_ending")},
     WorkerStatus.LEASED: {
         WorkerStatus.IDLE: ("task_finished", "task_failed"),
         WorkerStatus.BLOCKED: ("wait_for", "blocked"),
-        WorkerStatus.DEAD: ("worker_died", "kill_actor", "session_ending")},
+        WorkerStatus.DEAD: ("worker_died", "kill_actor", "session_ending"),
+    },
     WorkerStatus.BLOCKED: {
         WorkerStatus.LEASED: ("stop_waiting", "unblocked"),
-        WorkerStatus.DEAD: ("worker_died", "session_ending")},
+        WorkerStatus.DEAD: ("worker_died", "session_ending"),
+    },
     WorkerStatus.DEAD: {},
 }
 # `to in status.moves` compares identities; an Enum as the key of a dict would call its Python-level __hash__ each time.

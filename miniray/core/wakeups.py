@@ -7,6 +7,7 @@ An object that gets a value, or an error, is appended to `ready`. Waiters and de
 (`settle`), not at once: a task that becomes ready may fail, which gives more objects an error, and so on. The worklist turns
 this recursion, which can be as long as a chain of tasks, into a loop.
 """
+
 from __future__ import annotations
 
 from typing import Any, Iterable
@@ -35,9 +36,9 @@ class Wakeups:
         if waiters:
             failed = obj.status is FAILED
             for waiter in waiters:
-                if not waiter.fired:                # as satisfy(), without the call: this is the hot path
+                if not waiter.fired:  # as satisfy(), without the call: this is the hot path
                     waiter.need -= 1
-                    if waiter.need <= 0 or failed and waiter.hasty:
+                    if waiter.need <= 0 or failed and waiter.fail_fast:
                         self.wake(waiter)
         dependents, obj.dependents = obj.dependents, None
         if dependents:
@@ -52,7 +53,7 @@ class Wakeups:
         """One of the things that a waiter waits for has arrived."""
         if not waiter.fired:
             waiter.need -= 1
-            if waiter.need <= 0 or failed and waiter.hasty:
+            if waiter.need <= 0 or failed and waiter.fail_fast:
                 self.wake(waiter)
 
     def wake(self, waiter: Waiter) -> None:

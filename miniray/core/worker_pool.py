@@ -2,13 +2,23 @@
 
 Ray: raylet/worker_pool.h; what happens to the property of a dead worker is in core_worker/reference_counter.h.
 """
+
 from __future__ import annotations
 
 from collections import deque
 
 from .actions import KillWorker
-from .records import (ACTOR_CREATION_TASK, FAILED, READY, ActorRecord, Failure, NodeRecord, ObjectRecord, TaskRecord,
-                      WorkerRecord)
+from .records import (
+    ACTOR_CREATION_TASK,
+    FAILED,
+    READY,
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    TaskRecord,
+    WorkerRecord,
+)
 from .tables import Tables
 from .transitions import TaskStatus, WorkerStatus, move
 
@@ -38,9 +48,13 @@ class WorkerPool:
         """A worker died: its actor may restart, and its task is retried or fails."""
         actor, task = worker.actor, worker.task
         if actor is not None:
-            self.cluster.actor_manager.died(now, actor, Failure(
-                "ACTOR_DIED", failure.message, error=failure.error, cause=failure, about=actor), may_restart=True,
-                exit_type=exit_type)
+            self.cluster.actor_manager.died(
+                now,
+                actor,
+                Failure("ACTOR_DIED", failure.message, error=failure.error, cause=failure, about=actor),
+                may_restart=True,
+                exit_type=exit_type,
+            )
             return
         self.end(now, worker, failure, exit_type)
         if task is not None and task.worker is worker and task.status not in OVER:
@@ -86,8 +100,12 @@ class WorkerPool:
         cluster = self.cluster
         for actor in list(cluster.actors.values()):
             if actor.owner is worker and not actor.detached:
-                cluster.actor_manager.died(now, actor, Failure(
-                    "ACTOR_DIED", "its owner, the worker that created it, has died", about=actor), may_restart=False)
+                cluster.actor_manager.died(
+                    now,
+                    actor,
+                    Failure("ACTOR_DIED", "its owner, the worker that created it, has died", about=actor),
+                    may_restart=False,
+                )
         for task in list(cluster.tasks.values()):
             if task.owner is worker and task.spec.kind != ACTOR_CREATION_TASK:
                 self._orphan(now, task)

@@ -3,6 +3,7 @@
 Ray's rows say less: there are no waits, no spans of user code, no call that made a task. `explain` names what a thing
 waits for as far as rows, resources and counts of the cluster show it; it cannot follow a chain of calls.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -10,17 +11,37 @@ import time
 from types import ModuleType
 from typing import Any
 
-from ..core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Failure, NodeRecord,
-                            SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, units)
+from ..core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    NORMAL_TASK,
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    units,
+)
 from ..observe.explain.explanation import Explanation
 from ..observe.timeline.chrome import write_whole
 from ..observe.timeline.page import page
 from ..observe.timeline.recording import FAILED, FINISHED, RETRIED, RUNNING, WAITING, Recording, Row
 
 STEPS = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING")
-MOST_ROWS = 10_000              # what Ray's state API answers at most
-KINDS = {"tasks": "task", "actors": "actor", "objects": "objects", "nodes": "node", "workers": "worker",
-         "placement_groups": "placement_group", "jobs": "job", "runtime_envs": None, "cluster_events": None}
+MOST_ROWS = 10_000  # what Ray's state API answers at most
+KINDS = {
+    "tasks": "task",
+    "actors": "actor",
+    "objects": "objects",
+    "nodes": "node",
+    "workers": "worker",
+    "placement_groups": "placement_group",
+    "jobs": "job",
+    "runtime_envs": None,
+    "cluster_events": None,
+}
 TABLES = {48: ("tasks", "task_id"), 32: ("actors", "actor_id"), 36: ("placement_groups", "placement_group_id")}
 
 
@@ -33,6 +54,7 @@ def state_module(ray: Any) -> ModuleType:
         def list_rows(filters: Any = None, limit: int | None = None) -> list[dict[str, Any]]:
             rows = _rows(ray, kind, filters)
             return (_one_row_per_task(rows) if kind == "tasks" else rows)[:limit]
+
         return list_rows
 
     def getter(one: str) -> Any:
@@ -42,6 +64,7 @@ def state_module(ray: Any) -> ModuleType:
             if one == "objects":
                 return rows
             return next(iter(_one_row_per_task(rows) if one == "task" else rows), None)
+
         return get_row
 
     for kind, one in KINDS.items():
@@ -63,8 +86,9 @@ def _address(ray: Any) -> str:
 
 def _rows(ray: Any, kind: str, filters: Any = None) -> list[dict[str, Any]]:
     api = importlib.import_module("ray.util.state")
-    found = getattr(api, f"list_{kind}")(_address(ray), filters=filters, limit=MOST_ROWS, detail=True,
-                                         raise_on_missing_output=False)
+    found = getattr(api, f"list_{kind}")(
+        _address(ray), filters=filters, limit=MOST_ROWS, detail=True, raise_on_missing_output=False
+    )
     return [row.asdict() for row in found]
 
 
@@ -73,8 +97,11 @@ def _one_row_per_task(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     last: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["attempt_number"]):
         start, end = row["start_time_ms"], row["end_time_ms"]
-        last[row["task_id"]] = {**row, "num_attempts": row["attempt_number"] + 1,
-                                "duration_ms": (end or time.time() * 1000) - start if start else 0.0}
+        last[row["task_id"]] = {
+            **row,
+            "num_attempts": row["attempt_number"] + 1,
+            "duration_ms": (end or time.time() * 1000) - start if start else 0.0,
+        }
     return list(last.values())
 
 
@@ -86,16 +113,18 @@ def explain(ray: Any, thing: Any) -> Explanation:
 
     ValueError when Ray knows nothing of this id: tasks reach its tables about a second late.
     """
-    for attribute in ("_actor_id", "id"):           # an actor's handle, a placement group
+    for attribute in ("_actor_id", "id"):  # an actor's handle, a placement group
         thing = getattr(thing, attribute, thing)
     text = thing if isinstance(thing, str) else thing.hex()
-    if len(text) == 56:                             # an object: the task that makes it
+    if len(text) == 56:  # an object: the task that makes it
         text = text[:48]
     table, key = TABLES.get(len(text), ("", ""))
     rows = _rows(ray, table, [(key, "=", text)]) if table else []
     if not rows:
-        raise ValueError(f"Ray's tables have no task, actor or placement group with the id {text!r}; tasks come into "
-                         "them about a second after they were called")
+        raise ValueError(
+            f"Ray's tables have no task, actor or placement group with the id {text!r}; tasks come into "
+            "them about a second after they were called"
+        )
     row = max(rows, key=lambda row: row.get("attempt_number", 0))
     kind, name = key.removesuffix("_id"), row.get("name") or row.get("class_name") or text
     reason, phrase, details = _REASONS[kind](ray, row)
@@ -109,20 +138,22 @@ def _why_task(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         return _why_not_placed(ray, [row["required_resources"] or {}])
     if state == "FAILED":
         return "failed", f"has failed: {row['error_type']}", {"error_message": row["error_message"]}
-    return {"PENDING_ARGS_AVAIL": ("argument_missing", "waits for an argument that has no value yet", {}),
-            "SUBMITTED_TO_WORKER": ("about_to_run", f"was sent to worker {row['worker_id']} and has not begun", {}),
-            "FINISHED": ("finished", "has finished", {})}.get(
-        state, ("running", f"is {state} on worker {row['worker_id']}", {}))
+    return {
+        "PENDING_ARGS_AVAIL": ("argument_missing", "waits for an argument that has no value yet", {}),
+        "SUBMITTED_TO_WORKER": ("about_to_run", f"was sent to worker {row['worker_id']} and has not begun", {}),
+        "FINISHED": ("finished", "has finished", {}),
+    }.get(state, ("running", f"is {state} on worker {row['worker_id']}", {}))
 
 
 def _why_actor(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     state = row["state"]
     if state == "PENDING_CREATION":
         return _why_not_placed(ray, [row["required_resources"] or {}])
-    return {"DEPENDENCIES_UNREADY": ("argument_missing", "waits for an argument of its constructor", {}),
-            "RESTARTING": ("actor_restarting", "is being restarted", {}),
-            "ALIVE": ("alive", "is alive", {})}.get(
-        state, ("actor_dead", "is dead", {"death_cause": row["death_cause"]}))
+    return {
+        "DEPENDENCIES_UNREADY": ("argument_missing", "waits for an argument of its constructor", {}),
+        "RESTARTING": ("actor_restarting", "is being restarted", {}),
+        "ALIVE": ("alive", "is alive", {}),
+    }.get(state, ("actor_dead", "is dead", {"death_cause": row["death_cause"]}))
 
 
 def _why_group(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
@@ -141,8 +172,11 @@ def _why_not_placed(ray: Any, wanted: list[dict[str, float]]) -> tuple[str, str,
     for need in wanted:
         if not any(all(node.get(name, 0) >= amount for name, amount in need.items()) for node in nodes):
             return "infeasible", f"needs {need}, which no node of the cluster has", {"needs": need, "nodes": nodes}
-    return "resources_busy", f"needs {wanted[0] if len(wanted) == 1 else wanted}, and of the cluster is free {free}", {
-        "needs": wanted, "free": free}
+    return (
+        "resources_busy",
+        f"needs {wanted[0] if len(wanted) == 1 else wanted}, and of the cluster is free {free}",
+        {"needs": wanted, "free": free},
+    )
 
 
 # ------------------------------------------------------------ the timeline's page
@@ -155,8 +189,10 @@ def write_page(ray: Any, filename: str) -> None:
 
 def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> Recording:
     """Ray's task rows as a recording of miniray's. now: seconds since the Unix epoch, as are all times in it."""
-    node_of = {node["NodeID"]: NodeRecord(number, units(node["Resources"]), {}, number == 1, None, 0.0)
-               for number, node in enumerate(nodes, 1)}
+    node_of = {
+        node["NodeID"]: NodeRecord(number, units(node["Resources"]), {}, number == 1, None, 0.0)
+        for number, node in enumerate(nodes, 1)
+    }
     workers: dict[str, WorkerRecord] = {}
     actors: dict[str, ActorRecord] = {}
     specs: dict[tuple, TaskSpec] = {}
@@ -170,8 +206,9 @@ def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: f
         if row["actor_id"]:
             actor = actors.get(row["actor_id"])
             if actor is None:
-                actor = actors[row["actor_id"]] = ActorRecord(row["func_or_class_name"].rpartition(".")[0],
-                                                               number=len(actors) + 1)
+                actor = actors[row["actor_id"]] = ActorRecord(
+                    row["func_or_class_name"].rpartition(".")[0], number=len(actors) + 1
+                )
         node = node_of.get(row["node_id"])
         worker = workers.get(row["worker_id"]) if node is not None else None
         if worker is None and node is not None and row["worker_id"]:
@@ -181,14 +218,26 @@ def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: f
         if spec is None:
             asked = row["required_resources"] or {}
             kind = row["type"] if row["type"] in (ACTOR_CREATION_TASK, ACTOR_TASK) else NORMAL_TASK
-            spec = specs[key] = TaskSpec(kind, row["name"], row["func_or_class_name"], resources=asked,
-                                         scheduling_class=SchedulingClass(units(asked), units(asked)))
+            spec = specs[key] = TaskSpec(
+                kind,
+                row["name"],
+                row["func_or_class_name"],
+                resources=asked,
+                scheduling_class=SchedulingClass(units(asked), units(asked)),
+            )
         made.append(_row(row, number, actor, spec, worker, node, last[row["task_id"]] != row["attempt_number"]))
     return Recording(0.0, now, made, list(node_of.values()), [], [], {}, MOST_ROWS)
 
 
-def _row(row: dict[str, Any], number: int, actor: ActorRecord | None, spec: TaskSpec, worker: WorkerRecord | None,
-         node: NodeRecord | None, was_retried: bool) -> Row:
+def _row(
+    row: dict[str, Any],
+    number: int,
+    actor: ActorRecord | None,
+    spec: TaskSpec,
+    worker: WorkerRecord | None,
+    node: NodeRecord | None,
+    was_retried: bool,
+) -> Row:
     reached = {event["state"]: event["created_ms"] / 1000 for event in row["events"] or ()}
     times = [reached.get(state, 0.0) for state in STEPS]
     finished = reached.get("FINISHED") or reached.get("FAILED") or 0.0
@@ -197,11 +246,23 @@ def _row(row: dict[str, Any], number: int, actor: ActorRecord | None, spec: Task
     else:
         outcome = RUNNING if times[3] else WAITING
     latest = times[0]
-    for i in range(1, 4):                           # they come from several machines' clocks
+    for i in range(1, 4):  # they come from several machines' clocks
         latest = times[i] = max(times[i], latest) if times[i] else 0.0 if i == 3 else latest
     finished = max(finished, *times) if finished else 0.0
     failure = Failure(row["error_type"], row["error_message"] or "") if row["error_type"] else None
     created, ready, leased, started = times
     task = TaskRecord(spec, parent=row["parent_task_id"] or "", actor=actor, number=number)
-    return Row(task, row["attempt_number"], outcome, worker, node, failure, created, ready,
-               leased if worker is not None else 0.0, started, finished if started else 0.0, finished)
+    return Row(
+        task,
+        row["attempt_number"],
+        outcome,
+        worker,
+        node,
+        failure,
+        created,
+        ready,
+        leased if worker is not None else 0.0,
+        started,
+        finished if started else 0.0,
+        finished,
+    )

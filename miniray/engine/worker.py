@@ -3,6 +3,7 @@ metrics Ray can be given.
 
 Like `finder` it imports nothing of miniray, for it is sent to the workers by value.
 """
+
 from __future__ import annotations
 
 import functools
@@ -13,14 +14,16 @@ from typing import Any
 
 from ..testing.finder import Alias
 
-READ_HERE = ("value", "snapshot", "quantile")       # what miniray's metrics can be asked in the process
+READ_HERE = ("value", "snapshot", "quantile")  # what miniray's metrics can be asked in the process
 
 
 def only_in_miniray(name: str) -> ModuleNotFoundError:
     """For a part of miniray that Ray does not have."""
     return ModuleNotFoundError(
         f"No module named {name!r}: this program runs with --engine ray, so `miniray` is Ray, which has no such part. "
-        "Run it with --engine miniray, or without that part.", name=name)
+        "Run it with --engine miniray, or without that part.",
+        name=name,
+    )
 
 
 class Timer:
@@ -42,6 +45,7 @@ class Timer:
         def timed(*args: Any, **kwargs: Any) -> Any:
             with Timer(self._histogram, self._tags):
                 return function(*args, **kwargs)
+
         return timed
 
 
@@ -59,8 +63,11 @@ def teach_metrics() -> None:
 
 def _refused(what: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{what} reads or changes numbers in the process, which only miniray has there; this "
-                                  "program runs with --engine ray. Ray exports its metrics to Prometheus.")
+        raise NotImplementedError(
+            f"{what} reads or changes numbers in the process, which only miniray has there; this "
+            "program runs with --engine ray. Ray exports its metrics to Prometheus."
+        )
+
     return refuse
 
 
@@ -72,8 +79,10 @@ def prepare_worker() -> None:
 
 def prepare_worker_and(then: Callable[[], Any] | None) -> Callable[[], None]:
     """The same, followed by the program's own setup hook."""
+
     def prepare() -> None:
         prepare_worker()
         if then is not None:
             then()
+
     return prepare

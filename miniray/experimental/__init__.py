@@ -2,6 +2,7 @@
 
 Each is imported when it is asked for.
 """
+
 from __future__ import annotations
 
 import importlib

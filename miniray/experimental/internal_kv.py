@@ -2,6 +2,7 @@
 
 Keys and values are bytes; texts are encoded. A namespace has its own keys. RuntimeError when no session runs.
 """
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,5 @@
 """Where objects are. Ray: ray.experimental.locations."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,8 +23,11 @@ def get_object_locations(obj_refs: list[ObjectRef], timeout_ms: int = -1) -> dic
 
 def _location(record: Any) -> dict[str, Any]:
     nodes = (record.locations or {}).values()
-    return {"node_ids": [node.hex for node in nodes], "object_size": record.size if record.size >= 0 else None,
-            "did_spill": any(record.number in node.store.files for node in nodes)}
+    return {
+        "node_ids": [node.hex for node in nodes],
+        "object_size": record.size if record.size >= 0 else None,
+        "did_spill": any(record.number in node.store.files for node in nodes),
+    }
 
 
 def get_local_object_locations(obj_refs: list[ObjectRef]) -> dict[ObjectRef, dict[str, Any]]:

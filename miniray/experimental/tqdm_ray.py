@@ -3,6 +3,7 @@
 Ray: python/ray/experimental/tqdm_ray.py, whose six arguments and four methods are all there is; what draws is
 `observe.logs.progress_bars`.
 """
+
 from __future__ import annotations
 
 import os
@@ -55,17 +56,24 @@ class tqdm:
 
     DEFAULT_FLUSH_INTERVAL_SECONDS = 1.0
 
-    def __init__(self, iterable: Iterable | None = None, desc: str | None = None, total: int | None = None,
-                 unit: str | None = None, position: int | None = None, flush_interval_s: float | None = None):
+    def __init__(
+        self,
+        iterable: Iterable | None = None,
+        desc: str | None = None,
+        total: int | None = None,
+        unit: str | None = None,
+        position: int | None = None,
+        flush_interval_s: float | None = None,
+    ):
         if total is None and iterable is not None:
             try:
-                total = len(iterable)           # type: ignore[arg-type]
+                total = len(iterable)  # type: ignore[arg-type]
             except (TypeError, AttributeError):
                 total = None
         self._iterable, self._desc, self._total = iterable, desc or "", total
         self._unit, self._pos, self._x = unit or "it", position or 0, 0
         self._uuid = uuid.uuid4().hex
-        self._closed = self._over = False       # close was called; that was drawn
+        self._closed = self._over = False  # close was called; that was drawn
         self._flush_interval_s = self.DEFAULT_FLUSH_INTERVAL_SECONDS if flush_interval_s is None else flush_interval_s
         self._last_report = float("-inf")
         self._drawn_as: tuple[int, str] | None = None
@@ -125,9 +133,18 @@ class tqdm:
         bars.process_state_update(self._state(), *self._drawn_as)
 
     def _state(self) -> State:
-        return {"__magic_token__": RAY_TQDM_MAGIC, "x": self._x, "pos": self._pos, "desc": self._desc,
-                "total": self._total, "unit": self._unit, "ip": "127.0.0.1", "pid": os.getpid(),
-                "uuid": self._uuid, "closed": self._closed}
+        return {
+            "__magic_token__": RAY_TQDM_MAGIC,
+            "x": self._x,
+            "pos": self._pos,
+            "desc": self._desc,
+            "total": self._total,
+            "unit": self._unit,
+            "ip": "127.0.0.1",
+            "pid": os.getpid(),
+            "uuid": self._uuid,
+            "closed": self._closed,
+        }
 
     def __iter__(self) -> Iterator:
         if self._iterable is None:
@@ -135,7 +152,7 @@ class tqdm:
         for item in self._iterable:
             self.update(1)
             yield item
-        self._report(at_once=True)              # the last items may have come within the interval
+        self._report(at_once=True)  # the last items may have come within the interval
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_drawn_as": None, "_last_report": float("-inf")}

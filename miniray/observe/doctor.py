@@ -6,6 +6,7 @@
 A question reads the same rows that a user would (`miniray.state`), and a finding brings along the rows that it rests on. The
 thresholds are named below: they say what is worth a look, not what is wrong.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -25,17 +26,17 @@ from .state.ray_rows import StateResource
 
 Row = dict[str, Any]
 
-FEW = 5                         # rows that a finding brings along; its sentence has the whole count
-WORDS = 120                     # characters of a log's last line
-STRAGGLER_AMONG = 4             # tasks of one name, below which a median says nothing
-STRAGGLER_TIMES = 5             # how many times the median of its name a task must have run
-STRAGGLER_FROM_MS = 10.0        # a median below this counts as this: what is short may be late by chance
-STORM_RETRIES = 3               # retries of one name in all, of at least every second attempt
-LEAK_OBJECTS = 10               # large values that one thing made and that are held still
-LEAK_SHARE, LEAK_BYTES = 0.05, 32 * 2**20       # of the stores' capacity, or in all; or else that some had to be spilled
+FEW = 5  # rows that a finding brings along; its sentence has the whole count
+WORDS = 120  # characters of a log's last line
+STRAGGLER_AMONG = 4  # tasks of one name, below which a median says nothing
+STRAGGLER_TIMES = 5  # how many times the median of its name a task must have run
+STRAGGLER_FROM_MS = 10.0  # a median below this counts as this: what is short may be late by chance
+STORM_RETRIES = 3  # retries of one name in all, of at least every second attempt
+LEAK_OBJECTS = 10  # large values that one thing made and that are held still
+LEAK_SHARE, LEAK_BYTES = 0.05, 32 * 2**20  # of the stores' capacity, or in all; or else that some had to be spilled
 TINY_TASKS, TINY_MS = 500, 1.0
-QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0       # an actor's calls; how much longer they wait than run
-MEANT = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")         # deaths that the program asked for
+QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; how much longer they wait than run
+MEANT = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # deaths that the program asked for
 EVERYTHING = 1 << 62
 
 
@@ -63,15 +64,21 @@ class Tables:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")             # what was dropped is a finding of its own
+            warnings.simplefilter("ignore")  # what was dropped is a finding of its own
             self.tasks = book.book_rows(runtime, StateResource.TASKS)
             self.actors = book.book_rows(runtime, StateResource.ACTORS)
             self.groups = book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
             self.objects = book.book_rows(runtime, StateResource.OBJECTS)
             self.nodes = book.book_rows(runtime, StateResource.NODES)
-            self.attempts = state.list_rows(runtime, StateResource.TASKS, ListApiOptions(limit=EVERYTHING, detail=True), False)
-            self.deaths = {row.actor_id: row.death_cause for row in state.list_rows(
-                runtime, StateResource.ACTORS, ListApiOptions(limit=EVERYTHING, detail=True), False)}
+            self.attempts = state.list_rows(
+                runtime, StateResource.TASKS, ListApiOptions(limit=EVERYTHING, detail=True), False
+            )
+            self.deaths = {
+                row.actor_id: row.death_cause
+                for row in state.list_rows(
+                    runtime, StateResource.ACTORS, ListApiOptions(limit=EVERYTHING, detail=True), False
+                )
+            }
         with runtime.locked() as cluster:
             self.dropped = {what: count for what, count in cluster.dropped.items() if count}
         self.by_name: dict[str, list[Row]] = defaultdict(list)
@@ -110,7 +117,9 @@ def _last_words(actor_id: str | None = None, task_id: str | None = None) -> str:
             lines = "".join(get_log(actor_id=actor_id, task_id=task_id, suffix=suffix, errors="replace")).splitlines()
         except RayStateApiException:
             continue
-        last = next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), "")   # not its header
+        last = next(
+            (line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), ""
+        )  # not its header
         if last:
             said += f"; {words}: {last[:WORDS]}"
     return said
@@ -147,21 +156,31 @@ def pending(tables: Tables) -> Iterator[Finding]:
         if row["state"].startswith("PENDING") and row["type"] != ACTOR_CREATION_TASK:
             waiting[row["name"], row["state"], str(row["required_resources"])].append(row)
     for (name, status, _), rows in waiting.items():
-        yield Finding("PENDING", f"{_count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: "
-                      f"{tables.why(rows[0])}", _few(rows, "name", "state", "required_resources", "task_id"),
-                      "Ask for what a node has, free what holds it, or add a node; a task that waits for an argument waits for "
-                      "the task that makes it.",
-                      'state.explain(task_id); state.list_tasks(filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")])')
+        yield Finding(
+            "PENDING",
+            f"{_count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: {tables.why(rows[0])}",
+            _few(rows, "name", "state", "required_resources", "task_id"),
+            "Ask for what a node has, free what holds it, or add a node; a task that waits for an argument waits for "
+            "the task that makes it.",
+            'state.explain(task_id); state.list_tasks(filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")])',
+        )
     actors = [row for row in tables.actors if row["state"] in ("PENDING_CREATION", "DEPENDENCIES_UNREADY")]
     for row in actors[:FEW]:
-        yield Finding("PENDING", f"actor {row['class_name']} is {row['state']}: {tables.why(row)}",
-                      _few([row], "class_name", "state", "required_resources", "actor_id"),
-                      "As for tasks. Actors hold what they ask for until they end: see which ones you no longer need.",
-                      "state.explain(actor_id); state.list_actors()")
+        yield Finding(
+            "PENDING",
+            f"actor {row['class_name']} is {row['state']}: {tables.why(row)}",
+            _few([row], "class_name", "state", "required_resources", "actor_id"),
+            "As for tasks. Actors hold what they ask for until they end: see which ones you no longer need.",
+            "state.explain(actor_id); state.list_actors()",
+        )
     for row in [row for row in tables.groups if row["state"] in ("PENDING", "RESCHEDULING")][:FEW]:
-        yield Finding("PENDING", f"{tables.why(row)}", _few([row], "state", "strategy", "bundles", "placement_group_id"),
-                      "Ask for smaller bundles, or another strategy; remove groups that are done with.",
-                      "state.explain(group); state.list_placement_groups()")
+        yield Finding(
+            "PENDING",
+            f"{tables.why(row)}",
+            _few([row], "state", "strategy", "bundles", "placement_group_id"),
+            "Ask for smaller bundles, or another strategy; remove groups that are done with.",
+            "state.explain(group); state.list_placement_groups()",
+        )
 
 
 def idle(tables: Tables) -> Iterator[Finding]:
@@ -180,18 +199,33 @@ def idle(tables: Tables) -> Iterator[Finding]:
             share = f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait"
         elif len(done) >= QUEUE_CALLS and _long_queue(done):
             first, last = min(row["start_time_ms"] for row in done), max(row["end_time_ms"] for row in done)
-            busy = sum(max(0.0, min(row["end_time_ms"], last) - max(row["start_time_ms"], first)) for row in tables.tasks
-                       if row["end_time_ms"] and row["start_time_ms"])
+            busy = sum(
+                max(0.0, min(row["end_time_ms"], last) - max(row["start_time_ms"], first))
+                for row in tables.tasks
+                if row["end_time_ms"] and row["start_time_ms"]
+            )
             if cpus < 2 or busy > (last - first) * cpus / 2:
                 continue
-            share = f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU had nothing to do"
+            share = (
+                f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU had nothing to do"
+            )
         else:
             continue
-        yield Finding("IDLE", f"{share}: actor {classes[actor_id]} runs one at a time what is asked of it",
-                      _few(sorted(rows, key=lambda row: -row["creation_time_ms"]), "name", "state", "duration_ms", "actor_id",
-                           "task_id"),
-                      "Spread the calls over several actors (ray.util.ActorPool), raise max_concurrency if they mostly wait, or "
-                      "make what needs no state a task.", "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)")
+        yield Finding(
+            "IDLE",
+            f"{share}: actor {classes[actor_id]} runs one at a time what is asked of it",
+            _few(
+                sorted(rows, key=lambda row: -row["creation_time_ms"]),
+                "name",
+                "state",
+                "duration_ms",
+                "actor_id",
+                "task_id",
+            ),
+            "Spread the calls over several actors (ray.util.ActorPool), raise max_concurrency if they mostly wait, or "
+            "make what needs no state a task.",
+            "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
+        )
 
 
 def _long_queue(calls: list[Row]) -> bool:
@@ -206,26 +240,42 @@ def _long_queue(calls: list[Row]) -> bool:
 def dead_actors(tables: Tables) -> Iterator[Finding]:
     """Did an actor die that should not have, or was one called after its death?"""
     refused = Counter(row["actor_id"] for row in tables.tasks if row["error_type"] == "ACTOR_DIED")
-    called_later = {row["actor_id"] for row in tables.tasks
-                    if row["error_type"] == "ACTOR_DIED" and not row["start_time_ms"]}
+    called_later = {
+        row["actor_id"] for row in tables.tasks if row["error_type"] == "ACTOR_DIED" and not row["start_time_ms"]
+    }
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in tables.actors:
-        if row["state"] == "DEAD" and not (_was_meant(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later):
+        if row["state"] == "DEAD" and not (
+            _was_meant(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later
+        ):
             groups[row["class_name"], _last_line(row["death_cause"])].append(row)
     for (class_name, cause), rows in groups.items():
         ids = {row["actor_id"] for row in rows}
         calls = sum(refused[id] for id in ids)
         failed = f"; {_count(calls, 'call')} failed because of it" if calls else ""
-        call = next((f", in {task['name']}" for task in tables.tasks if task["actor_id"] in ids
-                     and task["error_type"] == "ACTOR_DIED" and task["start_time_ms"]), "")
+        call = next(
+            (
+                f", in {task['name']}"
+                for task in tables.tasks
+                if task["actor_id"] in ids and task["error_type"] == "ACTOR_DIED" and task["start_time_ms"]
+            ),
+            "",
+        )
         done = sum(row["tasks_executed"] for row in rows)
-        made = any(task["actor_id"] in ids and task["type"] == ACTOR_CREATION_TASK and task["state"] == "FAILED"
-                   for task in tables.tasks)
-        yield Finding("DEAD_ACTOR", f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
-                      f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
-                      _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
-                      "Mend the cause; max_restarts brings it back without its state, max_task_retries calls again what was "
-                      "lost.", "state.get_actor(actor_id); state.get_log(actor_id=...)", ("FAILED",) if calls or made else ())
+        made = any(
+            task["actor_id"] in ids and task["type"] == ACTOR_CREATION_TASK and task["state"] == "FAILED"
+            for task in tables.tasks
+        )
+        yield Finding(
+            "DEAD_ACTOR",
+            f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
+            f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
+            _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
+            "Mend the cause; max_restarts brings it back without its state, max_task_retries calls again what was "
+            "lost.",
+            "state.get_actor(actor_id); state.get_log(actor_id=...)",
+            ("FAILED",) if calls or made else (),
+        )
 
 
 def _was_meant(cause: dict[str, Any] | None) -> bool:
@@ -237,18 +287,24 @@ def failures(tables: Tables) -> Iterator[Finding]:
     """Which errors did tasks end with, and how many each?"""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in tables.tasks:
-        if row["state"] == "FAILED" and row["type"] != ACTOR_CREATION_TASK \
-                and row["error_type"] not in ("ACTOR_DIED", "TASK_CANCELLED"):
+        if (
+            row["state"] == "FAILED"
+            and row["type"] != ACTOR_CREATION_TASK
+            and row["error_type"] not in ("ACTOR_DIED", "TASK_CANCELLED")
+        ):
             groups[_kind(row["error_type"], _last_line(row["error_message"]))].append(row)
     for kind, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
         names = Counter(row["name"] for row in rows)
         said = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
-        yield Finding("FAILED", f"{_count(len(rows), 'task')} failed ({said}) with "
-                      f"{_spoken(kind, Counter(_last_line(row['error_message']) for row in rows))}",
-                      _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
-                      "The traceback is in error_message, what the task printed in its log. A task that follows from a failed "
-                      "one has the same error: look at the one that was made first.",
-                      "state.get_task(task_id)['error_message']; print(*state.get_log(task_id=...))")
+        yield Finding(
+            "FAILED",
+            f"{_count(len(rows), 'task')} failed ({said}) with "
+            f"{_spoken(kind, Counter(_last_line(row['error_message']) for row in rows))}",
+            _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
+            "The traceback is in error_message, what the task printed in its log. A task that follows from a failed "
+            "one has the same error: look at the one that was made first.",
+            "state.get_task(task_id)['error_message']; print(*state.get_log(task_id=...))",
+        )
 
 
 def retries(tables: Tables) -> Iterator[Finding]:
@@ -264,16 +320,23 @@ def retries(tables: Tables) -> Iterator[Finding]:
                 errors[_kind(row.error_type, message)][message] += 1
         kind = max(errors, key=lambda kind: errors[kind].total(), default="")
         cause = f"; {errors[kind].total()} of them ended with {_spoken(kind, errors[kind])}" if kind else ""
-        yield Finding("RETRIES", f"{_count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
-                      _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
-                      "Mend the error, or retry only what can go better the next time (retry_exceptions=[...]), fewer times, "
-                      "after a pause.", 'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt')
+        yield Finding(
+            "RETRIES",
+            f"{_count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
+            _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
+            "Mend the error, or retry only what can go better the next time (retry_exceptions=[...]), fewer times, "
+            "after a pause.",
+            'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt',
+        )
     for row in tables.actors:
         if row["num_restarts"] >= STORM_RETRIES:
-            yield Finding("RETRIES", f"actor {row['class_name']} was made anew {row['num_restarts']} times",
-                          _few([row], "class_name", "state", "num_restarts", "actor_id"),
-                          "What kills it is in the cluster's events and in its log.",
-                          "state.list_cluster_events(); state.get_log(actor_id=...)")
+            yield Finding(
+                "RETRIES",
+                f"actor {row['class_name']} was made anew {row['num_restarts']} times",
+                _few([row], "class_name", "state", "num_restarts", "actor_id"),
+                "What kills it is in the cluster's events and in its log.",
+                "state.list_cluster_events(); state.get_log(actor_id=...)",
+            )
 
 
 # ------------------------------------------------------------ what takes long
@@ -284,20 +347,25 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
     parents = {row["parent_task_id"] for row in tables.tasks}
     for name, rows in tables.by_name.items():
         # A task that calls others waits for them: its time is theirs.
-        own = sorted((row for row in rows if row["start_time_ms"] and row["task_id"] not in parents),
-                     key=lambda row: -row["duration_ms"])
+        own = sorted(
+            (row for row in rows if row["start_time_ms"] and row["task_id"] not in parents),
+            key=lambda row: -row["duration_ms"],
+        )
         if len(own) < STRAGGLER_AMONG:
             continue
         usual = median(row["duration_ms"] for row in own)
         late = [row for row in own if row["duration_ms"] >= STRAGGLER_TIMES * max(usual, STRAGGLER_FROM_MS)]
         if late:
-            yield Finding("STRAGGLER", f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
-                          f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms"
-                          f"{_last_words(task_id=late[0]['task_id'])}",
-                          _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
-                          "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
-                          "evenly, or in more parts than there are CPUs.",
-                          "print(*state.get_log(task_id=...)); ray.timeline(html=...)")
+            yield Finding(
+                "STRAGGLER",
+                f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
+                f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms"
+                f"{_last_words(task_id=late[0]['task_id'])}",
+                _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
+                "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
+                "evenly, or in more parts than there are CPUs.",
+                "print(*state.get_log(task_id=...)); ray.timeline(html=...)",
+            )
 
 
 def tiny(tables: Tables) -> Iterator[Finding]:
@@ -305,9 +373,14 @@ def tiny(tables: Tables) -> Iterator[Finding]:
     for name, rows in tables.by_name.items():
         done = [row["duration_ms"] for row in rows if row["end_time_ms"] and row["start_time_ms"]]
         if len(done) >= TINY_TASKS and median(done) < TINY_MS:
-            yield Finding("TINY", f"{_count(len(done), 'task')} {name} with a median of {median(done):.3f} ms: "
-                          "to send one costs Ray about a millisecond", _few(rows, "name", "duration_ms", "task_id"),
-                          "Give each task a batch of what it does now one by one.", "state.summarize_tasks()")
+            yield Finding(
+                "TINY",
+                f"{_count(len(done), 'task')} {name} with a median of {median(done):.3f} ms: "
+                "to send one costs Ray about a millisecond",
+                _few(rows, "name", "duration_ms", "task_id"),
+                "Give each task a batch of what it does now one by one.",
+                "state.summarize_tasks()",
+            )
 
 
 # ------------------------------------------------------------ memory
@@ -333,14 +406,23 @@ def leaks(tables: Tables) -> Iterator[Finding]:
         if later < len(rows) / 2 or len(rows) < made / 2:
             continue
         of = f" of {made:,}" if made else ""
-        yield Finding("LEAK", f"{len(rows):,}{of} objects made by {made_by} are held still, {_mib(total)} in all, "
-                      f"{total / capacity:.0%} of the object stores"
-                      f"{f', {spilled} of them in files' if spilled else ''}; they came one after another and none was let go",
-                      _few(sorted(rows, key=lambda row: -row["object_size"]), "call_site", "object_size", "refs",
-                           "reference_type", "object_id"),
-                      "Drop a reference when its value has been used: del, a list that is emptied, an element that is "
-                      "overwritten. Keep results, not references to them.",
-                      'sorted(state.list_objects(), key=lambda o: o.get("object_size", 0)); python -m miniray memory')
+        yield Finding(
+            "LEAK",
+            f"{len(rows):,}{of} objects made by {made_by} are held still, {_mib(total)} in all, "
+            f"{total / capacity:.0%} of the object stores"
+            f"{f', {spilled} of them in files' if spilled else ''}; they came one after another and none was let go",
+            _few(
+                sorted(rows, key=lambda row: -row["object_size"]),
+                "call_site",
+                "object_size",
+                "refs",
+                "reference_type",
+                "object_id",
+            ),
+            "Drop a reference when its value has been used: del, a list that is emptied, an element that is "
+            "overwritten. Keep results, not references to them.",
+            'sorted(state.list_objects(), key=lambda o: o.get("object_size", 0)); python -m miniray memory',
+        )
 
 
 def spilling(tables: Tables) -> Iterator[Finding]:
@@ -355,12 +437,19 @@ def spilling(tables: Tables) -> Iterator[Finding]:
     failed = f"; {total['spill_failures']} could not be written" if total["spill_failures"] else ""
     large = f"; {total['fallback']} were larger than a whole store" if total["fallback"] else ""
     there = Counter(row["call_site"] for row in tables.objects if row["state"] == "SPILLED")
-    still = "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in there.most_common(3)) if there else ""
-    yield Finding("SPILLING", f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
-                  f"{total['restored']:,} read back{thrash}{failed}{large}{still}",
-                  _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
-                  "Let go of values earlier, have fewer in the air at a time, or give the store more (object_store_memory=).",
-                  "state.summarize_objects()")
+    still = (
+        "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in there.most_common(3))
+        if there
+        else ""
+    )
+    yield Finding(
+        "SPILLING",
+        f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
+        f"{total['restored']:,} read back{thrash}{failed}{large}{still}",
+        _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
+        "Let go of values earlier, have fewer in the air at a time, or give the store more (object_store_memory=).",
+        "state.summarize_objects()",
+    )
 
 
 # ------------------------------------------------------------ what cannot be seen any more
@@ -370,12 +459,25 @@ def dropped(tables: Tables) -> Iterator[Finding]:
     """Were records let go, so that the other answers are about a part only?"""
     if tables.dropped:
         said = ", ".join(f"{count:,} {what}" for what, count in tables.dropped.items())
-        yield Finding("DROPPED", f"the tables were full and let go of {said}: the other answers are about what is left",
-                      [{"table": what, "dropped": count} for what, count in tables.dropped.items()],
-                      "Look earlier, or at a smaller run.", "state.summarize_tasks()['num_dropped']")
+        yield Finding(
+            "DROPPED",
+            f"the tables were full and let go of {said}: the other answers are about what is left",
+            [{"table": what, "dropped": count} for what, count in tables.dropped.items()],
+            "Look earlier, or at a smaller run.",
+            "state.summarize_tasks()['num_dropped']",
+        )
 
 
 RUNBOOK: dict[str, Callable[[Tables], Iterator[Finding]]] = {
-    "PENDING": pending, "DEAD_ACTOR": dead_actors, "FAILED": failures, "RETRIES": retries, "STRAGGLER": stragglers,
-    "IDLE": idle, "LEAK": leaks, "SPILLING": spilling, "TINY": tiny, "DROPPED": dropped}
+    "PENDING": pending,
+    "DEAD_ACTOR": dead_actors,
+    "FAILED": failures,
+    "RETRIES": retries,
+    "STRAGGLER": stragglers,
+    "IDLE": idle,
+    "LEAK": leaks,
+    "SPILLING": spilling,
+    "TINY": tiny,
+    "DROPPED": dropped,
+}
 """The questions, by symptom, in the order in which they are worth asking: what never comes before what comes late."""

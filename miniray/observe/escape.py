@@ -1,4 +1,5 @@
 """Names and messages are data: a task may be called `</script>`, or `\\x1b[2J`, which clears a terminal."""
+
 from __future__ import annotations
 
 
@@ -9,7 +10,9 @@ def escaped(text: str, kept: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode("ascii") for one in text)
+    return "".join(
+        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode("ascii") for one in text
+    )
 
 
 def for_terminal(text: object, newlines: bool = False) -> str:
@@ -25,5 +28,6 @@ def for_terminal(text: object, newlines: bool = False) -> str:
 
 def for_html(text: object) -> str:
     """str(text) for HTML or SVG, between tags or in a quoted attribute: markup and what HTML has no character for."""
-    import html                     # and its table of entities, for those only who write pages
+    import html  # and its table of entities, for those only who write pages
+
     return html.escape(escaped(str(text), "\n\t"), quote=True)

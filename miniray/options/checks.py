@@ -14,6 +14,7 @@ are Ray's. Options are checked in the order in which they were given, and the fi
 
 In Ray: ray/_common/ray_option_utils.py.
 """
+
 from __future__ import annotations
 
 import logging
@@ -46,6 +47,7 @@ _NONE = type(None)
 
 def _amount(name: str) -> Callable[[Any], str | None]:
     """A quantity of a resource: not negative, and none of it or at least the smallest amount that is counted."""
+
     def check(quantity: Any) -> str | None:
         if quantity is None:
             return None
@@ -56,16 +58,19 @@ def _amount(name: str) -> Callable[[Any], str | None]:
         if isinstance(quantity, float) and quantity != 0 and int(quantity * STEPS_PER_UNIT) == 0:
             return f"the amount of {name} is counted in steps of {1 / STEPS_PER_UNIT}, and {quantity} is less than one"
         return None
+
     return check
 
 
 def _count(name: str, minus_one: str | None = None) -> Callable[[Any], str | None]:
     """A number of times. minus_one: what -1 stands for, if it may be given."""
+
     def check(number: Any) -> str | None:
         if number is None or number >= (0 if minus_one is None else -1):
             return None
         infinity = f", or -1 for {minus_one}" if minus_one else ""
         return f"'{name}' takes None, 0, a positive integer{infinity}; not {number}"
+
     return check
 
 
@@ -123,8 +128,10 @@ def _check_label_key(key: str) -> str | None:
     if slash and (len(prefix) > 253 or not _LABEL_PREFIX.fullmatch(prefix)):
         return f"{prefix!r} is not a prefix of a label key: DNS names joined by dots, at most 253 characters"
     if not _LABEL_NAME.fullmatch(name):
-        return (f"{name!r} is not a label key: at most 63 letters, digits, '-', '_' and '.', the first and the last a "
-                "letter or a digit")
+        return (
+            f"{name!r} is not a label key: at most 63 letters, digits, '-', '_' and '.', the first and the last a "
+            "letter or a digit"
+        )
     return None
 
 
@@ -204,23 +211,39 @@ _TASK: dict[str, Option] = {
     "max_calls": Option((int, _NONE), _count("max_calls")),
     "max_retries": Option((int, _NONE), _count("max_retries", "no limit")),
     "num_returns": Option((int, str, _NONE), _check_num_returns),
-    "object_store_memory": Option((int, _NONE), lambda value: None if value is None
-                                  else "'object_store_memory' cannot be asked for by a task"),
+    "object_store_memory": Option(
+        (int, _NONE), lambda value: None if value is None else "'object_store_memory' cannot be asked for by a task"
+    ),
     "retry_exceptions": Option((bool, list, tuple), _check_retry_exceptions),
     "_generator_backpressure_num_objects": Option(
-        (int, _NONE), lambda value: None if value != 0
-        else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not be ahead by one item never "
-             "yields. Use -1 for no limit"),
-    "_num_objects_per_yield": Option((int, _NONE), lambda value: None if value is None or value > 0
-                                     else f"'_num_objects_per_yield' must be at least 1, not {value}"),
+        (int, _NONE),
+        lambda value: (
+            None
+            if value != 0
+            else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not be ahead by one item never "
+            "yields. Use -1 for no limit"
+        ),
+    ),
+    "_num_objects_per_yield": Option(
+        (int, _NONE),
+        lambda value: (
+            None if value is None or value > 0 else f"'_num_objects_per_yield' must be at least 1, not {value}"
+        ),
+    ),
 }
 
 _ACTOR: dict[str, Option] = {
     **_COMMON,
     "concurrency_groups": Option((list, dict, _NONE)),
     "enable_tensor_transport": Option((bool, _NONE)),
-    "lifetime": Option((str, _NONE), lambda value: None if value in (None, "detached", "non_detached")
-                       else f"'lifetime' takes 'detached', 'non_detached' or None, not {value!r}"),
+    "lifetime": Option(
+        (str, _NONE),
+        lambda value: (
+            None
+            if value in (None, "detached", "non_detached")
+            else f"'lifetime' takes 'detached', 'non_detached' or None, not {value!r}"
+        ),
+    ),
     "max_concurrency": Option((int, _NONE), _count("max_concurrency")),
     "max_restarts": Option((int, _NONE), _count("max_restarts", "no limit")),
     "max_task_retries": Option((int, _NONE), _count("max_task_retries", "no limit")),
@@ -230,16 +253,27 @@ _ACTOR: dict[str, Option] = {
     "allow_out_of_order_execution": Option((bool, _NONE)),
     "object_store_memory": Option((int, _NONE), _count("object_store_memory")),
     "_actor_generator_backpressure_num_objects": Option(
-        (int, _NONE), lambda value: None if value is None or value > 0 or value == -1
-        else f"'_actor_generator_backpressure_num_objects' must be at least 1, or -1 for no limit; not {value}"),
+        (int, _NONE),
+        lambda value: (
+            None
+            if value is None or value > 0 or value == -1
+            else f"'_actor_generator_backpressure_num_objects' must be at least 1, or -1 for no limit; not {value}"
+        ),
+    ),
 }
 
 # Every name that `@remote` takes, in the order in which its error lists them.
 REMOTE_OPTIONS: tuple[str, ...] = tuple(dict.fromkeys([*_TASK, *_ACTOR]))
 
 METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
-    "num_returns", "concurrency_group", "max_task_retries", "retry_exceptions", "_generator_backpressure_num_objects",
-    "_num_objects_per_yield", "enable_task_events", "tensor_transport",
+    "num_returns",
+    "concurrency_group",
+    "max_task_retries",
+    "retry_exceptions",
+    "_generator_backpressure_num_objects",
+    "_num_objects_per_yield",
+    "enable_task_events",
+    "tensor_transport",
 )
 
 _METHOD_CALL: dict[str, Option] = {
@@ -253,9 +287,18 @@ _METHOD_CALL: dict[str, Option] = {
     "tensor_transport": Option((str, _NONE)),
 }
 
-_KINDS = {_NONE: "None", int: "an integer", float: "a number", str: "a string", bool: "True or False", dict: "a dict",
-          list: "a list", tuple: "a tuple", SchedulingStrategy: "a scheduling strategy",
-          PlacementGroup: "a placement group"}
+_KINDS = {
+    _NONE: "None",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    dict: "a dict",
+    list: "a list",
+    tuple: "a tuple",
+    SchedulingStrategy: "a scheduling strategy",
+    PlacementGroup: "a placement group",
+}
 
 
 def _must_be(name: str, types: Iterable[type], value: object) -> TypeError:
@@ -279,8 +322,9 @@ def _check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: 
 # --- When options are given ---------------------------------------------------------------------------------------
 
 
-def task_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None,
-                 is_generator: bool | None = None) -> Options:
+def task_options(
+    options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None, is_generator: bool | None = None
+) -> Options:
     """The checked options of a remote function: a new dict of those that were given, with None where None was given.
 
     options: what `@remote(...)` or, when `decorated` is there, `.options(...)` was given. decorated: what the decorator
@@ -343,14 +387,17 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
     """
     for name in options:
         assert name in METHOD_DECORATOR_OPTIONS, (
-            f"@method has no option '{name}'. There are: {', '.join(METHOD_DECORATOR_OPTIONS)}")
+            f"@method has no option '{name}'. There are: {', '.join(METHOD_DECORATOR_OPTIONS)}"
+        )
     if is_generator is not None:
         check_num_returns(options.get("num_returns"), is_generator)
         if "_num_objects_per_yield" in options:
             _check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, _TASK, "methods")
         if "tensor_transport" in options:
-            raise ValueError(f"there is no tensor transport {options['tensor_transport'].upper()!r} here: values go through the "
-                             "object store")
+            raise ValueError(
+                f"there is no tensor transport {options['tensor_transport'].upper()!r} here: values go through the "
+                "object store"
+            )
     return _normalised(options)
 
 
@@ -376,8 +423,10 @@ def check_tensor_transport(value: Any) -> None:
 
 def _check_one_placement(options: Mapping[str, Any]) -> None:
     if options.get("placement_group") not in (None, "default") and options.get("scheduling_strategy") is not None:
-        raise ValueError("'placement_group' and 'scheduling_strategy' both say where to run: give only the strategy, "
-                         "PlacementGroupSchedulingStrategy(group)")
+        raise ValueError(
+            "'placement_group' and 'scheduling_strategy' both say where to run: give only the strategy, "
+            "PlacementGroupSchedulingStrategy(group)"
+        )
 
 
 def _check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
@@ -408,7 +457,7 @@ def check_variable(name: str, value: str) -> None:
     for text in name, value:
         if "\0" in text:
             raise ValueError(f"embedded null byte in the environment variable {name!r}")
-        os.fsencode(text)               # a UnicodeEncodeError is a ValueError
+        os.fsencode(text)  # a UnicodeEncodeError is a ValueError
 
 
 def _normalised(options: Mapping[str, Any]) -> Options:
@@ -503,8 +552,10 @@ def check_scheduling_strategy(strategy: Any) -> None:
     """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for no strategy at all; None passes."""
     if isinstance(strategy, str):
         if strategy not in ("DEFAULT", "SPREAD"):
-            raise ValueError(f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the "
-                             "classes in util.scheduling_strategies")
+            raise ValueError(
+                f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the "
+                "classes in util.scheduling_strategies"
+            )
     elif strategy is not None and not isinstance(strategy, SchedulingStrategy):
         raise _must_be("scheduling_strategy", _COMMON["scheduling_strategy"].types, strategy)
 
@@ -548,8 +599,9 @@ def _check_common_at_call(options: Mapping[str, Any]) -> None:
                     raise ValueError(f"a label's value must be a string, not {value!r} ({key!r} in '{what}')")
 
 
-_CHECKED_AT_CALL = frozenset({"scheduling_strategy", "placement_group", "placement_group_bundle_index", "_labels",
-                              "label_selector"})
+_CHECKED_AT_CALL = frozenset(
+    {"scheduling_strategy", "placement_group", "placement_group_bundle_index", "_labels", "label_selector"}
+)
 
 
 def _check_concurrency_groups(groups: Any) -> None:
@@ -617,7 +669,7 @@ def actor_resources(options: Mapping[str, Any]) -> tuple[Resources, Resources]:
 # Every keyword of Ray's `init`, and what it does here. "" means: accepted, so that a program need not change, and
 # ignored.
 INIT_PARAMETERS: dict[str, str] = {
-    "address": "None or \"local\" starts; the address of a running session connects to it",
+    "address": 'None or "local" starts; the address of a running session connects to it',
     "num_cpus": "CPUs of the head node; by default those of the machine",
     "num_gpus": "GPUs of the head node; by default none",
     "resources": "custom resources of the head node",
@@ -658,7 +710,7 @@ INIT_PARAMETERS: dict[str, str] = {
     "_skip_env_hook": "",
     # Not in Ray.
     "num_nodes": "how many nodes like the head node there are",
-    "on_deadlock": "\"raise\": get raises DeadlockError when it can never return; \"log\": it says so and waits",
+    "on_deadlock": '"raise": get raises DeadlockError when it can never return; "log": it says so and waits',
 }
 
 _MOST_OF_A_RESOURCE = 1e14
@@ -733,8 +785,11 @@ def _check_init_amounts(given: Mapping[str, Any]) -> None:
         assert isinstance(amount, (int, float)), f"the amount of {name} must be a number, not {amount!r}"
         if isinstance(amount, float) and not amount.is_integer():
             raise ValueError(f"a node has a whole number of each resource, and {amount} of {name} is not")
-    for name, amount in [*amounts.items(), ("object_store_memory", given.get("object_store_memory", 0)),
-                         ("_memory", given.get("_memory", 0))]:
+    for name, amount in [
+        *amounts.items(),
+        ("object_store_memory", given.get("object_store_memory", 0)),
+        ("_memory", given.get("_memory", 0)),
+    ]:
         if amount < 0:
             raise ValueError(f"the amount of {name} cannot be negative, and {amount} is")
         if amount > _MOST_OF_A_RESOURCE:

@@ -5,6 +5,7 @@ worker.
 numbers and names, which are worked out once per function; `bind` is asked for the text when a call does not fit. So the
 answers are always `inspect`'s, as in Ray (ray/_common/signature.py).
 """
+
 from __future__ import annotations
 
 import inspect
@@ -25,7 +26,11 @@ def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
     `inspect.Signature.bind`: "missing a required argument: 'a'", "too many positional arguments", "got an unexpected
     keyword argument 'z'", "multiple values for argument 'a'".
     """
-    if type(function) is FunctionType and not hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+    if (
+        type(function) is FunctionType
+        and not hasattr(function, "__wrapped__")
+        and not hasattr(function, "__signature__")
+    ):
         shape = _shape_of_code(function, skip_first)
         if shape is not None:
             return _checker(*shape, lambda: _signature(function, skip_first))
@@ -61,7 +66,9 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
-def _shape_of_code(function: FunctionType, skip_first: bool) -> tuple[int, float, dict[str, int], set[str], bool] | None:
+def _shape_of_code(
+    function: FunctionType, skip_first: bool
+) -> tuple[int, float, dict[str, int], set[str], bool] | None:
     """The first five arguments of `_checker`, as a function's code tells them, in a tenth of the time that a signature takes.
     None when the parameter to be left out is none of its own."""
     code, left_out = function.__code__, int(skip_first)
@@ -70,13 +77,18 @@ def _shape_of_code(function: FunctionType, skip_first: bool) -> tuple[int, float
         return None
     names = code.co_varnames
     position = {names[place]: place - left_out for place in range(max(code.co_posonlyargcount, left_out), count)}
-    keywords = names[count:count + code.co_kwonlyargcount]
+    keywords = names[count : count + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
     position.update(dict.fromkeys(keywords, _KEYWORD_ONLY))
     required = max(count - len(function.__defaults__ or ()) - left_out, 0)
     at_most = float("inf") if code.co_flags & inspect.CO_VARARGS else count - left_out
-    return (required, at_most, position, {name for name in keywords if name not in defaults},
-            bool(code.co_flags & inspect.CO_VARKEYWORDS))
+    return (
+        required,
+        at_most,
+        position,
+        {name for name in keywords if name not in defaults},
+        bool(code.co_flags & inspect.CO_VARKEYWORDS),
+    )
 
 
 def _checker_of(signature: inspect.Signature) -> Checker:
@@ -103,8 +115,14 @@ def _checker_of(signature: inspect.Signature) -> Checker:
     return _checker(required, at_most, position, keywords_required, takes_any_keyword, lambda: signature)
 
 
-def _checker(required: int, at_most: float, position: dict[str, int], keywords_required: set[str], takes_any_keyword: bool,
-             signature: Callable[[], inspect.Signature]) -> Checker:
+def _checker(
+    required: int,
+    at_most: float,
+    position: dict[str, int],
+    keywords_required: set[str],
+    takes_any_keyword: bool,
+    signature: Callable[[], inspect.Signature],
+) -> Checker:
     """required, at_most: of positional arguments. position: of each parameter that may be given by name, _KEYWORD_ONLY for those
     that can be given in no other way; keywords_required: those of them without a default. signature: made for an error's text."""
 
@@ -121,7 +139,7 @@ def _checker(required: int, at_most: float, position: dict[str, int], keywords_r
             elif place == _KEYWORD_ONLY:
                 missing_keywords -= name in keywords_required
             elif place < given:
-                return False                       # given twice
+                return False  # given twice
             elif place < required:
                 missing -= 1
         return not missing and not missing_keywords
@@ -135,6 +153,6 @@ def _checker(required: int, at_most: float, position: dict[str, int], keywords_r
         try:
             signature().bind(*args, **kwargs)
         except TypeError as problem:
-            raise TypeError(str(problem)) from None    # without the frames of inspect, which say nothing to the caller
+            raise TypeError(str(problem)) from None  # without the frames of inspect, which say nothing to the caller
 
     return check

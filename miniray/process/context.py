@@ -1,4 +1,5 @@
 """Which session runs, and which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
+
 from __future__ import annotations
 
 import sys
@@ -21,8 +22,9 @@ class Execution:
     __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
     environ: Any
 
-    def __init__(self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int,
-                 instance: Any = None):
+    def __init__(
+        self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int, instance: Any = None
+    ):
         self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
         self.instance = instance
         self._hex = ""
@@ -35,8 +37,8 @@ class Execution:
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
-session: Any = None             # the one that runs; set by `init` and `shutdown` alone
-at_end: list[Callable[[], None]] = []           # of modules that keep something for a session: called when one has ended
+session: Any = None  # the one that runs; set by `init` and `shutdown` alone
+at_end: list[Callable[[], None]] = []  # of modules that keep something for a session: called when one has ended
 in_forked_child: list[Callable[[], None]] = []  # and in a child, where it is the parent's session
 
 
@@ -57,5 +59,6 @@ def running() -> Any:
     """The running session. RuntimeError when there is none."""
     if session is None:
         raise exit_of_the_program() or RuntimeError(
-            "miniray has not been started yet: call `miniray.init()` first, or use it to start by itself.")
+            "miniray has not been started yet: call `miniray.init()` first, or use it to start by itself."
+        )
     return session

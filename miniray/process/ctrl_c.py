@@ -8,6 +8,7 @@ Only Python's own handler is replaced, and nobody sees that it was: `signal.gets
 its own in place, which cancels the main coroutine. A handler that is set during the session is called behind ours, at once; only
 what it raises is put off. One that was set before has other plans, and is left alone.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -28,18 +29,20 @@ RETRY_S = 0.001
 
 Handler = Callable[[int, Optional[FrameType]], Any]
 _signal, _getsignal = signal.signal, signal.getsignal
-behind: Handler = signal.default_int_handler    # what the program takes for the handler; called where it may be
-put_off: object | None = None              # one for each interrupt that was put off; None when it has been raised
-on_its_way = False                          # it was sent once more, and the main thread has not heard of that yet
-overtaken = False                           # and it was raised meanwhile: that is not to be raised again
-_sending = _thread.allocate_lock()          # held while it is sent, and while it is noted that there is nothing to send any more
-in_task = False                             # what was interrupted is a task on the main thread, in local_mode
+behind: Handler = signal.default_int_handler  # what the program takes for the handler; called where it may be
+put_off: object | None = None  # one for each interrupt that was put off; None when it has been raised
+on_its_way = False  # it was sent once more, and the main thread has not heard of that yet
+overtaken = False  # and it was raised meanwhile: that is not to be raised again
+_sending = (
+    _thread.allocate_lock()
+)  # held while it is sent, and while it is noted that there is nothing to send any more
+in_task = False  # what was interrupted is a task on the main thread, in local_mode
 
 
 def install() -> None:
     """Take Ctrl-C over, if it is still Python's and this is the main thread."""
     global behind
-    if _getsignal(signal.SIGINT) is not _on_interrupt:      # a session that ended on another thread could not give it back
+    if _getsignal(signal.SIGINT) is not _on_interrupt:  # a session that ended on another thread could not give it back
         behind = signal.default_int_handler
     signal.__dict__.update(signal=_set, getsignal=_get)
     _replace(signal.default_int_handler, _on_interrupt)
@@ -61,8 +64,11 @@ def _replace(old: Any, new: Any) -> None:
 def _set(number: Any, handler: Any) -> Any:
     """`signal.signal`: what is set in place of Python's handler, or is Python's, stands behind ours."""
     global behind
-    ours = number == signal.SIGINT and callable(handler) and (
-        handler is signal.default_int_handler or _getsignal(number) is _on_interrupt)
+    ours = (
+        number == signal.SIGINT
+        and callable(handler)
+        and (handler is signal.default_int_handler or _getsignal(number) is _on_interrupt)
+    )
     before = _get(number)
     _signal(number, _on_interrupt if ours else handler)
     if ours:
@@ -93,7 +99,7 @@ def _put_off_no_more() -> None:
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:
     global put_off, on_its_way, overtaken
-    on_its_way = False                      # it is this one, or came together with it
+    on_its_way = False  # it is this one, or came together with it
     if overtaken:
         overtaken = False
         return
@@ -116,8 +122,12 @@ def _blocks_a_loop(frame: FrameType | None) -> bool:
         frame = frame.f_back
     runner = getattr(getattr(behind, "func", None), "__self__", None)
     asyncio = sys.modules.get("asyncio")
-    return frame is not None and frame.f_code in our_code.parks and asyncio is not None and isinstance(
-        runner, getattr(asyncio, "Runner", ()))
+    return (
+        frame is not None
+        and frame.f_code in our_code.parks
+        and asyncio is not None
+        and isinstance(runner, getattr(asyncio, "Runner", ()))
+    )
 
 
 def _wants_to_raise(number: int, frame: FrameType | None) -> bool:
@@ -139,7 +149,7 @@ def _again(ident: int, this: object) -> None:
     never.acquire()
     never.acquire(True, RETRY_S)
     while put_off is this:
-        if _getsignal(signal.SIGINT) is not _on_interrupt:        # somebody else's handler now: it hears of it once
+        if _getsignal(signal.SIGINT) is not _on_interrupt:  # somebody else's handler now: it hears of it once
             put_off = None
             _interrupt(ident)
             return
@@ -152,7 +162,7 @@ def _again(ident: int, this: object) -> None:
 
 def _interrupt(ident: int) -> None:
     if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(ident, signal.SIGINT)       # which also ends the wait for a lock
+        signal.pthread_kill(ident, signal.SIGINT)  # which also ends the wait for a lock
     else:
         _thread.interrupt_main()
 

@@ -9,6 +9,7 @@ So does a task with GPUs see in CUDA_VISIBLE_DEVICES which are its own.
 
 Nothing is in place, and nothing is paid, before the first variable, or GPU, is asked for.
 """
+
 from __future__ import annotations
 
 import os
@@ -22,10 +23,12 @@ from ..options.checks import check_variable
 from .context import Execution, current
 from .replaced import replace
 
-_threads: dict[int, threading.Thread] = getattr(threading, "_active", {})      # by ident; current_thread() would add to them
+_threads: dict[int, threading.Thread] = getattr(
+    threading, "_active", {}
+)  # by ident; current_thread() would add to them
 _installing = threading.Lock()
-_making = threading.RLock()             # so that all threads of an actor get the same one
-_STAMP = "_miniray_environment"         # of a thread that a task started: it sees what the task does
+_making = threading.RLock()  # so that all threads of an actor get the same one
+_STAMP = "_miniray_environment"  # of a thread that a task started: it sees what the task does
 _REFERENCE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
 _UNKNOWN = re.compile(r"\$\{[A-Z0-9_]+\}")
 
@@ -100,7 +103,7 @@ def layer() -> Layer | None:
         return getattr(_threads.get(threading.get_ident()), _STAMP, None)
     try:
         return execution.environ
-    except AttributeError:              # it is asked for the first time
+    except AttributeError:  # it is asked for the first time
         execution.environ = found = _layer_of(execution)
         return found
 
@@ -116,7 +119,7 @@ def _layer_of(execution: Execution) -> Layer | None:
     if actor is None:
         return _make(variables)
     handle = (actor.worker or execution.worker).handle
-    if handle is None:                          # a thread of the actor's that has outlived it
+    if handle is None:  # a thread of the actor's that has outlived it
         return _make(variables)
     with _making:
         if not hasattr(handle, "environ"):
@@ -138,7 +141,10 @@ def _expanded(text: str, layer: Layer, environ: Any) -> str:
     def value(match: re.Match) -> str:
         found = layer.get(environ.encodekey(match[1].strip("{}")))
         return match[0] if found is None else environ.decodevalue(found)
-    return _UNKNOWN.sub("", _REFERENCE.sub(value, text))      # which leaves `$NAME` that is nowhere as it stands, as Ray does
+
+    return _UNKNOWN.sub(
+        "", _REFERENCE.sub(value, text)
+    )  # which leaves `$NAME` that is nowhere as it stands, as Ray does
 
 
 class _Environ(os._Environ):
@@ -179,12 +185,12 @@ def install() -> None:
     with _installing:
         if type(os.environ) is _Environ:
             return
-        import subprocess               # for those only who have variables
+        import subprocess  # for those only who have variables
 
         _replace(subprocess.Popen, "__init__", _popen)
         _replace(threading.Thread, "start", _start)
         _replace(os, "system", _system)
-        _replace(os, "execv", _execv)       # through which go os.execl, os.execvp, os.spawnv and their like
+        _replace(os, "execv", _execv)  # through which go os.execl, os.execvp, os.spawnv and their like
         for environ in os.environ, getattr(os, "environb", None):
             if environ is not None:
                 replace(environ, "__class__", _Environ)
@@ -209,7 +215,7 @@ def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
     replace(module, name, wraps(original)(make(original)))
 
 
-ENV = 10            # where Popen takes env, when it is not given by its name
+ENV = 10  # where Popen takes env, when it is not given by its name
 
 
 def _popen(original: Any) -> Any:
@@ -218,8 +224,9 @@ def _popen(original: Any) -> Any:
             if len(args) <= ENV:
                 kwargs["env"] = dict(os.environ)
             else:
-                args = (*args[:ENV], dict(os.environ), *args[ENV + 1:])
+                args = (*args[:ENV], dict(os.environ), *args[ENV + 1 :])
         original(self, *args, **kwargs)
+
     return __init__
 
 
@@ -229,6 +236,7 @@ def _start(original: Any) -> Any:
         if own is not None:
             setattr(self, _STAMP, own)
         original(self)
+
     return start
 
 
@@ -237,8 +245,10 @@ def _system(original: Any) -> Any:
         if layer() is None:
             return original(command)
         import subprocess
+
         code = subprocess.call(command, shell=True)
-        return code if os.name == "nt" else code << 8 if code >= 0 else -code       # as wait() tells it
+        return code if os.name == "nt" else code << 8 if code >= 0 else -code  # as wait() tells it
+
     return system
 
 
@@ -247,4 +257,5 @@ def _execv(original: Any) -> Any:
         if layer() is None:
             original(path, args)
         os.execve(path, args, os.environ)
+
     return execv

@@ -1,4 +1,5 @@
 """The exceptions that end a task, a worker or an actor from inside. None of them is an Exception: user code should not stop one."""
+
 from __future__ import annotations
 
 from .context import current

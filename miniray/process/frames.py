@@ -4,6 +4,7 @@ Before 3.12 the cyclic collector may run inside `sys._current_frames`, and with 
 callbacks), while that holds the lock which every new thread needs. If another thread then has its turn and starts one, it waits for
 this lock and keeps the GIL, and everything stands still for ever.
 """
+
 from __future__ import annotations
 
 import gc

@@ -4,6 +4,7 @@ While a session runs, `os._exit`, `os.abort` and signals to the own process end 
 always do on the driver. `time.sleep` in a task waits where a cancellation or the end of the session reaches it, which the real
 one, being a call into C, does not let through. Ctrl-C on the driver does not hit the session's own code (see `ctrl_c`).
 """
+
 from __future__ import annotations
 
 import os
@@ -33,6 +34,7 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
             if why is not None:
                 raise WorkerExit(why)
         return original(*args, **kwargs)
+
     _put(module, name, guarded)
 
 
@@ -59,6 +61,7 @@ def _guard_sleep() -> None:
         runtime = context.session if execution is None else execution.runtime
         if runtime is None or not runtime.sleep(execution, seconds):
             original(seconds)
+
     _put(time, "sleep", sleep)
 
 

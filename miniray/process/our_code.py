@@ -4,6 +4,7 @@ An exception from outside (an interrupt of a cancelled task, Ctrl-C) must come o
 out of the middle of an event in the core. So before one is raised, the frames of the thread are looked at, from the innermost
 on. A function is recognised by its code object, which its module registers here. No decision depends on a function's name.
 """
+
 from __future__ import annotations
 
 import os
@@ -16,9 +17,9 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Parts of miniray that are written as a user's program would be: they hold no lock and change no tables, but call what does.
 AS_USERS = tuple(FOLDER + name + os.sep for name in ("cli", "engine", "testing", "util", "experimental"))
 
-entries: set[CodeType] = set()          # functions that call the user's code
-waits: set[CodeType] = set()            # functions that only wait, and may be interrupted
-parks: set[CodeType] = set()            # those of them in which a thread waits for objects
+entries: set[CodeType] = set()  # functions that call the user's code
+waits: set[CodeType] = set()  # functions that only wait, and may be interrupted
+parks: set[CodeType] = set()  # those of them in which a thread waits for objects
 
 
 def enters_user_code(function: F) -> F:

@@ -1,10 +1,11 @@
 """What miniray has replaced in modules of the standard library while a session runs, so that it can be put back."""
+
 from __future__ import annotations
 
 import types
 from typing import Any
 
-saved: list[tuple[Any, str, Any]] = []     # an object, an attribute's name, and the value that `restore_all` puts back
+saved: list[tuple[Any, str, Any]] = []  # an object, an attribute's name, and the value that `restore_all` puts back
 
 
 def replace(owner: Any, name: str, value: Any) -> None:
@@ -22,8 +23,10 @@ def restore_all() -> None:
 
 def is_guard(function: Any) -> bool:
     """Whether this function stands in for a built-in function, and is to be treated as one."""
-    return any(isinstance(original, types.BuiltinFunctionType) and vars(owner).get(name) is function
-               for owner, name, original in saved)
+    return any(
+        isinstance(original, types.BuiltinFunctionType) and vars(owner).get(name) is function
+        for owner, name, original in saved
+    )
 
 
 def place_of(original: Any) -> tuple[Any, str] | None:

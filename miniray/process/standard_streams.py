@@ -17,6 +17,7 @@ a task that runs meanwhile would print past us. Checking at the start of each ta
 that run already. When the last door closes, `sys` and `logging` are as they were. Ray: configure_log_file,
 log_monitor.py.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -104,7 +105,7 @@ class WorkerStream:
         return self._door.target.fileno()
 
     def __reduce__(self):
-        raise TypeError("cannot pickle '_io.TextIOWrapper' object")    # what Ray's workers have there, and say
+        raise TypeError("cannot pickle '_io.TextIOWrapper' object")  # what Ray's workers have there, and say
 
 
 io.TextIOBase.register(WorkerStream)
@@ -133,7 +134,7 @@ class Door:
     face: what the stream is in tasks. find_outlet: who takes the text of an execution, None while no session is there.
     """
 
-    find_outlet: Callable[[Execution], Outlet | None] | None = None     # the class's: the same for both streams
+    find_outlet: Callable[[Execution], Outlet | None] | None = None  # the class's: the same for both streams
 
     def __init__(self, name: str, target: Any):
         self.name, self.target, self.first = name, target, target
@@ -184,7 +185,7 @@ class Door:
             outlet.redirected[self.name] = stream
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(self.seen(), attribute)      # `input` asks for fileno, encoding and errors
+        return getattr(self.seen(), attribute)  # `input` asks for fileno, encoding and errors
 
 
 class _HandlerStream:
@@ -200,20 +201,21 @@ class _HandlerStream:
         if stream is not None and current.get() is not None:
             for name in NAMES:
                 door = _doors.get(name)
-                if door is not None and (stream is door.target or stream is door.first
-                                         or stream is getattr(sys, f"__{name}__")):
+                if door is not None and (
+                    stream is door.target or stream is door.first or stream is getattr(sys, f"__{name}__")
+                ):
                     return door.seen()
         return stream
 
     def __set__(self, handler: logging.StreamHandler, stream: Any) -> None:
-        if isinstance(stream, WorkerStream):        # a handler made in a task outlives it: it holds the screen itself
+        if isinstance(stream, WorkerStream):  # a handler made in a task outlives it: it holds the screen itself
             stream = driver_stream(stream._door.name)
         handler.__dict__["stream"] = stream
 
 
-_lock = threading.Lock()            # guards opening and closing; the rest reads single references
-_holders: list[object] = []         # whoever needs the doors open: a session, bars on a terminal
-_session: object = None             # the holder whose workers are told apart
+_lock = threading.Lock()  # guards opening and closing; the rest reads single references
+_holders: list[object] = []  # whoever needs the doors open: a session, bars on a terminal
+_session: object = None  # the holder whose workers are told apart
 _doors: dict[str, Door] = {}
 _sys_class: type = type(sys)
 above_bars: Callable[[Any, str], int] | None = None
@@ -240,7 +242,7 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
         _holders.append(holder)
         if find_outlet is not None:
             _session, Door.find_outlet = holder, find_outlet
-            setattr(logging.StreamHandler, "stream", _HandlerStream())     # noqa: B010 - a checker knows it as a stream
+            setattr(logging.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - a checker knows it as a stream
 
 
 def after_fork() -> None:
@@ -250,8 +252,9 @@ def after_fork() -> None:
 
 
 def _attribute(door: Door) -> property:
-    return property(lambda module: door.seen(), lambda module, stream: door.replace(stream),
-                    lambda module: door.replace(None))
+    return property(
+        lambda module: door.seen(), lambda module, stream: door.replace(stream), lambda module: door.replace(None)
+    )
 
 
 def close_doors(holder: object) -> None:
@@ -261,7 +264,7 @@ def close_doors(holder: object) -> None:
         _holders.remove(holder)
         if _session is holder:
             _session = Door.find_outlet = None
-            delattr(logging.StreamHandler, "stream")        # noqa: B043
+            delattr(logging.StreamHandler, "stream")  # noqa: B043
         if not _holders:
             sys.__class__ = _sys_class
             sys.__dict__.update((name, door.target) for name, door in _doors.items())
@@ -283,7 +286,7 @@ def write_to_driver(name: str, text: str) -> bool:
     stream = driver_stream(name)
     if stream is None:
         return False
-    token = current.set(None)           # a stream that is user code, and prints, prints for the driver
+    token = current.set(None)  # a stream that is user code, and prints, prints for the driver
     try:
         try:
             _write(stream, text)

@@ -2,6 +2,7 @@
 
 Plain methods run on the loop too, one after the other. Ray: _private/async_compat.py, the asyncio fibers of core_worker.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -31,10 +32,10 @@ class AsyncWorker:
 
     def __init__(self, runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle):
         self.runtime, self.worker, self.handle = runtime, worker, handle
-        self.loop: Any = None               # asyncio.AbstractEventLoop, made on the actor's own thread
+        self.loop: Any = None  # asyncio.AbstractEventLoop, made on the actor's own thread
         self.posted: deque[TaskRecord] = deque()
         self.calls: dict[int, asyncio.Task] = {}
-        self.scheduled = False              # the loop has been told that something was posted
+        self.scheduled = False  # the loop has been told that something was posted
         self.stopping = self.ending = False
 
     def run(self) -> None:
@@ -51,7 +52,7 @@ class AsyncWorker:
         finally:
             asyncio.set_event_loop(None)
             loop.close()
-            self.loop = None                # the record of a dead worker is kept, and this with it
+            self.loop = None  # the record of a dead worker is kept, and this with it
 
     def _cancel_what_is_left(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ending = True
@@ -70,19 +71,21 @@ class AsyncWorker:
     def _tell(self, callback) -> None:
         loop = self.loop
         if loop is None or self.scheduled:
-            return                          # it looks into `posted` before it sleeps
+            return  # it looks into `posted` before it sleeps
         self.scheduled = True
         try:
             loop.call_soon_threadsafe(callback)
-        except RuntimeError:                # closed: the actor has ended meanwhile
+        except RuntimeError:  # closed: the actor has ended meanwhile
             self.scheduled = False
 
     def cancel(self, task: TaskRecord) -> None:
         """Cancel the coroutine of a call."""
+
         def on_loop():
             running = self.calls.get(task.number)
             if running is not None:
                 running.cancel()
+
         self._soon(on_loop)
 
     def stop(self) -> None:
@@ -96,7 +99,7 @@ class AsyncWorker:
         if loop is not None and not loop.is_closed():
             try:
                 loop.call_soon_threadsafe(callback)
-            except RuntimeError:            # closed between the question and the call
+            except RuntimeError:  # closed between the question and the call
                 return
 
     def _take(self) -> None:
@@ -122,7 +125,9 @@ class AsyncWorker:
         task = execution.task
         try:
             outcome = await self._attempt(execution)
-            if task.cancel_requested:       # it caught its CancelledError, or never waited: it counts as cancelled, as in Ray
+            if (
+                task.cancel_requested
+            ):  # it caught its CancelledError, or never waited: it counts as cancelled, as in Ray
                 outcome = self._cancelled(execution, asyncio.CancelledError())
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) or task.cancel_requested and isinstance(error, Exception):
@@ -144,7 +149,7 @@ class AsyncWorker:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        if not self.ending:                 # what is left is being cancelled: that has an end of its own
+        if not self.ending:  # what is left is being cancelled: that has an end of its own
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
@@ -161,14 +166,14 @@ class AsyncWorker:
         try:
             if task.spec.kind == ACTOR_CREATION_TASK:
                 return await self._construct(execution)
-            if task.cancel_requested:                          # before it came here: there was no coroutine to cancel
+            if task.cancel_requested:  # before it came here: there was no coroutine to cancel
                 raise asyncio.CancelledError
             function, args, kwargs = call_of(runtime, execution)
             self._note_start(task)
             self.handle.user_task = task
             result = function(*args, **kwargs)
             del args, kwargs
-            if inspect.iscoroutinefunction(function):       # a plain method's coroutine is a value, which cannot be sent
+            if inspect.iscoroutinefunction(function):  # a plain method's coroutine is a value, which cannot be sent
                 result = await result
             if runtime.unfinished_lines:
                 runtime.end_lines(execution)
@@ -217,12 +222,12 @@ class AsyncWorker:
                 send = GENERATOR_STATISTICS
                 report_item(runtime, self.worker, task, item)
                 del item
-                await asyncio.sleep(0)      # others have their turn also when the generator never waits
+                await asyncio.sleep(0)  # others have their turn also when the generator never waits
         else:
             for item in generator:
                 report_item(runtime, self.worker, task, item)
                 wait_for_consumer(runtime, execution)
-                if self.worker.status is DEAD:      # its loop, which this blocks, was told to stop
+                if self.worker.status is DEAD:  # its loop, which this blocks, was told to stop
                     raise WorkerExit("SYSTEM_ERROR: the worker is dead")
         note_end(runtime, execution)
         return Outcome((None,), (0,))

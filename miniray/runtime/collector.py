@@ -1,4 +1,5 @@
 """Many records alive: how often Python's cyclic collector runs then, and which captured functions can be released."""
+
 from __future__ import annotations
 
 import gc
@@ -7,10 +8,10 @@ from typing import Any
 
 from ..core.cluster import Cluster
 
-CHECK = 0xff                    # the pace is looked at after so many submissions
-MANY = 500                      # so many live tasks slow the collector down
-PACE = 50_000, 10, 10           # its thresholds then
-FORGOTTEN_BYTES = 1 << 20       # so much must have been forgotten before the tables are searched
+CHECK = 0xFF  # the pace is looked at after so many submissions
+MANY = 500  # so many live tasks slow the collector down
+PACE = 50_000, 10, 10  # its thresholds then
+FORGOTTEN_BYTES = 1 << 20  # so much must have been forgotten before the tables are searched
 
 
 class CollectorPace:
@@ -47,7 +48,7 @@ class ForgottenFunctions:
 
     def __init__(self) -> None:
         self.captured: deque[Any] = deque()
-        self._still_needed_bytes = 0            # of those that a search found in use
+        self._still_needed_bytes = 0  # of those that a search found in use
 
     def worth_a_search(self) -> bool:
         """Whether enough bytes were forgotten to walk through the tables. Asked when another function is captured, so that a
@@ -57,8 +58,11 @@ class ForgottenFunctions:
     def release(self, cluster: Cluster) -> list[Any]:
         """Remove the forgotten functions from the tasks' records, except from tasks that may still run. The caller holds the lock,
         and drops the returned functions after it has released it: their finalisers are the user's."""
-        tasks = [*cluster.tasks.values(), *(actor.creation for actor in cluster.actors.values() if actor.creation),
-                 *(obj.task for obj in cluster.objects.values() if obj.task is not None)]
+        tasks = [
+            *cluster.tasks.values(),
+            *(actor.creation for actor in cluster.actors.values() if actor.creation),
+            *(obj.task for obj in cluster.objects.values() if obj.task is not None),
+        ]
         needed = {id(task.spec.function) for task in tasks if task.args is not None}
         found = {id(captured): captured for captured in (self.captured.popleft() for _ in range(len(self.captured)))}
         kept = [captured for number, captured in found.items() if number in needed]

@@ -7,6 +7,7 @@ reports an event, it releases the lock, and it carries out the actions that the 
 References that the program drops arrive in `dropped`. A finaliser may run on any thread, even on one that holds the lock, so
 it only appends there. Whoever takes the lock next reports them first.
 """
+
 from __future__ import annotations
 
 import time
@@ -38,7 +39,9 @@ class CoreAccess:
         self.closed = False
         self.spill = SpillFolder(options.get("object_spilling_directory"))
         self.carriers: dict[type, Callable[[Any], None]] = {
-            act.Wake: _wake, act.DropValues: lambda action: drop_values(action.values)}
+            act.Wake: _wake,
+            act.DropValues: lambda action: drop_values(action.values),
+        }
 
     @property
     def head(self) -> NodeRecord:

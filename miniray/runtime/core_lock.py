@@ -5,6 +5,7 @@ at its next entry and must let the waiter run, which leaves it in the same posit
 entry, at the price of two system calls each (a lock convoy). Here a waiter is only told that it may try again, and tries when
 it runs. Whoever has the GIL goes on for its whole turn meanwhile.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -34,7 +35,7 @@ class CoreLock:
     def __init__(self) -> None:
         self._lock = _allocate_lock()
         self.try_enter, self.release = self._lock.acquire, self._lock.release
-        self.line: deque[Any] = deque()         # locks that those who wait sleep on; append and popleft are atomic
+        self.line: deque[Any] = deque()  # locks that those who wait sleep on; append and popleft are atomic
 
     def __enter__(self) -> None:
         if not self.try_enter(False):
@@ -62,7 +63,7 @@ class CoreLock:
                 mine.acquire()
                 if self.try_enter(False):
                     return
-        except BaseException:                   # a signal's handler raised: somebody else is to be told instead
+        except BaseException:  # a signal's handler raised: somebody else is to be told instead
             self._give_up(mine)
             self.wake_one()
             raise
@@ -73,12 +74,12 @@ class CoreLock:
         if mine in self.line:
             try:
                 self.line.remove(mine)
-            except ValueError:                  # called out of it between the two
+            except ValueError:  # called out of it between the two
                 return
 
     def wake_one(self) -> None:
         """Tell the first in line to try again."""
         try:
             self.line.popleft().release()
-        except IndexError:                      # another one who left was quicker
+        except IndexError:  # another one who left was quicker
             return

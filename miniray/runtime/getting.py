@@ -1,4 +1,5 @@
 """Getting: how a thread gets the values of objects, for `get` and for the arguments of a task."""
+
 from __future__ import annotations
 
 from typing import Any, overload
@@ -107,7 +108,7 @@ class Getting(Waiting):
             refuse_the_dead(execution.worker)
         with self.lock:
             gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
-        if gone:                                # a mistake of ours, which is not to be waited for as long as there is a processor
+        if gone:  # a mistake of ours, which is not to be waited for as long as there is a processor
             raise ReferenceCountingAssertionError(obj.hex)
 
     def _used_here(self, obj: ObjectRecord) -> None:

@@ -1,4 +1,5 @@
 """Worker handles: the runtime's side of a worker, and asynchronous exceptions in its thread."""
+
 from __future__ import annotations
 
 import _thread
@@ -17,8 +18,21 @@ class WorkerHandle:
     environ: as an Execution's, for the actor.
     """
 
-    __slots__ = ("record", "ident", "waiter", "waiting", "interrupted", "user_task", "instance", "space", "inbox", "done",
-                 "loop", "sent", "environ")
+    __slots__ = (
+        "record",
+        "ident",
+        "waiter",
+        "waiting",
+        "interrupted",
+        "user_task",
+        "instance",
+        "space",
+        "inbox",
+        "done",
+        "loop",
+        "sent",
+        "environ",
+    )
 
     def __init__(self, record: WorkerRecord, space: Space):
         self.record = record
@@ -32,12 +46,12 @@ class WorkerHandle:
         self.inbox: Any = None
         self.done: Any = None
         self.loop: Any = None
-        self.sent = False               # an asynchronous exception is on its way to the thread
+        self.sent = False  # an asynchronous exception is on its way to the thread
 
 
 def actor_handle(worker: WorkerRecord) -> WorkerHandle | None:
     """The handle that holds the actor's instance: that of the worker which ran its constructor."""
-    first = worker.actor.worker if worker.actor is not None else None      # read once: an actor that dies has none any more
+    first = worker.actor.worker if worker.actor is not None else None  # read once: an actor that dies has none any more
     return first.handle if first is not None else worker.handle
 
 
@@ -55,6 +69,7 @@ class _Absorbed(BaseException):
 def clear_async_exception(handle: WorkerHandle) -> None:
     """Take back an asynchronous exception that has not been raised yet."""
     import ctypes
+
     handle.sent = False
     send = ctypes.pythonapi.PyThreadState_SetAsyncExc
     send(ctypes.c_ulong(handle.ident), None)

@@ -5,6 +5,7 @@ GIL that its waker holds. A sleeper on a pipe is woken on the waker's own proces
 callers that wait for an answer do at once: a call and its answer take a third of the time. A pipe needs two of the process's
 file descriptors, though, so only the first workers have one.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -15,8 +16,8 @@ from collections import deque
 from typing import Any
 
 MOST_PIPES = 64
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()      # without it, to wake on the same processor is no gain
-_pipes: deque[None] = deque([None] * MOST_PIPES)     # one for each that may still be opened; append and pop are atomic
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it, to wake on the same processor is no gain
+_pipes: deque[None] = deque([None] * MOST_PIPES)  # one for each that may still be opened; append and pop are atomic
 
 
 class PipeInbox:
@@ -28,14 +29,14 @@ class PipeInbox:
         self._items: deque[Any] = deque()
         self._read_end, self._write_end = os.pipe()
         self._open = True
-        self._closing = _thread.allocate_lock()     # nobody may write to a number that is somebody else's file by now
+        self._closing = _thread.allocate_lock()  # nobody may write to a number that is somebody else's file by now
 
     def put(self, item: Any) -> None:
         """Hand over an item."""
         self._items.append(item)
         with self._closing:
             if self._open:
-                os.write(self._write_end, b"!")     # a byte an item: whoever has read one finds an item
+                os.write(self._write_end, b"!")  # a byte an item: whoever has read one finds an item
 
     def get(self) -> Any:
         """The next item, slept for."""
@@ -64,10 +65,10 @@ def new_inbox() -> Any:
         return QueueInbox()
     try:
         _pipes.pop()
-    except IndexError:                              # there are as many as there may be
+    except IndexError:  # there are as many as there may be
         return QueueInbox()
     try:
         return PipeInbox()
-    except OSError:                                 # no descriptor is left
+    except OSError:  # no descriptor is left
         _pipes.append(None)
         return QueueInbox()

@@ -1,4 +1,5 @@
 """Interrupts: how an exception gets into the thread that runs a task, and never into the middle of an event in the core."""
+
 from __future__ import annotations
 
 import _thread
@@ -13,7 +14,10 @@ from .handles import WorkerHandle
 from .inbox import HAS_GIL
 from .runtime import Runtime
 
-FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0       # a thread inside a call of ours is interrupted again, after twice the time each try
+FIRST_RETRY_S, LAST_RETRY_S = (
+    0.001,
+    1.0,
+)  # a thread inside a call of ours is interrupted again, after twice the time each try
 # Code of the standard library that takes a lock of the whole process by a call: an exception that is raised as that call returns
 # finds the lock taken and nobody yet bound to give it back. `with` on a lock itself has no such moment.
 TAKES_A_LOCK = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
@@ -27,8 +31,13 @@ class Interrupts:
         self.runtime = runtime
         self.postponed: deque = deque()
 
-    def raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None,
-                  again_in_s: float = FIRST_RETRY_S) -> None:
+    def raise_in(
+        self,
+        handle: WorkerHandle,
+        error: type[BaseException],
+        task: TaskRecord | None = None,
+        again_in_s: float = FIRST_RETRY_S,
+    ) -> None:
         """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not.
 
         A thread that is inside a call of ours is asked again a little later: what the core has told it to do must be done, and
@@ -55,6 +64,7 @@ class Interrupts:
                 return
             else:
                 import ctypes
+
                 handle.sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
                 if not HAS_GIL:
@@ -69,7 +79,7 @@ class Interrupts:
         for _ in range(len(self.postponed)):
             try:
                 postponed = self.postponed.popleft()
-            except IndexError:                          # a generator has taken its own
+            except IndexError:  # a generator has taken its own
                 break
             self.raise_in(*postponed)
 
@@ -81,7 +91,7 @@ class Interrupts:
             for _ in range(len(self.postponed)):
                 try:
                     postponed = self.postponed.popleft()
-                except IndexError:                      # the timer has them
+                except IndexError:  # the timer has them
                     break
                 of, error, task, _again = postponed
                 if of is not handle:
@@ -100,7 +110,7 @@ def runs_user_code(ident: int) -> bool:
     while frame is not None:
         code = frame.f_code
         if code in our_code.entries:
-            return not top                  # the user's code was called from here
+            return not top  # the user's code was called from here
         if code.co_filename.startswith(our_code.FOLDER) and not code.co_filename.startswith(our_code.AS_USERS):
             return False
         frame, top = frame.f_back, False

@@ -3,6 +3,7 @@
 A call is run at once until it has to wait. Then it is set aside, and whoever waits for anything later lets it go on: there is no
 thread that could stand still for it alone. Files and helper threads are waited for on the spot.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -17,7 +18,7 @@ from .async_worker import DEAD, AsyncWorker
 from .handles import WorkerHandle
 from .outcomes import Outcome
 
-OWN_FILES = 1                   # a loop watches one file itself, through which other threads wake it
+OWN_FILES = 1  # a loop watches one file itself, through which other threads wake it
 
 
 class _Selector(selectors.DefaultSelector):
@@ -45,12 +46,12 @@ class LocalLoop(asyncio.SelectorEventLoop):
         selector = _Selector()
         selector.loop = self
         self.idle_for_s: float | None = None
-        self.helpers = 0                        # calls in other threads that will report to the loop
+        self.helpers = 0  # calls in other threads that will report to the loop
         self.on_woken = on_woken
         super().__init__(selector)
 
     # asyncio's own signatures tie `args` to what `func` takes, which mypy does not see met by Any.
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:      # type: ignore[override]
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         """As asyncio's. While it runs, the loop is not idle."""
         future = super().run_in_executor(executor, func, *args)
         self.helpers += 1
@@ -60,8 +61,12 @@ class LocalLoop(asyncio.SelectorEventLoop):
     def _helped(self, future: Any) -> None:
         self.helpers -= 1
 
-    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any,                    # type: ignore[override]
-                             context: Context | None = None) -> Any:
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[..., Any],
+        *args: Any,  # type: ignore[override]
+        context: Context | None = None,
+    ) -> Any:
         """As asyncio's; whoever runs this loop is told."""
         handle = super().call_soon_threadsafe(callback, *args, context=context)
         self.on_woken()
@@ -92,16 +97,16 @@ class LocalAsyncWorker(AsyncWorker):
         super().__init__(runtime, worker, handle)
         self.host: Host = runtime
         self.loop = LocalLoop(self._woken)
-        self.mine = _thread.allocate_lock()     # held by the thread that runs the loop
+        self.mine = _thread.allocate_lock()  # held by the thread that runs the loop
 
     def begin(self, task: TaskRecord) -> None:
         """Run a call until it has to wait."""
         self.posted.append(task)
         if self.mine.acquire(False):
-            if not self.loop.is_closed():       # by a thread that has killed the actor just now
+            if not self.loop.is_closed():  # by a thread that has killed the actor just now
                 self.loop.call_soon(self._take)
             self._turn()
-        else:                                   # the loop is further up the stack, or another thread's: it finds the call there
+        else:  # the loop is further up the stack, or another thread's: it finds the call there
             self._soon(self._take)
 
     def go_on(self) -> None:
@@ -110,7 +115,7 @@ class LocalAsyncWorker(AsyncWorker):
             self._turn()
 
     def _woken(self) -> None:
-        if not self.loop.is_running():          # whoever runs it looks for what has come when its turn is over
+        if not self.loop.is_running():  # whoever runs it looks for what has come when its turn is over
             self.host.run_soon(self.go_on)
 
     def _turn(self) -> None:
@@ -131,27 +136,27 @@ class LocalAsyncWorker(AsyncWorker):
         elif idle_for_s is not None:
             self.host.run_later(idle_for_s, self.go_on)
         elif self.calls and fewer:
-            self.host.runnable.append(self.go_on)        # the others may not have come as far as they can
+            self.host.runnable.append(self.go_on)  # the others may not have come as far as they can
             return
         # What another thread woke the loop for at the end of this turn. Looked at after the loop is nobody's: who wakes it from
         # now on sees that it does not run, and is let in.
-        if self.loop._ready:                    # type: ignore[attr-defined]
+        if self.loop._ready:  # type: ignore[attr-defined]
             self.host.run_soon(self.go_on)
 
     def _report(self, task: TaskRecord, outcome: Outcome) -> None:
         self.host.report_from_inside(super()._report, task, outcome)
-        self._stop_loop()                       # whoever waits for this call looks whether that is enough
+        self._stop_loop()  # whoever waits for this call looks whether that is enough
 
     def stop(self) -> None:
         """The actor is dead: cancel what was set aside, and close the loop."""
         self.stopping = True
         if not self.mine.acquire(False):
-            return                              # it is being run: its turn ends here again
+            return  # it is being run: its turn ends here again
         outer = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         try:
             if not self.loop.is_closed():
-                self.loop.helpers += 1          # from now on it waits for its timers
+                self.loop.helpers += 1  # from now on it waits for its timers
                 self._cancel_what_is_left(self.loop)
                 self.loop.close()
         finally:

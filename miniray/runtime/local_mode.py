@@ -4,6 +4,7 @@ A debugger steps straight into a task, and what tasks print comes in the order o
 unblock, or that waits for a later call, cannot be waited for here: there is nobody else to run it. Whoever waits so is told,
 by a DeadlockError, if no other thread is there that could change it.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -56,7 +57,7 @@ class Bell:
         """Let the sleeper through the gate. Whoever sleeps looks again afterwards, so once is enough for several who ring."""
         try:
             self.gate.release()
-        except RuntimeError:                    # it is open
+        except RuntimeError:  # it is open
             return
 
 
@@ -64,19 +65,21 @@ class LocalRuntime(Runtime):
     """Carries out the core's actions on the spot."""
 
     local = True
-    allocate_lock = Bell                        # type: ignore[assignment]
+    allocate_lock = Bell  # type: ignore[assignment]
     stuck_after_s = 0.0
 
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
-        self.runnable: deque[Callable[[], None]] = deque()      # attempts to begin, and loops that can go on
-        self.put_off: list[tuple[float, int, Callable[[], None]]] = []      # a heap by time: loops that wait for their timers
+        self.runnable: deque[Callable[[], None]] = deque()  # attempts to begin, and loops that can go on
+        self.put_off: list[
+            tuple[float, int, Callable[[], None]]
+        ] = []  # a heap by time: loops that wait for their timers
         self._order = 0
-        self._putting_off = threading.Lock()    # guards these two; nothing is called under it that could come back here
-        self.parked: dict[Bell, None] = {}      # of the threads that have found nothing to run
-        self.cluster.resumes_at_wake = False    # a task that waits goes on when those above it on the stack have returned
-        self._here = threading.local()          # .reporting: this thread is inside the report of a task that it ran
-        self.awaited: dict[int, tuple[list, bool]] = {}     # by thread: what its innermost wait is for; has it a timeout
+        self._putting_off = threading.Lock()  # guards these two; nothing is called under it that could come back here
+        self.parked: dict[Bell, None] = {}  # of the threads that have found nothing to run
+        self.cluster.resumes_at_wake = False  # a task that waits goes on when those above it on the stack have returned
+        self._here = threading.local()  # .reporting: this thread is inside the report of a task that it ran
+        self.awaited: dict[int, tuple[list, bool]] = {}  # by thread: what its innermost wait is for; has it a timeout
 
     def carry_out(self, actions: list) -> None:
         """Run what became possible, before the call that made it possible returns. Whoever made that call, if it is a task,
@@ -85,7 +88,7 @@ class LocalRuntime(Runtime):
         lender = execution.worker if execution is not None and execution.thread == get_ident() else None
         super().carry_out(actions)
         if getattr(self._here, "reporting", False) or not self.runnable and not self.cluster.scheduler.waiting:
-            return                              # the loop that ran the task goes on with what there is
+            return  # the loop that ran the task goes on with what there is
         if lender is None or lender.actor is not None or lender.status is BLOCKED:
             self._run_all()
             return
@@ -98,13 +101,13 @@ class LocalRuntime(Runtime):
             with self.lock:
                 self.cluster.unblocked(self.now(), lender)
 
-    def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
+    def wait_for(self, objects: list, need: int, fail_fast: bool, timeout: float | None) -> bool:
         """As every runtime's."""
         ident = get_ident()
         outer = self.awaited.get(ident)
         self.awaited[ident] = objects, timeout is not None
         try:
-            return super().wait_for(objects, need, hasty, timeout)
+            return super().wait_for(objects, need, fail_fast, timeout)
         finally:
             if outer is None:
                 del self.awaited[ident]
@@ -122,7 +125,7 @@ class LocalRuntime(Runtime):
         deadline = None if timeout is None else self.now() + timeout
         try:
             while not lock.acquire(False):
-                self.parked[lock] = None        # before the look for work: what comes after it rings
+                self.parked[lock] = None  # before the look for work: what comes after it rings
                 if self.runnable:
                     self.parked.pop(lock, None)
                     self._run_one()
@@ -141,7 +144,7 @@ class LocalRuntime(Runtime):
         finally:
             self.parked.pop(lock, None)
             if self.parked and (self.runnable or self.put_off):
-                self.ring()                     # who leaves leaves it to another who is parked
+                self.ring()  # who leaves leaves it to another who is parked
 
     def ring(self) -> None:
         """Have one who is parked look for work again; those who are not come by it when they park, or make a call."""
@@ -170,7 +173,7 @@ class LocalRuntime(Runtime):
         with self._putting_off:
             self._order += 1
             heappush(self.put_off, (self.now() + delay_s, self._order, run))
-        self.ring()                             # it may be due before all that was known of
+        self.ring()  # it may be due before all that was known of
         self.help_from_running_loop()
 
     def _due(self) -> float | None:
@@ -207,7 +210,7 @@ class LocalRuntime(Runtime):
     def _run_one(self) -> None:
         try:
             run = self.runnable.popleft()
-        except IndexError:                      # another thread of the driver's was quicker
+        except IndexError:  # another thread of the driver's was quicker
             return
         run()
 
@@ -232,9 +235,11 @@ class LocalRuntime(Runtime):
         of the user's code between two tasks in which it could be found."""
         if ctrl_c.put_off is not None and threading.current_thread() is threading.main_thread():
             ctrl_c.interrupt()
-        cancelled = outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
+        cancelled = (
+            outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
+        )
         if not cancelled or current.get() is None:
-            ctrl_c.in_task = False              # the task has dealt with it, or this is the program
+            ctrl_c.in_task = False  # the task has dealt with it, or this is the program
         if cancelled:
             raise KeyboardInterrupt
 
@@ -250,10 +255,11 @@ class LocalRuntime(Runtime):
     def start_worker(self, worker: WorkerRecord) -> None:
         """Make the worker; what it was leased for can be run."""
         actor = worker.actor
-        first = actor_handle(worker)                # of an actor's further threads
+        first = actor_handle(worker)  # of an actor's further threads
         handle = worker.handle = WorkerHandle(worker, first.space if first is not None else Space())
         if actor is not None and actor.is_async:
-            from .local_async import LocalAsyncWorker       # and asyncio with it, when the first async actor is made
+            from .local_async import LocalAsyncWorker  # and asyncio with it, when the first async actor is made
+
             handle.loop = LocalAsyncWorker(self, worker, handle)
         with self.lock:
             actions = self.cluster.worker_started(self.now(), worker)

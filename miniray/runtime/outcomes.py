@@ -1,4 +1,5 @@
 """Outcomes: how an attempt of a task went, and what is stored for its return values."""
+
 from __future__ import annotations
 
 import inspect
@@ -18,7 +19,7 @@ from .runtime import Runtime
 from .spilling import make_room
 
 DEAD = WorkerStatus.DEAD
-SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}      # immutable, and of a size known beforehand
+SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}  # immutable, and of a size known beforehand
 
 
 class Outcome:
@@ -26,11 +27,19 @@ class Outcome:
 
     __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
 
-    def __init__(self, values: tuple = (), sizes: tuple = (), contained: Any = None, failure: Failure | None = None,
-                 retry: bool = False, exit: str = "", message: str = ""):
+    def __init__(
+        self,
+        values: tuple = (),
+        sizes: tuple = (),
+        contained: Any = None,
+        failure: Failure | None = None,
+        retry: bool = False,
+        exit: str = "",
+        message: str = "",
+    ):
         self.values, self.sizes, self.contained, self.failure, self.retry = values, sizes, contained, failure, retry
         self.exit, self.message = exit, message
-        self.result: Any = None         # kept until it is reported: the references in it must not go before they are counted
+        self.result: Any = None  # kept until it is reported: the references in it must not go before they are counted
 
 
 def note_end(runtime: Runtime, execution: Execution) -> None:
@@ -45,7 +54,7 @@ def note_end(runtime: Runtime, execution: Execution) -> None:
 def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises, and
     ObjectStoreFullError or OutOfDiskError when there is no room for it."""
-    if task.spec.num_returns == 1 and type(result) in SIZES:        # the common case: nothing to pickle, nothing inside
+    if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
         return Outcome((result,), (SIZES[type(result)],))
     outcome = _store(runtime, task, result)
     for size in outcome.sizes:
@@ -79,12 +88,12 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     values: list[Any] = []
     try:
         for one in results:
-            if len(values) == wanted:           # a generator is asked once more than there are returns, as in Ray
+            if len(values) == wanted:  # a generator is asked once more than there are returns, as in Ray
                 break
             values.append(serialize(one))
         if len(values) < wanted:
             raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
-    except Exception as error:                  # what is there is good; the returns that are not are errors
+    except Exception as error:  # what is there is good; the returns that are not are errors
         if not values:
             raise
         values += [_failure(task, error)] * (wanted - len(values))
@@ -98,8 +107,9 @@ def _failure(task: TaskRecord, error: Exception) -> Failure:
     actor = task.actor
     if actor is None:
         return errors.from_exception(error, task.spec.func_name, about=task)
-    return errors.from_exception(error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name,
-                                   actor_id=actor.hex, about=task)
+    return errors.from_exception(
+        error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name, actor_id=actor.hex, about=task
+    )
 
 
 def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
@@ -151,18 +161,30 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if isinstance(error, SystemExit):
         if actor is not None and error.code == 0:
             return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
-        return Outcome(exit="code" if actor is not None else "worker",
-                       message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})")
+        return Outcome(
+            exit="code" if actor is not None else "worker",
+            message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})",
+        )
     if task.cancel_requested and actor is not None and isinstance(error, exceptions.TaskCancelledError):
-        return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))     # what it waited for was, with it
+        return Outcome(
+            failure=Failure("TASK_CANCELLED", "it was cancelled", about=task)
+        )  # what it waited for was, with it
     try:
         str(error)
-    except Exception as problem:                # as in Ray, what its own text raises takes the error's place
+    except Exception as problem:  # as in Ray, what its own text raises takes the error's place
         error = problem
     name = task.spec.func_name
     repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
-    where: dict[str, Any] = {"actor_repr": repr_name, "actor_id": actor.hex if actor is not None else None, "about": task}
-    if isinstance(error, KeyboardInterrupt) and task.spec.kind != ACTOR_CREATION_TASK and (actor is None or not actor.is_async):
+    where: dict[str, Any] = {
+        "actor_repr": repr_name,
+        "actor_id": actor.hex if actor is not None else None,
+        "about": task,
+    }
+    if (
+        isinstance(error, KeyboardInterrupt)
+        and task.spec.kind != ACTOR_CREATION_TASK
+        and (actor is None or not actor.is_async)
+    ):
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
         return Outcome(failure=errors.from_exception(cancelled, name, "TASK_CANCELLED", **where))
@@ -180,7 +202,7 @@ def may_retry(task: TaskRecord, error: BaseException) -> bool:
         cause = cause.__cause__
     if isinstance(cause, tuple(allowed)):
         return True
-    try:            # a class that travels by value has a copy where the task runs; the options name the driver's
+    try:  # a class that travels by value has a copy where the task runs; the options name the driver's
         return isinstance(Context().run(deserialize, serialize(cause)), tuple(allowed))
     except Exception:
         return False

@@ -3,6 +3,7 @@
 Four classes, each on top of the one before: `CoreAccess` (the lock, events in, actions out), `Waiting` (how a thread waits),
 `Getting` (how it gets values), and `Runtime` (calls, actors, values and nodes, from the API's terms to the core's events).
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -11,8 +12,19 @@ from typing import Any, Callable
 from ..core import actions as act
 from ..core.cluster import Cluster
 from ..core.object_store import INLINE_BYTES
-from ..core.records import (READY, ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord,
-                            TaskRecord, TaskSpec, WorkerRecord, units)
+from ..core.records import (
+    READY,
+    ActorRecord,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SchedulingClass,
+    StreamRecord,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    units,
+)
 from ..ids import task_hex
 from ..process.context import current
 from ..values import errors
@@ -38,7 +50,7 @@ class Runtime(Getting, Verbs):
 
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
-        self.cluster.references.harmless = PLAIN | {Serialized}
+        self.cluster.references.plain_types = PLAIN | {Serialized}
         self.spans: deque = deque(maxlen=100_000)
         self.collector = CollectorPace()
         self.forgotten = ForgottenFunctions()
@@ -49,17 +61,24 @@ class Runtime(Getting, Verbs):
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.say: Callable[[str, str], None] = lambda level, text: None
-        self.postponed: Any = ()                # interrupts that are to be tried again
+        self.postponed: Any = ()  # interrupts that are to be tried again
         # Set by the logs: lines that tasks have begun and not ended, what to do with them at a task's end, and at a worker's.
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
         self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
         self.last_node = 0
-        self.carriers.update({
-            act.RunTask: lambda a: self.run_task(a.worker, a.task), act.StartWorker: lambda a: self.start_worker(a.worker),
-            act.StopWorker: lambda a: self.stop_worker(a.worker), act.KillWorker: lambda a: self.kill_worker(a.worker),
-            act.InterruptTask: lambda a: self.interrupt(a.worker, a.task), act.SpillObject: lambda a: spill(self, a.object),
-            act.CallLater: lambda a: self.call_later(a.at), act.Say: lambda a: self.say(a.level, a.text)})
+        self.carriers.update(
+            {
+                act.RunTask: lambda a: self.run_task(a.worker, a.task),
+                act.StartWorker: lambda a: self.start_worker(a.worker),
+                act.StopWorker: lambda a: self.stop_worker(a.worker),
+                act.KillWorker: lambda a: self.kill_worker(a.worker),
+                act.InterruptTask: lambda a: self.interrupt(a.worker, a.task),
+                act.SpillObject: lambda a: spill(self, a.object),
+                act.CallLater: lambda a: self.call_later(a.at),
+                act.Say: lambda a: self.say(a.level, a.text),
+            }
+        )
 
     # ------------------------------------------------------------ what a runtime may do in its own way
 
@@ -74,7 +93,7 @@ class Runtime(Getting, Verbs):
 
     def nobody_else(self) -> bool:
         """Whether nothing could bring what this thread waits for. Asked when it has waited for a while."""
-        return False                        # a worker may yet
+        return False  # a worker may yet
 
     def _owned(self, now: float, owner: WorkerRecord | None, event: Callable[..., list], *args: Any) -> list:
         """An event by which the owner comes to own something."""
@@ -90,12 +109,19 @@ class Runtime(Getting, Verbs):
 
     # ------------------------------------------------------------ nodes
 
-    def add_node(self, resources: dict[str, float], labels: dict[str, str] | None = None, store_bytes: int = 1 << 62,
-                 is_head: bool = False) -> NodeRecord:
+    def add_node(
+        self,
+        resources: dict[str, float],
+        labels: dict[str, str] | None = None,
+        store_bytes: int = 1 << 62,
+        is_head: bool = False,
+    ) -> NodeRecord:
         """A node joins. resources: amounts by name."""
         with self.lock:
             self.last_node += 1
-            node, actions = self.cluster.add_node(self.now(), self.last_node, units(resources), labels, store_bytes, is_head)
+            node, actions = self.cluster.add_node(
+                self.now(), self.last_node, units(resources), labels, store_bytes, is_head
+            )
         self.carry_out(actions)
         return node
 
@@ -103,15 +129,18 @@ class Runtime(Getting, Verbs):
         """A node dies."""
         self.tell(self.cluster.remove_node, node, why)
 
-    def scheduling_class(self, need: dict[str, float], hold: dict[str, float], strategy: tuple = ("DEFAULT",),
-                         selector: tuple = ()) -> SchedulingClass:
+    def scheduling_class(
+        self, need: dict[str, float], hold: dict[str, float], strategy: tuple = ("DEFAULT",), selector: tuple = ()
+    ) -> SchedulingClass:
         """The class of tasks that ask for this."""
         with self.lock:
             return self.cluster.scheduler.scheduling_class(units(need), units(hold), strategy, selector)
 
     # ------------------------------------------------------------ tasks and actors
 
-    def prepare(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None) -> TaskRecord:
+    def prepare(
+        self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None
+    ) -> TaskRecord:
         """A record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be sent."""
         if kwargs:
             stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
@@ -126,12 +155,14 @@ class Runtime(Getting, Verbs):
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
 
-    def submit(self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None) -> TaskRecord:
+    def submit(
+        self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None
+    ) -> TaskRecord:
         """`.remote()` of a function, or of a method of the actor. Each of the returned task's `returns` carries one reference,
         which is the caller's."""
         task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):           # `with lock`, written out
+        if not lock.try_enter(False):  # `with lock`, written out
             lock.wait()
         try:
             now = self.now()
@@ -157,7 +188,7 @@ class Runtime(Getting, Verbs):
         if self.forgotten.worth_a_search():
             with self.lock:
                 released = self.forgotten.release(self.cluster)
-            del released                        # their finalisers run here, without the lock
+            del released  # their finalisers run here, without the lock
 
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
         """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""
@@ -173,14 +204,19 @@ class Runtime(Getting, Verbs):
         """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
         stored = serialize(value, "the put value")
         execution = current.get()
-        obj = ObjectRecord(0, owner=execution.worker if execution is not None else None, status=READY, value=stored,
-                           contained=stored.contained if type(stored) is Serialized else ())
+        obj = ObjectRecord(
+            0,
+            owner=execution.worker if execution is not None else None,
+            status=READY,
+            value=stored,
+            contained=stored.contained if type(stored) is Serialized else (),
+        )
         node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
         size = size_of(stored)
         if size > INLINE_BYTES:
             make_room(self, node, size)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):           # `with lock`, written out
+        if not lock.try_enter(False):  # `with lock`, written out
             lock.wait()
         try:
             now = self.now()
@@ -198,14 +234,14 @@ class Runtime(Getting, Verbs):
     def add_reference(self, record: ObjectRecord) -> None:
         """One more ObjectRef or handle refers to the record."""
         with self.lock:
-            now = self.now()            # an interrupt that is on its way is raised here, before anything has changed
+            now = self.now()  # an interrupt that is on its way is raised here, before anything has changed
             self.cluster.add_reference(now, record)
 
     def find_and_hold(self, find: Callable[[Cluster], ObjectRecord | None]) -> ObjectRecord | None:
         """The object that `find` returns, with one more reference. Both happen in one step: in between, another thread could
         drop the last reference, and the object would be gone."""
         with self.lock:
-            now = self.now()            # as in add_reference
+            now = self.now()  # as in add_reference
             record = find(self.cluster)
             if record is not None:
                 self.cluster.add_reference(now, record)

@@ -3,6 +3,7 @@
 The folder is made with the first file (mode 0700, since values may be secret). It is gone after shutdown, also after a crash
 of the session, if the interpreter gets to run its exit handlers. Ray: python/ray/_private/external_storage.py.
 """
+
 from __future__ import annotations
 
 import errno
@@ -14,7 +15,7 @@ from typing import Any, Callable
 
 from ..values.serialization import Serialized
 
-GIVE_BACK_BYTES = 16_000_000    # that go to files or come from them, until the memory that was freed is given back
+GIVE_BACK_BYTES = 16_000_000  # that go to files or come from them, until the memory that was freed is given back
 
 
 class SpilledFile:
@@ -79,8 +80,8 @@ class SpillFolder:
         """parent: where to make the folder; None for the system's place for temporary files."""
         self.parent = parent
         self.path: str | None = None
-        self.before_write: Any = None           # a fault to inject: called with the object's number, may raise
-        self.disk_is_full = False               # the last write failed for want of space
+        self.before_write: Any = None  # a fault to inject: called with the object's number, may raise
+        self.disk_is_full = False  # the last write failed for want of space
         self._lock = threading.Lock()
         self._files = 0
         self._moved = 0
@@ -107,10 +108,11 @@ class SpillFolder:
             if self._removed:
                 raise OSError("the session has ended")
             if self.path is None:
-                import tempfile             # as shutil below: only a session that spills needs it
+                import tempfile  # as shutil below: only a session that spills needs it
+
                 if self.parent is not None:
                     os.makedirs(self.parent, exist_ok=True)
-                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)   # mode 0700
+                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)  # mode 0700
             self._files += 1
             path = os.path.join(self.path, f"{number:016x}-{self._files}")
             return open(path, "wb"), SpilledFile(path, stored)
@@ -122,7 +124,7 @@ class SpillFolder:
         made would leave a hole in that worker's heap and come back in its reader's: memory would grow to several times the
         capacity with no more in the store than before.
         """
-        self._moved += size                     # without a lock: a count that is lost makes it a little later
+        self._moved += size  # without a lock: a count that is lost makes it a little later
         if self._moved >= GIVE_BACK_BYTES:
             self._moved = 0
             malloc_trim()(0)
@@ -134,6 +136,7 @@ class SpillFolder:
             path, self.path = self.path, None
         if path is not None:
             import shutil
+
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -141,7 +144,8 @@ class SpillFolder:
 def malloc_trim() -> Callable[[int], object]:
     """glibc's function that gives back to the system whatever is free; one that does nothing with another C library."""
     import ctypes
+
     try:
-        return ctypes.CDLL(None).malloc_trim    # it runs without the GIL: the other threads go on meanwhile
+        return ctypes.CDLL(None).malloc_trim  # it runs without the GIL: the other threads go on meanwhile
     except (AttributeError, OSError, TypeError):
         return lambda pad: None

@@ -1,4 +1,5 @@
 """Spilling: values that do not fit into the object store are written to files until they are needed again."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,11 +16,15 @@ def make_room(runtime: CoreAccess, node: NodeRecord, size: int) -> None:
     runtime.tell(runtime.cluster.make_room, node, size)
     store = node.store
     if store.full:
-        raise ObjectStoreFullError(f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
-                                   f"{store.used} of {store.capacity} are in use")
+        raise ObjectStoreFullError(
+            f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
+            f"{store.used} of {store.capacity} are in use"
+        )
     if runtime.spill.disk_is_full and store.used + size > store.capacity:
-        raise OutOfDiskError(f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in use, "
-                             "and the disk has no room for values to be spilled")
+        raise OutOfDiskError(
+            f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in use, "
+            "and the disk has no room for values to be spilled"
+        )
 
 
 def spill(runtime: CoreAccess, obj: ObjectRecord) -> None:
@@ -35,7 +40,7 @@ def spill(runtime: CoreAccess, obj: ObjectRecord) -> None:
     with runtime.lock:
         now = runtime.now()
         still = obj.value is value and cluster.store.spilling_node(obj) is not None
-        if still:                               # else it was let go of, or lost, while it was being written
+        if still:  # else it was let go of, or lost, while it was being written
             obj.value = spilled
         actions = cluster.object_spilled(now, obj) if still else []
     if not still:
@@ -50,14 +55,14 @@ def read_back(runtime: CoreAccess, obj: ObjectRecord, spilled: SpilledFile) -> A
     cluster = runtime.cluster
     with runtime.lock:
         now = runtime.now()
-        if runtime.dropped:                     # room that has come since the last entry
+        if runtime.dropped:  # room that has come since the last entry
             cluster.references_dropped(now, runtime.dropped)
         home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
         actions = cluster.make_room(now, home, obj.size) if home is not None else cluster.settled(now)
     runtime.carry_out(actions)
     try:
         value = spilled.read()
-    except OSError as problem:                  # no wonder when another thread has read it and removed the file
+    except OSError as problem:  # no wonder when another thread has read it and removed the file
         with runtime.lock:
             now = runtime.now()
             lost = obj.value is spilled
@@ -68,7 +73,7 @@ def read_back(runtime: CoreAccess, obj: ObjectRecord, spilled: SpilledFile) -> A
         now = runtime.now()
         mine = obj.value is spilled
         actions = cluster.object_restored(now, obj) if mine else []
-        mine = mine and obj.status is READY       # it has its place in memory again
+        mine = mine and obj.status is READY  # it has its place in memory again
         if mine:
             obj.value = value
     runtime.spill.moved(spilled.length)

@@ -1,4 +1,5 @@
 """Streams: what a generator yields is reported item by item, and its back-pressure is kept."""
+
 from __future__ import annotations
 
 import _thread
@@ -35,8 +36,13 @@ def run_stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcom
     told: Any = None
     while True:
         try:
-            item = generator.send(told) if told is GENERATOR_STATISTICS else \
-                next(generator) if told is None else generator.throw(told)
+            item = (
+                generator.send(told)
+                if told is GENERATOR_STATISTICS
+                else next(generator)
+                if told is None
+                else generator.throw(told)
+            )
         except StopIteration:
             break
         report_item(runtime, worker, task, item)
@@ -62,14 +68,14 @@ def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: 
 def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
     """With back-pressure: wait until the consumer has taken enough of what was yielded."""
     limit, stream = execution.task.spec.backpressure, execution.task.stream
-    if limit < 0 or runtime.local:              # there the consumer is further down the stack
+    if limit < 0 or runtime.local:  # there the consumer is further down the stack
         return
     while stream.refs and len(stream.items) - stream.taken >= limit:
         lock = _thread.allocate_lock()
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with runtime.lock:
-            if runtime.closed:                  # those who end the session have looked for waiters already
+            if runtime.closed:  # those who end the session have looked for waiters already
                 raise the_end()
             if not stream.refs or len(stream.items) - stream.taken < limit:
                 return

@@ -1,4 +1,5 @@
 """Timers: calls a function at given times, with a thread that lives only while something is due."""
+
 from __future__ import annotations
 
 import _thread
@@ -22,7 +23,7 @@ class Timers:
     def add(self, at: float, now: float) -> None:
         """Call at `at`; both on the runtime's clock, whose seconds are real ones."""
         with self._lock:
-            if self._stopped:                       # and at the interpreter's end no thread could be started
+            if self._stopped:  # and at the interpreter's end no thread could be started
                 return
             heapq.heappush(self._due, at)
             first = self._due[0] == at

@@ -2,6 +2,7 @@
 
 mypy holds each runtime to this Protocol: see the end of `threaded.py` and `local_mode.py`.
 """
+
 from __future__ import annotations
 
 from typing import Any, Callable, Protocol

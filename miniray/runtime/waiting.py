@@ -2,6 +2,7 @@
 
 A task that waits lends its CPU; it can be interrupted while it waits.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -17,7 +18,7 @@ from ..process.our_code import parks_here
 from .core_access import CoreAccess
 
 DEAD = WorkerStatus.DEAD
-LEND_AFTER_S = 0.01             # a task that waits for what already runs keeps its CPU for so long: most such waits are short
+LEND_AFTER_S = 0.01  # a task that waits for what already runs keeps its CPU for so long: most such waits are short
 get_ident = _thread.get_ident
 
 
@@ -51,14 +52,16 @@ def waits_for_a_cpu(objects: list) -> bool:
 class Waiting(CoreAccess):
     """How threads wait. `park` is the only function in which one sleeps."""
 
-    allocate_lock = staticmethod(_thread.allocate_lock)     # what a waiter sleeps on, see `park`
-    stuck_after_s = 1.0             # a get without a timeout asks once, after so long, whether it can ever return
+    allocate_lock = staticmethod(_thread.allocate_lock)  # what a waiter sleeps on, see `park`
+    stuck_after_s = 1.0  # a get without a timeout asks once, after so long, whether it can ever return
 
     def __init__(self, options: dict[str, Any], dropped: deque):
         super().__init__(options, dropped)
-        self.driver_waiters: dict[Waiter, list] = {}    # those on threads that are no worker's, with what they wait for
-        self.waits: deque = deque(maxlen=20_000)        # (worker or None, task number, from, to): who was in get or wait, and when
-        self.stuck: Callable[[list], None] | None = None        # called with the objects of a get that has waited for a while
+        self.driver_waiters: dict[Waiter, list] = {}  # those on threads that are no worker's, with what they wait for
+        self.waits: deque = deque(
+            maxlen=20_000
+        )  # (worker or None, task number, from, to): who was in get or wait, and when
+        self.stuck: Callable[[list], None] | None = None  # called with the objects of a get that has waited for a while
 
     @parks_here
     def park(self, lock: Any, timeout: float | None) -> bool:
@@ -67,15 +70,15 @@ class Waiting(CoreAccess):
             return lock.acquire()
         return lock.acquire(True, min(timeout, _thread.TIMEOUT_MAX)) if timeout > 0 else lock.acquire(False)
 
-    def wait_for(self, objects: list, need: int, hasty: bool, timeout: float | None) -> bool:
-        """Wait until `need` more of these pending objects and streams are there; hasty: or until one has failed.
+    def wait_for(self, objects: list, need: int, fail_fast: bool, timeout: float | None) -> bool:
+        """Wait until `need` more of these pending objects and streams are there; fail_fast: or until one has failed.
 
         timeout: seconds, None for as long as it takes. Returns False when it ran out. A task that waits lends its CPU.
         Raises what interrupts the wait: KeyboardInterrupt when the task is cancelled, SessionEnded at shutdown.
         """
         lock = self.allocate_lock()
         lock.acquire()
-        waiter = Waiter(need, lock.release, hasty)
+        waiter = Waiter(need, lock.release, fail_fast)
         waiter.timed, waiter.thread = timeout is not None, get_ident()
         execution = current.get()
         handle = worker = None
@@ -84,7 +87,7 @@ class Waiting(CoreAccess):
             if execution.worker.actor is None:
                 worker = execution.worker
         cluster, core_lock = self.cluster, self.lock
-        if not core_lock.try_enter(False):      # `with core_lock`, written out
+        if not core_lock.try_enter(False):  # `with core_lock`, written out
             core_lock.wait()
         try:
             if self.closed:
@@ -119,13 +122,13 @@ class Waiting(CoreAccess):
             woken = woken or self.park(lock, timeout)
         finally:
             ended = self.now()
-            if handle is None or execution is None:         # both, or neither
+            if handle is None or execution is None:  # both, or neither
                 self.waits.append((None, 0, now, ended))
                 self.driver_waiters.pop(waiter, None)
             else:
                 self.waits.append((handle.record, execution.task.number, now, ended))
-            if handle is not None or waiter.need > 0 or need != len(objects):   # else nothing of the wait is left
-                with self.lock:             # under which an interrupt looks at the handle's waiter
+            if handle is not None or waiter.need > 0 or need != len(objects):  # else nothing of the wait is left
+                with self.lock:  # under which an interrupt looks at the handle's waiter
                     if handle is not None:
                         handle.waiter, handle.waiting = None, ()
                     woken = woken or waiter.fired
@@ -142,17 +145,22 @@ class Waiting(CoreAccess):
         """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
         none that can be slept: then the real sleep is to be called."""
         if self.dropped and not self.closed:
-            self.drain()                        # what the program has dropped ends now, and not only after the sleep
+            self.drain()  # what the program has dropped ends now, and not only after the sleep
         if execution is None:
             return False
         handle = execution.worker.handle
-        if execution.thread != get_ident() or handle is None or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
+        if (
+            execution.thread != get_ident()
+            or handle is None
+            or type(seconds) not in (int, float)
+            or not 0 < seconds < 1e8
+        ):
             return False
         lock = self.allocate_lock()
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with self.lock:
-            if self.closed:                     # those who end the session have looked for waiters already
+            if self.closed:  # those who end the session have looked for waiters already
                 raise the_end()
             if handle.interrupted is None and handle.waiter is None:
                 handle.waiter = waiter
@@ -191,7 +199,7 @@ class Waiting(CoreAccess):
                 self.cluster.references_dropped(now, self.dropped)
             actions = self.cluster.wait_for(now, waiter, (obj,)) if not self.closed else None
         if actions is None:
-            callback()                          # which finds the object ended, as everything is
+            callback()  # which finds the object ended, as everything is
         else:
             self.carry_out(actions)
         return waiter

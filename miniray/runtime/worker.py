@@ -3,6 +3,7 @@
 What a task sees is what it would see in a process of its own, as far as one process allows: fresh copies of its arguments, its
 own copies of functions and classes that travel by value, an empty `contextvars` context.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -42,11 +43,11 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             function, args, kwargs = call_of(runtime, execution)
             handle.user_task = task
             now = runtime.now()
-            if execution.worker.status is DEAD:         # declared so meanwhile: the task is somebody else's by now
+            if execution.worker.status is DEAD:  # declared so meanwhile: the task is somebody else's by now
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
-            if task.cancel_requested:                          # meanwhile: its interrupt found nobody to be raised in
+            if task.cancel_requested:  # meanwhile: its interrupt found nobody to be raised in
                 raise TaskInterrupt
-            if not task.t_finished:                     # its owner has died: it runs, and is over already
+            if not task.t_finished:  # its owner has died: it runs, and is over already
                 task.t_started = now
             result = function(*args, **kwargs)
             del args, kwargs
@@ -57,7 +58,7 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             elif spec.kind == ACTOR_CREATION_TASK:
                 outcome = Outcome()
             else:
-                now = runtime.now()                     # note_end, written out
+                now = runtime.now()  # note_end, written out
                 if execution.worker.status is not DEAD and not task.t_finished:
                     task.t_ended = now
                 try:
@@ -82,20 +83,20 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     task = execution.task
     spec = task.spec
     if spec.kind == ACTOR_TASK:
-        if type(task.args) is tuple:            # as unpack() would answer
+        if type(task.args) is tuple:  # as unpack() would answer
             args, kwargs = task.args, {}
         else:
             args, kwargs = unpack(task.args, runtime.argument_of)
         instance = execution.worker.handle.instance
-        if instance is None:                    # another thread of the actor's
+        if instance is None:  # another thread of the actor's
             first = actor_handle(execution.worker)
             instance = first.instance if first is not None else None
         execution.instance = instance
-        if spec.function is not None:           # a method that every actor has
+        if spec.function is not None:  # a method that every actor has
             return spec.function, (instance, *args), kwargs
         return getattr(instance, spec.options["method"]), args, kwargs
     if spec.kind == ACTOR_CREATION_TASK and 0 in task.actor.meta.groups.values():
-        raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")     # as in Ray
+        raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")  # as in Ray
     # Before its arguments: a class that both hold is then as it came with the arguments, which are newer.
     function = spec.function.load(execution.space)
     args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
@@ -132,7 +133,7 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
     try:
         returned = context.run(hook, instance)
         if inspect.iscoroutine(returned):
-            returned.close()                    # nobody awaits it, as in Ray
+            returned.close()  # nobody awaits it, as in Ray
     except Exception:
         logging.getLogger(__name__).exception("%s.__ray_shutdown__ failed", type(instance).__name__)
 
@@ -164,11 +165,11 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
         _farewell(runtime, worker, task)
     lock = runtime.lock
-    if not lock.try_enter(False):               # `with lock`, written out
+    if not lock.try_enter(False):  # `with lock`, written out
         lock.wait()
     try:
         now = runtime.now()
-        if runtime.dropped:                     # the program itself may wait, or sleep
+        if runtime.dropped:  # the program itself may wait, or sleep
             cluster.references_dropped(now, runtime.dropped)
         if outcome.exit:
             actions = cluster.arguments_lost(now, worker, task)
@@ -176,7 +177,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif task.worker is worker and worker.status is not DEAD:
             for obj, value in zip(task.returns, outcome.values):
-                if obj.status is PENDING or obj.status is LOST:     # an earlier attempt's value stays
+                if obj.status is PENDING or obj.status is LOST:  # an earlier attempt's value stays
                     obj.value = value
             actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
         else:

@@ -2,6 +2,7 @@
 
 The alias is imported when it is asked for: pytest imports this package in every run on an interpreter that has miniray.
 """
+
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
@@ -13,5 +14,6 @@ __all__ = ["alias_ray", "unalias_ray"]
 def __getattr__(name: str) -> _typing.Any:
     if name in __all__:
         from . import alias
+
         return getattr(alias, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 What is handed out are miniray's own module objects, so that a class is the same whichever way it was imported;
 `ray.__name__` stays "miniray". Without the alias `import ray` is untouched.
 """
+
 from __future__ import annotations
 
 import sys
@@ -26,7 +27,9 @@ def missing(name: str) -> ModuleNotFoundError:
     """For a part of Ray that miniray does not have."""
     return ModuleNotFoundError(
         f"No module named {name!r}: `ray` is miniray here, which is Ray Core and its observability, and has no {name}. "
-        f"What is there, and what to do about the rest, is on the portability page, {PORTABILITY}.", name=name)
+        f"What is there, and what to do about the rest, is on the portability page, {PORTABILITY}.",
+        name=name,
+    )
 
 
 class _Libraries(MetaPathFinder):
@@ -42,8 +45,8 @@ _package = sys.modules["miniray"]
 _alias, _libraries = Alias("ray", "miniray", missing), _Libraries()
 _installed, OWN_VERSION = Installed("ray", _package.__ray_version__), _package.__version__
 _own_names = vars(_package)["__getattr__"]
-_times = 0                                  # how often it was asked for, and not yet taken back
-_real: dict[str, ModuleType] = {}           # Ray's own modules that were there before
+_times = 0  # how often it was asked for, and not yet taken back
+_real: dict[str, ModuleType] = {}  # Ray's own modules that were there before
 
 
 def alias_ray() -> "_Undo":

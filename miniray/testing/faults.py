@@ -8,6 +8,7 @@ Each is a context manager on the running session and gives a `Fault`: what it di
 kind "fault"). What stands in the core's way is put there with the first fault and taken away with the last, so that a session
 without faults pays nothing for them. RuntimeError when no session runs.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -28,7 +29,7 @@ from ..process.context import Execution
 
 Condition = Callable[[Cluster], bool]
 
-_changing = threading.Lock()            # guards what is put in place and taken away: the lists below, and who is in them
+_changing = threading.Lock()  # guards what is put in place and taken away: the lists below, and who is in them
 
 
 class Fault:
@@ -71,8 +72,9 @@ class Fault:
 # ---------------------------------------------------------------- workers that crash
 
 
-def crash_worker(name: str | None = None, *, attempt: int | None = None, times: int | None = 1,
-                 after: bool = False) -> Fault:
+def crash_worker(
+    name: str | None = None, *, attempt: int | None = None, times: int | None = 1, after: bool = False
+) -> Fault:
     """The worker of the next task of this name crashes, as if it had called `os._exit` in the task.
 
     name: what the task is called, "function" or "Class.method" ("Class.__init__" for a constructor); None: any task.
@@ -93,18 +95,21 @@ class _Crash(Fault):
     def _begin(self) -> None:
         self.active.append(self)
         for module in _DOORS:
-            module.call_of = _call_of           # type: ignore[attr-defined]
+            module.call_of = _call_of  # type: ignore[attr-defined]
 
     def _end(self) -> None:
         self.active.remove(self)
         if not self.active:
             for module in _DOORS:
-                module.call_of = _plain_call_of         # type: ignore[attr-defined]
+                module.call_of = _plain_call_of  # type: ignore[attr-defined]
 
     def takes(self, runtime: Runtime, task: TaskRecord) -> bool:
         """Whether this attempt's worker is to crash; then that is written down."""
-        if runtime is not self.runtime or self.name not in (None, task.spec.name, task.spec.func_name) \
-                or self.attempt not in (None, task.attempt):
+        if (
+            runtime is not self.runtime
+            or self.name not in (None, task.spec.name, task.spec.func_name)
+            or self.attempt not in (None, task.attempt)
+        ):
             return False
         with runtime.lock:
             if self.times is not None and self.count >= self.times:
@@ -123,7 +128,7 @@ def _call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
     for crash in tuple(_Crash.active):
         if crash.takes(runtime, task):
             if task.spec.kind == ACTOR_CREATION_TASK and task.actor.is_async and not crash.after:
-                _exit()                         # what is returned is only looked into there, not called
+                _exit()  # what is returned is only looked into there, not called
             function, args, kwargs = _plain_call_of(runtime, execution)
             return (_then_exit(function) if crash.after else _exit), args, kwargs
     return _plain_call_of(runtime, execution)
@@ -135,9 +140,11 @@ def _exit(*args: object, **kwargs: object) -> None:
 
 def _then_exit(function: Callable) -> Callable:
     if inspect.iscoroutinefunction(function):
+
         async def await_then_exit(*args: Any, **kwargs: Any) -> None:
             await function(*args, **kwargs)
             _exit()
+
         return await_then_exit
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -145,6 +152,7 @@ def _then_exit(function: Callable) -> Callable:
         if inspect.isgenerator(result):
             return _yield_then_exit(result)
         return _exit()
+
     return call
 
 
@@ -174,8 +182,9 @@ class _KillWorker(Fault):
         if victim is None or task is not None and victim.task is not task and task.number not in victim.running:
             return []
         self.struck(now, f"worker {victim.hex}", victim)
-        return self.runtime.cluster.worker_died(now, victim, Failure(
-            "WORKER_DIED", "SYSTEM_ERROR: a fault killed it", about=victim))
+        return self.runtime.cluster.worker_died(
+            now, victim, Failure("WORKER_DIED", "SYSTEM_ERROR: a fault killed it", about=victim)
+        )
 
 
 # ---------------------------------------------------------------- at once, or when a condition holds
@@ -191,12 +200,12 @@ class _When(Fault):
         super().__init__(runtime, what)
         self.when = when
         self.over = False
-        self.problem: Exception | None = None           # raised by the condition; raised again at the end of the `with`
+        self.problem: Exception | None = None  # raised by the condition; raised again at the end of the `with`
 
     def _begin(self) -> None:
         with self.runtime.lock:
             self.runtime.cluster.after_event.append(self.look)
-        self.runtime.tell(self.runtime.cluster.settled)         # the condition may hold already
+        self.runtime.tell(self.runtime.cluster.settled)  # the condition may hold already
 
     def _end(self) -> None:
         with self.runtime.lock:
@@ -225,20 +234,29 @@ class _When(Fault):
 
 def started(name: str, count: int = 1) -> Condition:
     """A condition: the code of so many tasks of this name has been entered, counting every attempt."""
+
     def holds(cluster: Cluster) -> bool:
         found = 0
-        for task in list(cluster.tasks.values()):       # a copy: a test may ask without the lock
+        for task in list(cluster.tasks.values()):  # a copy: a test may ask without the lock
             if name in (task.spec.name, task.spec.func_name):
                 found += bool(task.t_started) + sum(bool(attempt.t_started) for attempt in task.history or ())
         return found >= count
+
     return holds
 
 
 def finished(name: str, count: int = 1) -> Condition:
     """A condition: so many tasks of this name have finished."""
+
     def holds(cluster: Cluster) -> bool:
-        return sum(task.status is TaskStatus.FINISHED and name in (task.spec.name, task.spec.func_name)
-                   for task in list(cluster.tasks.values())) >= count     # as above
+        return (
+            sum(
+                task.status is TaskStatus.FINISHED and name in (task.spec.name, task.spec.func_name)
+                for task in list(cluster.tasks.values())
+            )
+            >= count
+        )  # as above
+
     return holds
 
 
@@ -280,8 +298,9 @@ def lose_object(ref: ObjectRef, when: Condition | None = None) -> Fault:
 
 class _LoseObject(_When):
     def __init__(self, runtime: Runtime, obj: ObjectRecord, when: Condition | None):
-        super().__init__(runtime, "lose_object",
-                         lambda cluster: obj.status in (READY, SPILLED) and (when is None or when(cluster)))
+        super().__init__(
+            runtime, "lose_object", lambda cluster: obj.status in (READY, SPILLED) and (when is None or when(cluster))
+        )
         self.obj = obj
 
     def strike(self, now: float) -> list:

@@ -2,6 +2,7 @@
 
 It imports nothing of miniray: Ray's workers get it by value, where miniray need not be installed.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -20,10 +21,11 @@ class Alias(MetaPathFinder, Loader):
     left to the finders behind this one.
     """
 
-    def __init__(self, alias: str, target: str, missing: Callable[[str], ModuleNotFoundError],
-                 own: frozenset[str] = frozenset()):
+    def __init__(
+        self, alias: str, target: str, missing: Callable[[str], ModuleNotFoundError], own: frozenset[str] = frozenset()
+    ):
         self.alias, self.target, self.missing, self.own = alias, target, missing, own
-        self._specs: dict[str, ModuleSpec | None] = {}      # of modules that are just being handed out
+        self._specs: dict[str, ModuleSpec | None] = {}  # of modules that are just being handed out
 
     def install(self) -> None:
         """Answer from now on, before all others.
@@ -39,7 +41,7 @@ class Alias(MetaPathFinder, Loader):
         for name, module in list(sys.modules.items()):
             package, _, rest = name.partition(".")
             if package == self.target and rest.partition(".")[0] not in self.own:
-                sys.modules[self.alias + name[len(self.target):]] = module
+                sys.modules[self.alias + name[len(self.target) :]] = module
 
     def remove(self) -> None:
         """Answer no more; what was handed out is not found under the alias any longer."""
@@ -48,18 +50,22 @@ class Alias(MetaPathFinder, Loader):
 
     def take_modules(self) -> dict[str, ModuleType]:
         """Take everything of the alias's name out of `sys.modules`."""
-        return {name: sys.modules.pop(name) for name in list(sys.modules)
-                if name == self.alias or name.startswith(f"{self.alias}.")}
+        return {
+            name: sys.modules.pop(name)
+            for name in list(sys.modules)
+            if name == self.alias or name.startswith(f"{self.alias}.")
+        }
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-                  ) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """A spec that this finder loads itself; None for names that are not its own."""
         package, _, rest = fullname.partition(".")
         if package != self.alias or rest.partition(".")[0] in self.own:
             return None
         try:
             found = importlib.util.find_spec(self.target_of(fullname))
-        except ModuleNotFoundError:             # a part of something that is missing itself
+        except ModuleNotFoundError:  # a part of something that is missing itself
             found = None
         if found is None:
             raise self.missing(fullname)
@@ -73,9 +79,9 @@ class Alias(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """It has run already. The import system has just written the alias's spec on it: it gets its own back."""
-        module.__spec__ = self._specs.pop(module.__spec__.name)         # type: ignore[union-attr]
-        self._hand_out_what_is_there()          # a package brings parts with it, as `util` its `placement_group`
+        module.__spec__ = self._specs.pop(module.__spec__.name)  # type: ignore[union-attr]
+        self._hand_out_what_is_there()  # a package brings parts with it, as `util` its `placement_group`
 
     def target_of(self, name: str) -> str:
         """`ray.util.queue` as the target calls it."""
-        return self.target + name[len(self.alias):]
+        return self.target + name[len(self.alias) :]

@@ -1,4 +1,5 @@
 """What a test wants to know of a session: what is pending and why, where each worker stands, what was left behind."""
+
 from __future__ import annotations
 
 import gc
@@ -18,7 +19,7 @@ from ..process.frames import current_frames
 HERE = os.path.dirname(__file__)
 _RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
 _LEADS_TO_TASKS = re.compile(r"[/\\](miniray[/\\]runtime[/\\]|threading\.py|asyncio[/\\])|^<frozen")
-MOST = 50                       # of each kind that a report names; it says how many more there are
+MOST = 50  # of each kind that a report names; it says how many more there are
 ENDED = (TaskStatus.FINISHED, TaskStatus.FAILED)
 NOT_THERE_YET = (ActorStatus.DEPENDENCIES_UNREADY, ActorStatus.PENDING_CREATION, ActorStatus.RESTARTING)
 
@@ -28,8 +29,11 @@ def pending_report(runtime: Any) -> str:
     with runtime.locked() as cluster:
         waiting = [task for task in cluster.tasks.values() if task.status not in ENDED]
         waiting += [actor for actor in cluster.actors.values() if actor.status in NOT_THERE_YET]
-        waiting += [group for group in cluster.placement_groups.values()
-                    if group.status in (PlacementGroupStatus.PENDING, PlacementGroupStatus.RESCHEDULING)]
+        waiting += [
+            group
+            for group in cluster.placement_groups.values()
+            if group.status in (PlacementGroupStatus.PENDING, PlacementGroupStatus.RESCHEDULING)
+        ]
         ids = [record.hex for record in waiting]
         workers = [worker for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
     lines = ["Pending:", *(_indented(_shortened([_why(runtime, id) for id in ids])) or ["  nothing"])]
@@ -37,8 +41,13 @@ def pending_report(runtime: Any) -> str:
     for worker in workers:
         frame = frames.pop(getattr(worker.handle, "ident", 0), None)
         task = worker.task
-        doing = f"runs {escaped(task.spec.name)}" if task is not None else f"runs {len(worker.running)} calls" \
-            if worker.running else "is idle"
+        doing = (
+            f"runs {escaped(task.spec.name)}"
+            if task is not None
+            else f"runs {len(worker.running)} calls"
+            if worker.running
+            else "is idle"
+        )
         lines.append(f"Worker {worker.number} {doing}" + ("" if frame is not None and doing != "is idle" else "."))
         if frame is not None and doing != "is idle":
             lines += _stack(frame)
@@ -51,7 +60,7 @@ def pending_report(runtime: Any) -> str:
 def _why(runtime: Any, id: str) -> str:
     try:
         return str(explain(runtime, id))
-    except ValueError:                      # it has gone meanwhile
+    except ValueError:  # it has gone meanwhile
         return f"{id} is not pending any more"
 
 
@@ -76,26 +85,51 @@ def left_behind(runtime: Any, since: int = 0) -> list[str]:
     program still refers to, placement groups. since: only what was made after this `last_number`. An actor that nobody
     holds is on its way out and not meant, a detached one is.
     """
-    gc.collect()                            # a reference in a cycle is not held by anybody
+    gc.collect()  # a reference in a cycle is not held by anybody
     with runtime.locked() as cluster:
         tasks = [task for task in cluster.tasks.values() if task.number > since and task.status not in ENDED]
-        actors = [actor for actor in cluster.actors.values() if actor.number > since
-                  and actor.status is not ActorStatus.DEAD and not actor.out_of_scope]
-        groups = [group for group in cluster.placement_groups.values() if group.number > since
-                  and group.status is not PlacementGroupStatus.REMOVED]
+        actors = [
+            actor
+            for actor in cluster.actors.values()
+            if actor.number > since and actor.status is not ActorStatus.DEAD and not actor.out_of_scope
+        ]
+        groups = [
+            group
+            for group in cluster.placement_groups.values()
+            if group.number > since and group.status is not PlacementGroupStatus.REMOVED
+        ]
         own = {id(record.handle) for record in cluster.actors.values()}
         own |= {id(group.ready) for group in cluster.placement_groups.values()}
-        objects = [obj for obj in cluster.objects.values() if obj.refs > 0 and id(obj) not in own
-                   and obj.number >> INDEX_BITS > since]
+        objects = [
+            obj
+            for obj in cluster.objects.values()
+            if obj.refs > 0 and id(obj) not in own and obj.number >> INDEX_BITS > since
+        ]
         ending = {id(actor) for actor in cluster.actors.values() if actor.out_of_scope}
-    lines = _shortened([f"task {escaped(task.spec.name)} ({'RUNNING' if task.t_started else task.status.name})"
-                        for task in tasks if task.actor is None or id(task.actor) not in ending])
-    lines += _shortened([f"actor {escaped(actor.class_name)}" + (f" {escaped(actor.name)!r}" if actor.name else "")
-                         + f" ({actor.status.name})" for actor in actors])
-    lines += _shortened([f"object {obj.hex}, " + (f"of task {escaped(obj.task.spec.name)}" if obj.task is not None
-                                                  else "put") for obj in objects])
-    lines += _shortened([f"placement group {escaped(group.name or group.hex)} ({group.status.name})"
-                         for group in groups])
+    lines = _shortened(
+        [
+            f"task {escaped(task.spec.name)} ({'RUNNING' if task.t_started else task.status.name})"
+            for task in tasks
+            if task.actor is None or id(task.actor) not in ending
+        ]
+    )
+    lines += _shortened(
+        [
+            f"actor {escaped(actor.class_name)}"
+            + (f" {escaped(actor.name)!r}" if actor.name else "")
+            + f" ({actor.status.name})"
+            for actor in actors
+        ]
+    )
+    lines += _shortened(
+        [
+            f"object {obj.hex}, " + (f"of task {escaped(obj.task.spec.name)}" if obj.task is not None else "put")
+            for obj in objects
+        ]
+    )
+    lines += _shortened(
+        [f"placement group {escaped(group.name or group.hex)} ({group.status.name})" for group in groups]
+    )
     return lines
 
 
@@ -104,9 +138,14 @@ def threads_left(runtime: Any, before: Iterable[threading.Thread]) -> list[str]:
     known = set(before)
     stuck = {handle.ident: handle.record for handle in list(getattr(runtime, "threads", ()))}
     lines = [f"worker {record.number}, whose thread could not be ended" for record in stuck.values()]
-    lines += [f"thread {escaped(thread.name)}" for thread in threading.enumerate()
-              if thread.is_alive() and thread not in known and thread.ident not in stuck
-              and not isinstance(thread, threading._DummyThread)]
+    lines += [
+        f"thread {escaped(thread.name)}"
+        for thread in threading.enumerate()
+        if thread.is_alive()
+        and thread not in known
+        and thread.ident not in stuck
+        and not isinstance(thread, threading._DummyThread)
+    ]
     return lines
 
 

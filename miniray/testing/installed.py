@@ -1,4 +1,5 @@
 """While `ray` is miniray: what `importlib.metadata` says of it, since libraries ask there which Ray is installed."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ class Installed(MetaPathFinder):
             return []
         # Not at the top: whoever asks has imported it, and for all others it is a tenth of a second.
         from importlib.metadata import Distribution
+
         text = f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n"
 
         class Named(Distribution):

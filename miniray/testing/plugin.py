@@ -16,6 +16,7 @@ pytest finds it by itself once miniray is installed; it does nothing until it is
 These sessions have on_deadlock="raise". Left behind is what the test made in a session and was still there at its end:
 tasks not done, actors, objects, placement groups; and threads.
 """
+
 from __future__ import annotations
 
 import os
@@ -56,20 +57,25 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """With --miniray the alias is there before any conftest file is read."""
     if early_config.known_args_namespace.miniray:
         from .alias import alias_ray, unalias_ray
+
         alias_ray()
         early_config.add_cleanup(unalias_ray)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
-    config.addinivalue_line("markers", "miniray(nodes=..., timeout=..., strict=..., **arguments of init): the session "
-                                       "that a miniray fixture starts, the limit of the test, and what it may leave")
+    config.addinivalue_line(
+        "markers",
+        "miniray(nodes=..., timeout=..., strict=..., **arguments of init): the session "
+        "that a miniray fixture starts, the limit of the test, and what it may leave",
+    )
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say so when `ray` is not Ray."""
     if config.getoption("miniray"):
         from .alias import OWN_VERSION
+
         return f"miniray: `import ray` is miniray {OWN_VERSION}"
     return None
 
@@ -96,6 +102,7 @@ def _init_arguments(node: Any) -> dict[str, Any]:
 def _session(node: Any) -> Iterator[Any]:
     """A session for as long as the block lasts."""
     import miniray
+
     if miniray.is_initialized():
         pytest.fail("a session is running already: that of a wider fixture, or one that the program itself started")
     miniray.init(**_init_arguments(node))
@@ -125,6 +132,7 @@ def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
     resources and the like are each node's.
     """
     from miniray.cluster_utils import Cluster
+
     given = _init_arguments(request.node)
     each = ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
     own: dict[str, Any] = {name: given.pop(name) for name in each if name in given}
@@ -133,6 +141,7 @@ def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
         for _ in range(_arguments(request.node).get("nodes", DEFAULT_NODES) - 1):
             cluster.add_node(**own)
         import miniray
+
         miniray.init(address=cluster.address, **given)
         yield cluster
     finally:
@@ -151,8 +160,11 @@ def _runtime() -> Any:
 
 def _is_ours(item: pytest.Item) -> bool:
     """Whether this plugin was asked to look after a test."""
-    return bool(item.config.getoption("miniray")) or item.get_closest_marker("miniray") is not None or any(
-        name.startswith("miniray_cluster") for name in getattr(item, "fixturenames", ()))
+    return (
+        bool(item.config.getoption("miniray"))
+        or item.get_closest_marker("miniray") is not None
+        or any(name.startswith("miniray_cluster") for name in getattr(item, "fixturenames", ()))
+    )
 
 
 _before = pytest.StashKey[tuple[Any, int, list]]()
@@ -170,6 +182,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
     runtime = _runtime()
     if runtime is not None:
         from .inspection import last_number
+
         item.stash[_before] = runtime, last_number(runtime), threads
     else:
         item.stash[_before] = None, 0, threads
@@ -191,10 +204,11 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     if not _is_ours(item) or _before not in item.stash:
         return (yield)
     from .inspection import left_behind, threads_left
+
     earlier, since, threads = item.stash[_before]
     runtime = _runtime()
     left = []
-    if runtime is not None and not item.stash.get(_failed, False):      # a traceback holds what its frames refer to
+    if runtime is not None and not item.stash.get(_failed, False):  # a traceback holds what its frames refer to
         left = left_behind(runtime, since if runtime is earlier else 0)
     result = yield
     left += threads_left(runtime if runtime is not _runtime() else None, threads)
@@ -215,8 +229,9 @@ def _is_strict(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo
-                             ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep the timeline of a test that failed, while its session is there."""
     report = yield
     if report.failed:
@@ -230,6 +245,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo
 def _keep_timeline(folder: str, nodeid: str) -> str:
     """Write the page and the trace. Returns where they are, or why they could not be written."""
     import miniray
+
     path = os.path.join(folder, re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-150:])
     try:
         os.makedirs(folder, exist_ok=True)
@@ -249,8 +265,9 @@ def _limit(item: pytest.Item) -> Iterator[None]:
     In the main thread a signal interrupts it, wherever it waits. Elsewhere, and where there are no such signals, the
     report goes to stderr and the session is ended, which ends every wait in it.
     """
-    seconds = _arguments(item).get("timeout", item.config.getoption("miniray_timeout")
-                                   or item.config.getini("miniray_timeout"))
+    seconds = _arguments(item).get(
+        "timeout", item.config.getoption("miniray_timeout") or item.config.getini("miniray_timeout")
+    )
     if not seconds:
         yield
     elif hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
@@ -285,6 +302,7 @@ def _report(seconds: float, nodeid: str) -> str:
     text = f"{nodeid} took longer than {seconds:g} s."
     if runtime is not None:
         from .inspection import pending_report
+
         text += "\n" + pending_report(runtime)
     return text
 

@@ -2,6 +2,7 @@
 
 Submodules that need more than that (asyncio, multiprocessing) are imported when they are first asked for.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -17,19 +18,47 @@ from .helpers import as_completed, map_unordered
 
 # The function takes the name of its module, as in Ray. `from miniray.util.placement_group import ...` finds the module
 # all the same, and as that is imported by now, nobody will set the name to the module again.
-from .placement_group import (get_current_placement_group, get_placement_group, placement_group, placement_group_table,
-                              remove_placement_group)
+from .placement_group import (
+    get_current_placement_group,
+    get_placement_group,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 
 __all__ = [
-    "ActorPool", "as_completed", "deregister_serializer", "get_current_placement_group", "get_node_ip_address",
-    "get_placement_group", "inspect_serializability", "list_named_actors", "map_unordered", "placement_group",
-    "placement_group_table", "register_serializer", "remove_placement_group",
+    "ActorPool",
+    "as_completed",
+    "deregister_serializer",
+    "get_current_placement_group",
+    "get_node_ip_address",
+    "get_placement_group",
+    "inspect_serializability",
+    "list_named_actors",
+    "map_unordered",
+    "placement_group",
+    "placement_group_table",
+    "register_serializer",
+    "remove_placement_group",
 ]
 
-del annotations         # what the first line has left behind: here the name is a submodule's
-_WHEN_ASKED_FOR = frozenset({
-    "accelerators", "annotations", "check_serialize", "client", "debug", "metrics", "multiprocessing", "queue", "rpdb",
-    "scheduling_strategies", "serialization", "state"})
+del annotations  # what the first line has left behind: here the name is a submodule's
+_WHEN_ASKED_FOR = frozenset(
+    {
+        "accelerators",
+        "annotations",
+        "check_serialize",
+        "client",
+        "debug",
+        "metrics",
+        "multiprocessing",
+        "queue",
+        "rpdb",
+        "scheduling_strategies",
+        "serialization",
+        "state",
+    }
+)
 
 
 def get_node_ip_address() -> str:

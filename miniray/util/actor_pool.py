@@ -1,4 +1,5 @@
 """ActorPool: spread calls over a set of actors, one call at a time for each. Ray: python/ray/util/actor_pool.py."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -27,11 +28,11 @@ class ActorPool:
         """actors: handles, all of which are taken to be idle."""
         # Ray's names: programs that derive from the class, or look into it, use them.
         self._idle_actors = list(actors)
-        self._future_to_actor: dict[Any, tuple[int, Any]] = {}      # what a call returned -> its turn, its actor
-        self._index_to_future: dict[int, Any] = {}                  # turn -> what that call returned
+        self._future_to_actor: dict[Any, tuple[int, Any]] = {}  # what a call returned -> its turn, its actor
+        self._index_to_future: dict[int, Any] = {}  # turn -> what that call returned
         self._pending_submits: deque[tuple[Call, Any]] = deque()
-        self._next_task_index = 0                                   # the turn of the next call that goes out
-        self._next_return_index = 0                                 # the turn whose result `get_next` gives next
+        self._next_task_index = 0  # the turn of the next call that goes out
+        self._next_return_index = 0  # the turn whose result `get_next` gives next
 
     def map(self, fn: Call, values: Iterable[V]) -> Iterator[Any]:
         """Call fn(actor, value) for every value, now as far as actors are idle, and yield results in the values' order.
@@ -44,7 +45,7 @@ class ActorPool:
             try:
                 self.get_next(timeout=0, ignore_if_timedout=True)
             except TimeoutError:
-                continue                                        # not done yet, and dropped all the same
+                continue  # not done yet, and dropped all the same
         for value in values:
             self.submit(fn, value)
         return self._drain(self.get_next)
@@ -55,7 +56,7 @@ class ActorPool:
             try:
                 self.get_next_unordered()
             except TimeoutError:
-                continue                                        # the dropped call's own error
+                continue  # the dropped call's own error
         for value in values:
             self.submit(fn, value)
         return self._drain(self.get_next_unordered)

@@ -3,6 +3,7 @@
 They add a note to the docstring, and mark what they decorate with `_annotated` (its name), `_annotated_type` and
 `_annotated_api_group`. Each is used bare or with keyword arguments.
 """
+
 from __future__ import annotations
 
 import functools
@@ -44,6 +45,7 @@ def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") 
 
 def DeveloperAPI(*args: Any, **kwargs: Any) -> Any:
     """For libraries that are built on this one. Keyword arguments are accepted and say nothing."""
+
     def mark(thing: _T) -> _T:
         _note(thing, "**DeveloperAPI:** it may change from one minor version to the next.")
         return _marked(thing, AnnotationType.DEVELOPER_API)
@@ -59,7 +61,7 @@ def Deprecated(*args: Any, message: str = "", warning: bool = False) -> Any:
     def mark(thing: Any) -> Any:
         _note(thing, ".. warning::\n\n    **DEPRECATED**: " + said.replace("\n", "\n    "))
         if warning and inspect.isclass(thing):
-            thing.__init__ = _warning(thing.__init__, said)                 # type: ignore[method-assign]
+            thing.__init__ = _warning(thing.__init__, said)  # type: ignore[method-assign]
         elif warning:
             thing = _warning(thing, said)
         return _marked(thing, AnnotationType.DEPRECATED)

@@ -1,4 +1,5 @@
 """`log_once`: whether this is the first time for a message. Ray: ray.util.debug."""
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,5 @@
 """Results as they are ready, and a remote function over many items. Ray: python/ray/util/helpers.py."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -7,8 +8,9 @@ from typing import Any
 from miniray import api
 
 
-def as_completed(refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False,
-                 **kwargs: Any) -> Iterator[Any]:
+def as_completed(
+    refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False, **kwargs: Any
+) -> Iterator[Any]:
     """Yield the values of refs as they are ready, chunk_size of them at a time (fewer at the end).
 
     yield_obj_refs: yield the refs, which are then ready, and not their values. kwargs: passed on to `wait`; with a
@@ -22,8 +24,15 @@ def as_completed(refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool 
         yield from results
 
 
-def map_unordered(fn: Any, items: Iterable[Any], *, backpressure_size: int | None = 100, chunk_size: int = 10,
-                  yield_obj_refs: bool = False, **kwargs: Any) -> Iterator[Any]:
+def map_unordered(
+    fn: Any,
+    items: Iterable[Any],
+    *,
+    backpressure_size: int | None = 100,
+    chunk_size: int = 10,
+    yield_obj_refs: bool = False,
+    **kwargs: Any,
+) -> Iterator[Any]:
     """Call fn.remote(item) for every item, and yield results as they are ready.
 
     fn: a remote function, or a method of an actor. backpressure_size: so many calls may be under way; then a chunk of
@@ -51,7 +60,8 @@ def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
         raise ValueError("num_returns follows from chunk_size here: give that instead")
 
 
-def _next_chunk(refs: list[Any], chunk_size: int, yield_obj_refs: bool,
-                kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def _next_chunk(
+    refs: list[Any], chunk_size: int, yield_obj_refs: bool, kwargs: dict[str, Any]
+) -> tuple[list[Any], list[Any]]:
     ready, rest = api.wait(refs, num_returns=min(chunk_size, len(refs)), **kwargs)
     return ready if yield_obj_refs else api.get(ready), rest

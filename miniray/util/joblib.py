@@ -2,6 +2,7 @@
 
 joblib is the caller's; it is looked up only here, when it is to be told of the backend.
 """
+
 from __future__ import annotations
 
 import importlib

@@ -2,6 +2,7 @@
 
 The reserving itself is done in `core.placement_group`; here arguments are checked, and a group has a handle.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,7 @@ from miniray.ids import PlacementGroupID
 from miniray.options.checks import task_options
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-NODE_ID_LABEL = "ray.io/node-id"        # in a topology strategy this key means the strategy over nodes
+NODE_ID_LABEL = "ray.io/node-id"  # in a topology strategy this key means the strategy over nodes
 
 
 class PlacementGroup:
@@ -74,10 +75,15 @@ class PlacementGroup:
         return f"PlacementGroup({self.id.hex()})"
 
 
-def placement_group(bundles: list[dict[str, float]], strategy: str | None = None, name: str = "",
-                    lifetime: str | None = None, _soft_target_node_id: str | None = None,
-                    bundle_label_selector: list[dict[str, str]] | None = None,
-                    topology_strategy: dict[str, str] | None = None) -> PlacementGroup:
+def placement_group(
+    bundles: list[dict[str, float]],
+    strategy: str | None = None,
+    name: str = "",
+    lifetime: str | None = None,
+    _soft_target_node_id: str | None = None,
+    bundle_label_selector: list[dict[str, str]] | None = None,
+    topology_strategy: dict[str, str] | None = None,
+) -> PlacementGroup:
     """Ask for a placement group. Returns at once; `ready()` and `wait()` tell when all its bundles are reserved.
 
     bundles: for each bundle, the amount of each resource. A bundle lies on one node.
@@ -153,8 +159,10 @@ def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str
         raise ValueError(f"'topology_strategy' must be a dict, and {topology!r} is not")
     for label, value in topology.items():
         if label != NODE_ID_LABEL or value not in STRATEGIES:
-            raise ValueError(f"'topology_strategy' takes {NODE_ID_LABEL!r} with one of {', '.join(STRATEGIES)}; "
-                             f"not {label!r} with {value!r}")
+            raise ValueError(
+                f"'topology_strategy' takes {NODE_ID_LABEL!r} with one of {', '.join(STRATEGIES)}; "
+                f"not {label!r} with {value!r}"
+            )
     return topology.get(NODE_ID_LABEL, "PACK")
 
 
@@ -176,9 +184,11 @@ def _check_bundles(bundles: Any) -> None:
 
 def _check_selectors(selectors: Any, num_bundles: int) -> None:
     if not isinstance(selectors, list) or len(selectors) != num_bundles:
-        raise ValueError(f"bundle_label_selector must be a list of one dict for each of the {num_bundles} bundles, and "
-                         f"{selectors!r} is not")
+        raise ValueError(
+            f"bundle_label_selector must be a list of one dict for each of the {num_bundles} bundles, and "
+            f"{selectors!r} is not"
+        )
     for selector in selectors:
         if not isinstance(selector, dict) or not all(isinstance(text, str) for text in [*selector, *selector.values()]):
             raise ValueError(f"a label selector is a dict from strings to strings, and {selector!r} is not")
-        task_options({"label_selector": selector})         # the syntax of keys and conditions is that of the option
+        task_options({"label_selector": selector})  # the syntax of keys and conditions is that of the option

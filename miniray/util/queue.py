@@ -1,4 +1,5 @@
 """Queue: first in, first out, between tasks; an async actor holds the items. Ray: python/ray/util/queue.py."""
+
 from __future__ import annotations
 
 import asyncio

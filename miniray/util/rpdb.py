@@ -1,4 +1,5 @@
 """`ray.util.pdb.set_trace()`. Ray opens a debugger that is reached from another terminal; here it is Python's own, in this one."""
+
 from __future__ import annotations
 
 import pdb

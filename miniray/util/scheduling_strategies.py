@@ -3,6 +3,7 @@
 The strings are "DEFAULT" (pack nodes until they are half full, then spread) and "SPREAD".
 Ray: python/ray/util/scheduling_strategies.py.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Union
@@ -18,8 +19,12 @@ class PlacementGroupSchedulingStrategy:
 
     __miniray_strategy__ = True
 
-    def __init__(self, placement_group: PlacementGroup, placement_group_bundle_index: int = -1,
-                 placement_group_capture_child_tasks: bool | None = None):
+    def __init__(
+        self,
+        placement_group: PlacementGroup,
+        placement_group_bundle_index: int = -1,
+        placement_group_capture_child_tasks: bool | None = None,
+    ):
         """placement_group_bundle_index: which bundle, -1 for any. placement_group_capture_child_tasks: whether what the
         task or actor starts runs in the group too, unless it says otherwise; None is no.
 
@@ -35,8 +40,9 @@ class NodeAffinitySchedulingStrategy:
 
     __miniray_strategy__ = True
 
-    def __init__(self, node_id: str, soft: bool, _spill_on_unavailable: bool = False,
-                 _fail_on_unavailable: bool = False):
+    def __init__(
+        self, node_id: str, soft: bool, _spill_on_unavailable: bool = False, _fail_on_unavailable: bool = False
+    ):
         """node_id: hex text, or a NodeID. soft: run elsewhere if the node does not exist or could never run this; if
         not soft that is an error (TaskUnschedulableError, ActorUnschedulableError).
 
@@ -105,7 +111,8 @@ class NodeLabelSchedulingStrategy:
 
 
 SchedulingStrategyT = Union[
-    None, str, PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy]
+    None, str, PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy
+]
 
 
 def _checked(values: tuple[Any, ...], operator: str) -> list[str]:

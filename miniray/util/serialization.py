@@ -1,4 +1,5 @@
 """Serializers of one's own for a class. Ray: ray.util.serialization."""
+
 from miniray.values.serialization import deregister_serializer, register_serializer
 
 __all__ = ["deregister_serializer", "register_serializer"]

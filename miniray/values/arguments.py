@@ -1,4 +1,5 @@
 """Arguments of a call: what `.remote()` was given, as it travels to the worker."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -58,7 +59,7 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
         if kind is ObjectRecord:
             held = value.value
             if value.status is READY and type(held) in PLAIN and value.locations is None:
-                values[place] = held                # small and immutable: there is nothing to fetch or to copy
+                values[place] = held  # small and immutable: there is nothing to fetch or to copy
             else:
                 values[place] = value_of(value)
         elif kind is Serialized:

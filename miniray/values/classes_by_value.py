@@ -6,6 +6,7 @@ alone, then its attributes. Its copies in different spaces (see `spaces`) know e
 A class inside a value is sent in two parts: its definition, a stream of its own that is made once and shared by every
 value until the class changes, and its tracker id, by which the receiving space notices that it has it already.
 """
+
 from __future__ import annotations
 
 import abc
@@ -22,7 +23,7 @@ from .pickler import ATOMS, ByValuePickler, dump, importable, reduces
 from .spaces import adopt, find, known, track
 
 _versions = count(1)
-_HEAP_TYPE = 1 << 9                 # Py_TPFLAGS_HEAPTYPE: made by a class statement (or by a C module at run time)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement (or by a C module at run time)
 
 # FunctionType and its like live in `builtins` by their module, but can only be had from `types`.
 _NAMED_IN_TYPES = {cls: name for name, cls in vars(types).items() if isinstance(cls, type) and not importable(cls)}
@@ -87,7 +88,7 @@ class Definition:
     def __init__(self, cls: type, version: int):
         """version: a number of its own, except for copies, which have that of the definition they were built from."""
         self.version = version
-        self.data, self.buffers, self.contained = b"", (), ()       # type: tuple[Any, tuple, tuple]
+        self.data, self.buffers, self.contained = b"", (), ()  # type: tuple[Any, tuple, tuple]
         self._watched = tuple(_watched(cls))
         self._prints = self._look(cls)
         # An id may be given again to another object, so none of those that had one may have gone in the meantime.
@@ -122,7 +123,7 @@ def _watched(cls: type) -> Iterator[tuple[int, list[str]]]:
 def _is_watched(name: str, value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS:
-        return not name.startswith("__")        # __doc__ and the like are not assigned to again
+        return not name.startswith("__")  # __doc__ and the like are not assigned to again
     function = _function_of(value)
     return kind in (list, dict, set) or function is not None and bool(global_names(function.__code__))
 
@@ -161,7 +162,7 @@ def _references(cls: type) -> Iterator[weakref.ref]:
         if function is not None:
             values = [function, *map(function.__globals__.get, global_names(function.__code__))]
         for one in values:
-            if type(one).__weakrefoffset__:         # numbers, texts and the like cannot be referred to weakly
+            if type(one).__weakrefoffset__:  # numbers, texts and the like cannot be referred to weakly
                 yield weakref.ref(one)
 
 
@@ -171,7 +172,7 @@ def _seed(cls: type) -> dict[str, Any]:
     names = ("__module__", "__orig_bases__", "_is_protocol")
     seed = {name: attributes[name] for name in names if name in attributes}
     if isinstance(cls, enum.EnumMeta):
-        seed["__qualname__"] = cls.__qualname__     # of other copies it is the bare name, as in Ray
+        seed["__qualname__"] = cls.__qualname__  # of other copies it is the bare name, as in Ray
     if "__slots__" in attributes:
         # From the descriptors: __slots__ itself may be an iterator that is used up, and has private names unmangled.
         seed["__slots__"] = (*_slots_of(cls), *(name for name in ("__dict__", "__weakref__") if name in attributes))
@@ -179,8 +180,11 @@ def _seed(cls: type) -> dict[str, Any]:
 
 
 def _slots_of(cls: type) -> tuple[str, ...]:
-    return tuple(name for name, value in vars(cls).items()
-                 if type(value) is types.MemberDescriptorType and value.__objclass__ is cls)
+    return tuple(
+        name
+        for name, value in vars(cls).items()
+        if type(value) is types.MemberDescriptorType and value.__objclass__ is cls
+    )
 
 
 def _members(cls: type) -> dict[str, Any] | None:
@@ -191,10 +195,17 @@ def _members(cls: type) -> dict[str, Any] | None:
     return {name: member.value for name, member in members.items()}
 
 
-_REGISTERED = "_miniray_registered"         # of a copy: the virtual subclasses that came with it
-NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)       # of the attributes of a class
-_MADE_BY_ENUM = ("_member_names_", "_member_map_", "_value2member_map_", "_member_type_", "_unhashable_values_",
-                 "_hashable_values_", "_unhashable_values_map_")
+_REGISTERED = "_miniray_registered"  # of a copy: the virtual subclasses that came with it
+NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)  # of the attributes of a class
+_MADE_BY_ENUM = (
+    "_member_names_",
+    "_member_map_",
+    "_value2member_map_",
+    "_member_type_",
+    "_unhashable_values_",
+    "_hashable_values_",
+    "_unhashable_values_map_",
+)
 
 
 def _class_state(cls: type) -> dict[str, Any]:
@@ -207,13 +218,19 @@ def _class_state(cls: type) -> dict[str, Any]:
             attributes.pop(name, None)
     registered = []
     if isinstance(cls, abc.ABCMeta):
-        refs = abc._get_dump(cls)[0]        # type: ignore[attr-defined]
+        refs = abc._get_dump(cls)[0]  # type: ignore[attr-defined]
         registered = [subclass for ref in refs if (subclass := ref()) is not None]
     return {"attributes": attributes, "registered": registered}
 
 
-def _make_class(tracker_id: str, metaclass: type, name: str, bases: tuple[type, ...], seed: dict[str, Any],
-                members: dict[str, Any] | None) -> type:
+def _make_class(
+    tracker_id: str,
+    metaclass: type,
+    name: str,
+    bases: tuple[type, ...],
+    seed: dict[str, Any],
+    members: dict[str, Any] | None,
+) -> type:
     """The space's class of that id; a new one, still without its attributes, when it has none."""
     tracked = find(tracker_id)
     cls = None if tracked is None else tracked.ref()
@@ -228,13 +245,13 @@ def _make_class(tracker_id: str, metaclass: type, name: str, bases: tuple[type, 
     return cls
 
 
-_TYPED_DICT: type = type(typing.TypedDict("_Any", {}))     # type: ignore[operator]
+_TYPED_DICT: type = type(typing.TypedDict("_Any", {}))  # type: ignore[operator]
 
 
 def _execute(body: Any, seed: dict[str, Any], members: dict[str, Any] | None) -> None:
     """The class statement's body, as far as it is needed at once."""
     for name, value in (*seed.items(), *(members or {}).items()):
-        body[name] = value      # one by one: an enum's body notices its members by __setitem__
+        body[name] = value  # one by one: an enum's body notices its members by __setitem__
 
 
 def _fill_class(cls: type, state: dict[str, Any]) -> None:
@@ -245,8 +262,8 @@ def _fill_class(cls: type, state: dict[str, Any]) -> None:
         # type's own: a metaclass may forbid or rewrite what a program assigns (an enum does), but here nothing is new.
         type.__setattr__(cls, name, value)
     for registered in state["registered"]:
-        cls.register(registered)        # type: ignore[attr-defined]
-    if state["registered"]:             # the registry holds none of them, and this may come before the first of their instances
+        cls.register(registered)  # type: ignore[attr-defined]
+    if state["registered"]:  # the registry holds none of them, and this may come before the first of their instances
         type.__setattr__(cls, _REGISTERED, tuple(state["registered"]))
 
 
@@ -258,16 +275,23 @@ def _reduce_typevar(variable: typing.TypeVar, pickler: ByValuePickler) -> Any:
     options = {"covariant": variable.__covariant__, "contravariant": variable.__contravariant__}
     if getattr(variable, "__infer_variance__", False):
         options["infer_variance"] = True
-    return _make_typevar, (track(variable).tracker_id, variable.__name__, variable.__constraints__, variable.__bound__,
-                           options, variable.__module__)
+    return _make_typevar, (
+        track(variable).tracker_id,
+        variable.__name__,
+        variable.__constraints__,
+        variable.__bound__,
+        options,
+        variable.__module__,
+    )
 
 
-def _make_typevar(tracker_id: str, name: str, constraints: tuple, bound: Any, options: dict[str, bool],
-                  module: str | None) -> typing.TypeVar:
+def _make_typevar(
+    tracker_id: str, name: str, constraints: tuple, bound: Any, options: dict[str, bool], module: str | None
+) -> typing.TypeVar:
     tracked = find(tracker_id)
     variable = None if tracked is None else tracked.ref()
     if variable is None:
-        variable = typing.TypeVar(name, *constraints, bound=bound, **options)       # type: ignore[misc]
-        variable.__module__ = module        # type: ignore[assignment]
+        variable = typing.TypeVar(name, *constraints, bound=bound, **options)  # type: ignore[misc]
+        variable.__module__ = module  # type: ignore[assignment]
         adopt(variable, tracker_id)
     return variable

@@ -3,6 +3,7 @@
 The core keeps why something failed as plain words and records; what the user sees is made when it is asked for, anew for each
 `get`, so that no traceback grows from one to the next.
 """
+
 from __future__ import annotations
 
 import os
@@ -19,10 +20,28 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class TaskError:
     """What is kept of an exception that a task raised: its pickled self and the text of its traceback."""
 
-    __slots__ = ("function_name", "text", "cause", "class_name", "repr_text", "actor_repr", "actor_id", "kept", "type_text")
+    __slots__ = (
+        "function_name",
+        "text",
+        "cause",
+        "class_name",
+        "repr_text",
+        "actor_repr",
+        "actor_id",
+        "kept",
+        "type_text",
+    )
 
-    def __init__(self, function_name: str, text: str, cause: Any, error: BaseException, actor_repr: str | None,
-                 actor_id: str | None, kept: BaseException | None):
+    def __init__(
+        self,
+        function_name: str,
+        text: str,
+        cause: Any,
+        error: BaseException,
+        actor_repr: str | None,
+        actor_id: str | None,
+        kept: BaseException | None,
+    ):
         self.function_name, self.text, self.cause = function_name, text, cause
         self.class_name, self.repr_text, self.type_text = type(error).__name__, _safe_str(error), str(type(error))
         self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
@@ -40,15 +59,21 @@ def keeps_tracebacks() -> bool:
     return os.environ.get("MINIRAY_KEEP_TRACEBACKS", "0") not in ("", "0")
 
 
-def from_exception(error: BaseException, function_name: str, error_type: str = "TASK_EXECUTION_EXCEPTION",
-                   actor_repr: str | None = None, actor_id: str | None = None, about: object = None) -> Failure:
+def from_exception(
+    error: BaseException,
+    function_name: str,
+    error_type: str = "TASK_EXECUTION_EXCEPTION",
+    actor_repr: str | None = None,
+    actor_id: str | None = None,
+    about: object = None,
+) -> Failure:
     """The failure of an attempt that raised. Drops the frames of the exception unless they are asked to be kept."""
     where = error.__traceback__
     while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
-        where = where.tb_next               # the reader's code begins where ours ends
+        where = where.tb_next  # the reader's code begins where ours ends
     try:
         text = "".join(traceback.format_exception(type(error), error, where))
-    except Exception as problem:            # the user's __str__ or __cause__ may do anything
+    except Exception as problem:  # the user's __str__ or __cause__ may do anything
         text = f"Traceback (most recent call last):\n{type(error).__name__}: <no text: {type(problem).__name__}>\n"
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
     kept = None
@@ -57,11 +82,15 @@ def from_exception(error: BaseException, function_name: str, error_type: str = "
         stored: Any = None
     else:
         try:
-            stored = serialize(cause)       # pickle leaves out __cause__, __context__ and __traceback__, as Ray does
-        except Exception:                   # a cause that does not travel: its text does
+            stored = serialize(cause)  # pickle leaves out __cause__, __context__ and __traceback__, as Ray does
+        except Exception:  # a cause that does not travel: its text does
             stored = None
-    return Failure(error_type, f"{type(error).__name__}: {_safe_str(error)}",
-                   error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept), about=about)
+    return Failure(
+        error_type,
+        f"{type(error).__name__}: {_safe_str(error)}",
+        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept),
+        about=about,
+    )
 
 
 def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
@@ -90,7 +119,8 @@ def _task_error(held: TaskError) -> exceptions.RayError:
         return exceptions.RayTaskError(held.function_name, held.text, held.kept, **where).as_instanceof_cause()
     if held.cause is None:
         cause: BaseException = exceptions.RayError(
-            f"The original cause of the RayTaskError ({held.class_name}) isn't serializable: {held.repr_text}.")
+            f"The original cause of the RayTaskError ({held.class_name}) isn't serializable: {held.repr_text}."
+        )
         return exceptions.RayTaskError(held.function_name, held.text, cause, **where)
     try:
         cause = deserialize(held.cause) if type(held.cause) is Serialized else held.cause
@@ -108,8 +138,12 @@ def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exception
     the last of them raises is always a RayTaskError, also when the first was none: a worker died, a value was lost.
     """
     chain = [failure]
-    while chain[-1].error is None and isinstance(chain[-1].about, TaskRecord) and chain[-1].cause is not None \
-            and chain[-1].error_type == chain[-1].cause.error_type:
+    while (
+        chain[-1].error is None
+        and isinstance(chain[-1].about, TaskRecord)
+        and chain[-1].cause is not None
+        and chain[-1].error_type == chain[-1].cause.error_type
+    ):
         chain.append(chain[-1].cause)
     error = _first(chain.pop(), None if chain else obj)
     while chain:
@@ -155,10 +189,16 @@ def _actor_died(failure, obj):
             plain = error if type(error) is exceptions.RayTaskError else error._task_error
             plain._actor_id = actor.hex
             return exceptions.ActorDiedError.from_task_error(plain)
-        return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
-            actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace))
-    return exceptions.ActorDiedError(exceptions.ActorDiedErrorContext(
-        actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"))
+        return exceptions.ActorDiedError(
+            exceptions.ActorDiedErrorContext(
+                actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace
+            )
+        )
+    return exceptions.ActorDiedError(
+        exceptions.ActorDiedErrorContext(
+            actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"
+        )
+    )
 
 
 def _for_an_argument(failure: Failure) -> bool:
@@ -173,7 +213,8 @@ def _unavailable(failure, obj):
 _MAKERS = {
     "TASK_CANCELLED": _cancelled,
     "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
-        *[f"The worker died while it had this task: {failure.message}"] if failure.message else ()),
+        *[f"The worker died while it had this task: {failure.message}"] if failure.message else ()
+    ),
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
     "ACTOR_UNAVAILABLE": _unavailable,
@@ -187,11 +228,23 @@ _MAKERS = {
     "OUT_OF_DISK_ERROR": lambda failure, obj: exceptions.OutOfDiskError(failure.message),
     "RUNTIME_ENV_SETUP_FAILED": lambda failure, obj: exceptions.RuntimeEnvSetupError(failure.message),
     "TASK_EXECUTION_EXCEPTION": lambda failure, obj: exceptions.RayTaskError(
-        getattr(getattr(failure.about, "spec", None), "func_name", "task"), failure.message,
-        exceptions.RayError(failure.message)),
-    **{"OBJECT_UNRECONSTRUCTABLE_" + reason: _reconstruction for reason in (
-        "LINEAGE_EVICTED", "RETRIES_DISABLED", "MAX_ATTEMPTS_EXCEEDED", "PUT", "BORROWED", "LINEAGE_DISABLED",
-        "REF_NOT_FOUND", "TASK_CANCELLED")},
+        getattr(getattr(failure.about, "spec", None), "func_name", "task"),
+        failure.message,
+        exceptions.RayError(failure.message),
+    ),
+    **{
+        "OBJECT_UNRECONSTRUCTABLE_" + reason: _reconstruction
+        for reason in (
+            "LINEAGE_EVICTED",
+            "RETRIES_DISABLED",
+            "MAX_ATTEMPTS_EXCEEDED",
+            "PUT",
+            "BORROWED",
+            "LINEAGE_DISABLED",
+            "REF_NOT_FOUND",
+            "TASK_CANCELLED",
+        )
+    },
 }
 
 

@@ -5,6 +5,7 @@ cells, and of its module's globals those that its code uses) and put together ag
 
 Functions copied in one stream share one copy of their module's globals; two streams never do.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -20,7 +21,7 @@ from .spaces import ByIdentity
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
-_LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0     # since 3.11 the lowest bit says "push a NULL first"
+_LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit says "push a NULL first"
 _names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
 
 
@@ -67,8 +68,15 @@ def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> A
     return _make_function, (code, pickler.namespace(globals_)), state, None, None, _fill_function
 
 
-_FUNCTION_SLOTS = ["__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
-                   "__annotations__"]
+_FUNCTION_SLOTS = [
+    "__name__",
+    "__qualname__",
+    "__module__",
+    "__doc__",
+    "__defaults__",
+    "__kwdefaults__",
+    "__annotations__",
+]
 if sys.version_info >= (3, 12):
     _FUNCTION_SLOTS.append("__type_params__")
 
@@ -80,7 +88,7 @@ class _EmptyCell:
 def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:      # what Python raises for an empty one
+    except ValueError:  # what Python raises for an empty one
         return _EmptyCell
 
 
@@ -103,7 +111,7 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
 def _reduce_code(code: types.CodeType, pickler: ByValuePickler) -> Any:
     try:
         return marshal.loads, (marshal.dumps(code),)
-    except ValueError:      # a tool has put constants in that no compiler makes
+    except ValueError:  # a tool has put constants in that no compiler makes
         return _make_code, (marshal.dumps(code.replace(co_consts=())), code.co_consts)
 
 
@@ -116,7 +124,7 @@ def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
     function, owner = method.__func__, method.__self__
     found = getattr(owner if isinstance(owner, type) else type(owner), getattr(function, "__name__", ""), None)
     if found is function or getattr(found, "__func__", None) is function:
-        return NotImplemented           # by its name, of the copy's own class
+        return NotImplemented  # by its name, of the copy's own class
     return types.MethodType, (function, owner)
 
 

@@ -3,6 +3,7 @@
 Everything here runs after a failure, or because somebody asks: it pickles each part of the value again, and user
 hooks with it.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -14,7 +15,7 @@ from .functions_by_value import global_names
 from .pickler import ATOMS, dump, importable
 
 _LONGEST_REPR = 200
-_DEEPEST = 50           # steps into a value; nobody reads a longer way
+_DEEPEST = 50  # steps into a value; nobody reads a longer way
 
 _MORE = "miniray.util.inspect_serializability(value) tells more."
 _HINT = "Leave it out, or make it where it is used: inside the task, or in the actor's __init__."
@@ -31,7 +32,7 @@ def shown(value: Any) -> str:
     """repr of a value that may be long, or have a repr that fails."""
     try:
         text = repr(value)
-    except Exception as error:      # a repr of the user's must not hide the error that is being reported
+    except Exception as error:  # a repr of the user's must not hide the error that is being reported
         text = f"<{_kind(value)} whose repr raises {type(error).__name__}>"
     return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
 
@@ -62,7 +63,7 @@ def _find_culprit(value: Any) -> tuple[list[str], Any]:
 def _can_be_sent(value: Any) -> bool:
     try:
         dump(value)
-    except Exception:       # a hook may raise anything; what counts is that it did
+    except Exception:  # a hook may raise anything; what counts is that it did
         return False
     return True
 
@@ -105,7 +106,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]
     for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield f"closure variable {variable!r} of {name}", cell.cell_contents
-        except ValueError:      # it has no value yet
+        except ValueError:  # it has no value yet
             continue
     for variable in global_names(function.__code__):
         if variable in function.__globals__:
@@ -119,12 +120,12 @@ def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
     """The parts that an object itself says it is made of."""
     try:
         reduced = value.__reduce_ex__(5)
-    except Exception:       # then the object itself is what cannot be sent
+    except Exception:  # then the object itself is what cannot be sent
         return
     if not isinstance(reduced, tuple):
         return
     _, arguments, state, items, pairs = (reduced + (None,) * 5)[:5]
-    states = state if isinstance(state, tuple) else (state,)        # (dict, slots) when there are slots
+    states = state if isinstance(state, tuple) else (state,)  # (dict, slots) when there are slots
     for attributes in states:
         if isinstance(attributes, dict):
             for name, part in attributes.items():
@@ -157,8 +158,9 @@ class FailureTuple:
         return f"FailTuple({names[-1]} [path={' -> '.join(self.path)}, obj={self.obj}, parent={self.parent}])"
 
 
-def inspect_serializability(base_obj: Any, name: str | None = None, depth: int = 3,
-                            print_file: TextIO | None = None) -> tuple[bool, set[FailureTuple]]:
+def inspect_serializability(
+    base_obj: Any, name: str | None = None, depth: int = 3, print_file: TextIO | None = None
+) -> tuple[bool, set[FailureTuple]]:
     """Tell whether base_obj can be sent, and print what was tried.
 
     name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file:
@@ -193,15 +195,22 @@ class _Report:
             print("    " * self.level + line, file=self.print_file)
 
 
-def _inspect(obj: Any, name: str | None, depth: int, parent: Any, path: tuple[str, ...], failures: set[FailureTuple],
-             report: _Report) -> bool:
+def _inspect(
+    obj: Any,
+    name: str | None,
+    depth: int,
+    parent: Any,
+    path: tuple[str, ...],
+    failures: set[FailureTuple],
+    report: _Report,
+) -> bool:
     """Whether obj can be sent. If not, the first failing part, as far inside as depth allows, joins failures."""
     if parent is not None:
         report.say(f"Serializing {name!r} {shown(obj)}...")
     try:
         dump(obj)
         return True
-    except Exception as error:      # whatever it is, it is what the user asked about
+    except Exception as error:  # whatever it is, it is what the user asked about
         report.say(f"!!! FAIL serialization: {error}")
     path = path if name is None else (*path, name)
     if depth > 0:

@@ -1,4 +1,5 @@
 """Single kinds of objects that pickle refuses, or takes differently from what Ray does."""
+
 from __future__ import annotations
 
 import collections
@@ -112,8 +113,7 @@ def _make_items(kind: Any, items: list) -> Any:
 
 
 # The markers that dataclasses compares by identity.
-@reduces(*{type(marker) for marker in (dataclasses.MISSING, dataclasses.KW_ONLY,
-                                       dataclasses._FIELD)})                    # type: ignore[attr-defined]
+@reduces(*{type(marker) for marker in (dataclasses.MISSING, dataclasses.KW_ONLY, dataclasses._FIELD)})  # type: ignore[attr-defined]
 def _reduce_marker(marker: Any, pickler: ByValuePickler) -> Any:
     for name, value in vars(dataclasses).items():
         if value is marker:

@@ -5,6 +5,7 @@ classes_by_value and special_values. This is what cloudpickle does for Ray, and 
 meets them there: two closures over one variable each get a cell of their own, an enum's members are made again from
 their values only, an open file travels as its text.
 """
+
 from __future__ import annotations
 
 import io
@@ -19,10 +20,10 @@ ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellip
 
 Reducer = Callable[[Any, "ByValuePickler"], Any]
 
-_reducers: dict[type, Reducer] = {}     # by exact type; `type` stands for the metaclasses without an entry
-_custom: dict[type, Reducer] = {}       # what util.register_serializer has been told; comes first
+_reducers: dict[type, Reducer] = {}  # by exact type; `type` stands for the metaclasses without an entry
+_custom: dict[type, Reducer] = {}  # what util.register_serializer has been told; comes first
 _by_value_modules: set[str] = set()
-_thread = threading.local()             # .pickler: the innermost run of dump() on this thread
+_thread = threading.local()  # .pickler: the innermost run of dump() on this thread
 
 
 def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
@@ -30,9 +31,11 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
 
     It is given the object and the pickler, and answers as Pickler.reducer_override does.
     """
+
     def register(reducer: Reducer) -> Reducer:
         _reducers.update(dict.fromkeys(kinds, reducer))
         return reducer
+
     return register
 
 
@@ -136,7 +139,7 @@ def importable(obj: Any, name: str | None = None) -> bool:
             if not isinstance(found, (types.ModuleType, type)):
                 return False
             found = getattr(found, part)
-    except Exception:       # AttributeError as a rule; a module's own __getattr__ may raise anything
+    except Exception:  # AttributeError as a rule; a module's own __getattr__ may raise anything
         return False
     return found is obj
 

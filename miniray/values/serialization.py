@@ -11,6 +11,7 @@ immutable, so that one stored value serves every reader:
   copied once and handed out read-only from then on. Functions and classes without an importable name go by value, see
   `pickler`.
 """
+
 from __future__ import annotations
 
 import io
@@ -19,12 +20,25 @@ import pickle
 from typing import Any, Callable
 
 from ..exceptions import RayError
-from . import classes_by_value, functions_by_value, other_kinds     # noqa: F401, they register with the pickler
+from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register with the pickler
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space
 
-__all__ = ["Captured", "Serialized", "Space", "capture", "contain", "current_space", "deregister_serializer",
-           "deserialize", "dumps", "loads", "register_serializer", "serialize", "size_of"]
+__all__ = [
+    "Captured",
+    "Serialized",
+    "Space",
+    "capture",
+    "contain",
+    "current_space",
+    "deregister_serializer",
+    "deserialize",
+    "dumps",
+    "loads",
+    "register_serializer",
+    "serialize",
+    "size_of",
+]
 
 
 class Serialized:
@@ -71,7 +85,7 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
             stored.form = ERROR
         return stored
     except TypeError as error:
-        from .inspect_serializability import explain, shown         # only needed on the way to an error
+        from .inspect_serializability import explain, shown  # only needed on the way to an error
 
         whose = "" if taker is None else f" for a task or actor {taker}"
         raise TypeError(explain(value, f"{subject} {shown(value)}{whose}", error)) from error
@@ -138,8 +152,8 @@ def _store_plain(value: list | dict | set) -> Serialized:
     try:
         plain = _copy_inside(copied, {id(value)})
         data = marshal.dumps(copied) if plain else b""
-    except (_Cycle, RecursionError, ValueError):        # ValueError: deeper than marshal goes
-        return _store(value)        # pickle can follow a cycle
+    except (_Cycle, RecursionError, ValueError):  # ValueError: deeper than marshal goes
+        return _store(value)  # pickle can follow a cycle
     if not plain:
         return _store(copied)
     return Serialized(data, (), (), len(data), PLAIN)
@@ -148,7 +162,7 @@ def _store_plain(value: list | dict | set) -> Serialized:
 def _size_of_atoms(items: Any) -> int:
     """Bytes, about, of some immutable things; -1 when not all are."""
     size = 8 * len(items)
-    if size > 200 and _NUMBERS.issuperset(map(type, items)):        # twice as fast as the loop, once there are many
+    if size > 200 and _NUMBERS.issuperset(map(type, items)):  # twice as fast as the loop, once there are many
         return size
     for item in items:
         kind = type(item)
@@ -258,7 +272,7 @@ class Captured:
         if stored is None:
             return self._target
         made = space.loaded.get(self)
-        if made is None:        # with buffers of its own: arrays that it closes over can be written to, as in Ray
+        if made is None:  # with buffers of its own: arrays that it closes over can be written to, as in Ray
             made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
         return made
 

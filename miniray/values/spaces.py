@@ -11,6 +11,7 @@ this very space) is left as its own program made it, where Ray would overwrite i
 
 Everything here is held weakly: a class that nobody uses any more leaves every table by itself.
 """
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,10 @@ from ..process import context
 T = TypeVar("T")
 
 _ids = count()
-_counting = threading.RLock()       # without the GIL two threads may get the same from a count; reentrant as Space's, see there
-_ID_PREFIX = os.urandom(8).hex()    # dumps() may be read by another process, whose ids must not be taken for ours
+_counting = (
+    threading.RLock()
+)  # without the GIL two threads may get the same from a count; reentrant as Space's, see there
+_ID_PREFIX = os.urandom(8).hex()  # dumps() may be read by another process, whose ids must not be taken for ours
 
 
 class ByIdentity(Generic[T]):
@@ -70,7 +73,7 @@ class Tracked:
         self.definition: Any = None
 
 
-_tracked: ByIdentity[Tracked] = ByIdentity()     # every class (or TypeVar) ever sent or built by value, while it lives
+_tracked: ByIdentity[Tracked] = ByIdentity()  # every class (or TypeVar) ever sent or built by value, while it lives
 
 
 class Space:

@@ -1,7 +1,8 @@
 """The names that the lines of `bad_calls_core` and `bad_calls_util` use, and the program that records them.
 
-    python -m tests.api.bad_arguments ray          shows the lines that real Ray answers otherwise than they say
+python -m tests.api.bad_arguments ray          shows the lines that real Ray answers otherwise than they say
 """
+
 from __future__ import annotations
 
 import copy
@@ -48,6 +49,7 @@ def bad_calls() -> Iterator[BadCall]:
 
 def names(ray: Any) -> dict[str, Any]:
     """What a line may use. A session with 8 CPUs runs."""
+
     def sub(name: str) -> Any:
         return importlib.import_module(f"{ray.__name__}.{name}")
 
@@ -75,15 +77,38 @@ def names(ray: Any) -> dict[str, Any]:
         ray.util.remove_placement_group(gone)
         return gone
 
-    return {**found, "ray": ray, "a": a, "taken": taken, "same": same, "group": group, "full": full,
-            "killed": killed, "removed_group": removed_group, "never": found["hang"].remote(),
-            "ref": ray.put(1), "other": ray.put(2), "q": sub("util.queue").Queue(), "socket": closed,
-            "context": ray.get_runtime_context(), "pool": sub("util.multiprocessing").Pool(1), "NODE": "ab" * 28,
-            "util": ray.util, "queue": sub("util.queue"), "multiprocessing": sub("util.multiprocessing"),
-            "PlacementGroup": placement_groups.PlacementGroup, "in_group": strategies.PlacementGroupSchedulingStrategy,
-            "on_node": strategies.NodeAffinitySchedulingStrategy, "labelled": strategies.NodeLabelSchedulingStrategy,
-            "In": strategies.In, "NotIn": strategies.NotIn, "Exists": strategies.Exists,
-            "functools": functools, "pickle": pickle, "copy": copy}
+    return {
+        **found,
+        "ray": ray,
+        "a": a,
+        "taken": taken,
+        "same": same,
+        "group": group,
+        "full": full,
+        "killed": killed,
+        "removed_group": removed_group,
+        "never": found["hang"].remote(),
+        "ref": ray.put(1),
+        "other": ray.put(2),
+        "q": sub("util.queue").Queue(),
+        "socket": closed,
+        "context": ray.get_runtime_context(),
+        "pool": sub("util.multiprocessing").Pool(1),
+        "NODE": "ab" * 28,
+        "util": ray.util,
+        "queue": sub("util.queue"),
+        "multiprocessing": sub("util.multiprocessing"),
+        "PlacementGroup": placement_groups.PlacementGroup,
+        "in_group": strategies.PlacementGroupSchedulingStrategy,
+        "on_node": strategies.NodeAffinitySchedulingStrategy,
+        "labelled": strategies.NodeLabelSchedulingStrategy,
+        "In": strategies.In,
+        "NotIn": strategies.NotIn,
+        "Exists": strategies.Exists,
+        "functools": functools,
+        "pickle": pickle,
+        "copy": copy,
+    }
 
 
 def _functions(ray: Any) -> dict[str, Any]:
@@ -119,12 +144,24 @@ def _functions(ray: Any) -> dict[str, Any]:
     async def coroutine_function() -> int:
         return 1
 
-    return {"f": remote(lambda x: x), "two": remote(lambda a, b: (a, b)), "keyword_only": remote(lambda *, key: key),
-            "defaults": remote(lambda a, b=2: (a, b)), "variadic": remote(lambda *args: args),
-            "positional_only": remote(lambda x, /: x), "hang": remote(num_cpus=0)(hang), "gen": remote(gen),
-            "bad_stream": remote(bad_stream), "fails": remote(fails), "closes_over_lock": remote(closes_over_lock),
-            "returns_lock": remote(returns_lock), "lock": lock, "plain": plain, "plain_method": plain_method,
-            "coroutine_function": coroutine_function}
+    return {
+        "f": remote(lambda x: x),
+        "two": remote(lambda a, b: (a, b)),
+        "keyword_only": remote(lambda *, key: key),
+        "defaults": remote(lambda a, b=2: (a, b)),
+        "variadic": remote(lambda *args: args),
+        "positional_only": remote(lambda x, /: x),
+        "hang": remote(num_cpus=0)(hang),
+        "gen": remote(gen),
+        "bad_stream": remote(bad_stream),
+        "fails": remote(fails),
+        "closes_over_lock": remote(closes_over_lock),
+        "returns_lock": remote(returns_lock),
+        "lock": lock,
+        "plain": plain,
+        "plain_method": plain_method,
+        "coroutine_function": coroutine_function,
+    }
 
 
 def _actors(ray: Any) -> dict[str, Any]:
@@ -192,8 +229,15 @@ def _actors(ray: Any) -> dict[str, Any]:
             return len, (5,)
 
     actor = ray.remote(num_cpus=0)
-    return {"A": actor(A), "NeedsOne": actor(NeedsOne), "AsyncA": actor(AsyncA), "UndeclaredGroup": actor(UndeclaredGroup),
-            "Plain": Plain, "Callable": Callable, "Unbuildable": Unbuildable}
+    return {
+        "A": actor(A),
+        "NeedsOne": actor(NeedsOne),
+        "AsyncA": actor(AsyncA),
+        "UndeclaredGroup": actor(UndeclaredGroup),
+        "Plain": Plain,
+        "Callable": Callable,
+        "Unbuildable": Unbuildable,
+    }
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
 """An actor that tests hold calls back with."""
+
 from __future__ import annotations
 
 import asyncio

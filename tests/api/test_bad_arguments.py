@@ -3,6 +3,7 @@ session goes on as if they had not been made.
 
 The tables are in `bad_calls_core` and `bad_calls_util`; how they were recorded is told in `bad_arguments`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator

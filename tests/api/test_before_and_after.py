@@ -1,4 +1,5 @@
 """Use before init, bad arguments of init, and what is left of a session after its shutdown: answers of real Ray 2.60."""
+
 from __future__ import annotations
 
 import asyncio
@@ -47,22 +48,45 @@ class Counter:
 # ---------------------------------------------------------------- before init
 
 
-@pytest.mark.parametrize("use", [
-    lambda: miniray.get([]), lambda: miniray.put(1), lambda: miniray.wait([]), lambda: echo.remote(1),
-    lambda: Counter.remote(), miniray.get_runtime_context, miniray.get_gpu_ids, util.list_named_actors,
-    util.get_current_placement_group, util.placement_group_table, lambda: Queue(), lambda: Pool(1),
-    lambda: util.placement_group([{"CPU": 1}]), lambda: echo.bind(1).execute()])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: miniray.get([]),
+        lambda: miniray.put(1),
+        lambda: miniray.wait([]),
+        lambda: echo.remote(1),
+        lambda: Counter.remote(),
+        miniray.get_runtime_context,
+        miniray.get_gpu_ids,
+        util.list_named_actors,
+        util.get_current_placement_group,
+        util.placement_group_table,
+        lambda: Queue(),
+        lambda: Pool(1),
+        lambda: util.placement_group([{"CPU": 1}]),
+        lambda: echo.bind(1).execute(),
+    ],
+)
 def test_the_first_use_starts_a_session(use: Any):
     """With the defaults of init."""
     use()
     assert miniray.is_initialized()
 
 
-@pytest.mark.parametrize(("use", "error"), [
-    (lambda: miniray.get(5), ValueError), (lambda: miniray.wait(5), TypeError), (lambda: miniray.kill(None), ValueError),
-    (lambda: miniray.cancel(None), TypeError), (lambda: miniray.get_actor("nobody"), ValueError),
-    (lambda: miniray.get_actor(""), ValueError), (lambda: echo.remote(1, 2), TypeError), (lambda: Counter.remote(1), TypeError),
-    (lambda: util.get_placement_group("nobody"), ValueError)])
+@pytest.mark.parametrize(
+    ("use", "error"),
+    [
+        (lambda: miniray.get(5), ValueError),
+        (lambda: miniray.wait(5), TypeError),
+        (lambda: miniray.kill(None), ValueError),
+        (lambda: miniray.cancel(None), TypeError),
+        (lambda: miniray.get_actor("nobody"), ValueError),
+        (lambda: miniray.get_actor(""), ValueError),
+        (lambda: echo.remote(1, 2), TypeError),
+        (lambda: Counter.remote(1), TypeError),
+        (lambda: util.get_placement_group("nobody"), ValueError),
+    ],
+)
 def test_also_a_use_that_fails_starts_one(use: Any, error: type[Exception]):
     """The session is there first, as in Ray."""
     with pytest.raises(error):
@@ -70,12 +94,22 @@ def test_also_a_use_that_fails_starts_one(use: Any, error: type[Exception]):
     assert miniray.is_initialized()
 
 
-@pytest.mark.parametrize(("use", "error"), [
-    (miniray.nodes, RaySystemError), (miniray.cluster_resources, RaySystemError),
-    (miniray.available_resources, RaySystemError), (miniray.timeline, RuntimeError),
-    (lambda: echo.options(num_cpus=-1), ValueError), (lambda: Counter.options(name=5), TypeError),
-    (lambda: echo(1), TypeError), (lambda: Counter(), TypeError), (lambda: miniray.remote(num_cpus=-1)(echo._function), ValueError),
-    (lambda: miniray.ObjectRef(b"short"), ValueError), (miniray.actor.exit_actor, TypeError)])
+@pytest.mark.parametrize(
+    ("use", "error"),
+    [
+        (miniray.nodes, RaySystemError),
+        (miniray.cluster_resources, RaySystemError),
+        (miniray.available_resources, RaySystemError),
+        (miniray.timeline, RuntimeError),
+        (lambda: echo.options(num_cpus=-1), ValueError),
+        (lambda: Counter.options(name=5), TypeError),
+        (lambda: echo(1), TypeError),
+        (lambda: Counter(), TypeError),
+        (lambda: miniray.remote(num_cpus=-1)(echo._function), ValueError),
+        (lambda: miniray.ObjectRef(b"short"), ValueError),
+        (miniray.actor.exit_actor, TypeError),
+    ],
+)
 def test_these_raise_and_start_none(use: Any, error: type[Exception]):
     """What only looks at a session has nothing to look at; options are checked where they are given."""
     with pytest.raises(error):
@@ -83,11 +117,23 @@ def test_these_raise_and_start_none(use: Any, error: type[Exception]):
     assert not miniray.is_initialized()
 
 
-@pytest.mark.parametrize("use", [
-    miniray.is_initialized, miniray.shutdown, lambda: echo.options(num_cpus=1), lambda: Counter.options(name="x"),
-    lambda: util.ActorPool([]), lambda: echo.bind(1), lambda: miniray.ObjectRef(b"x" * 28), lambda: miniray.ObjectRef.nil(),
-    lambda: miniray.cloudpickle.dumps(lambda: 1), lambda: util.inspect_serializability(1), util.get_node_ip_address,
-    lambda: pickle.loads(pickle.dumps(miniray.ObjectRef(b"x" * 28)))])
+@pytest.mark.parametrize(
+    "use",
+    [
+        miniray.is_initialized,
+        miniray.shutdown,
+        lambda: echo.options(num_cpus=1),
+        lambda: Counter.options(name="x"),
+        lambda: util.ActorPool([]),
+        lambda: echo.bind(1),
+        lambda: miniray.ObjectRef(b"x" * 28),
+        lambda: miniray.ObjectRef.nil(),
+        lambda: miniray.cloudpickle.dumps(lambda: 1),
+        lambda: util.inspect_serializability(1),
+        util.get_node_ip_address,
+        lambda: pickle.loads(pickle.dumps(miniray.ObjectRef(b"x" * 28))),
+    ],
+)
 def test_these_need_no_session(use: Any):
     """And start none."""
     use()
@@ -159,8 +205,17 @@ def old() -> dict[str, Any]:
     miniray.get([result, actor.add.remote(), next(items)])
     group = util.placement_group([{"CPU": 1}])
     miniray.get(group.ready())
-    held = {"ref": ref, "result": result, "actor": actor, "method": actor.add, "items": items, "group": group,
-            "queue": Queue(), "context": miniray.get_runtime_context(), "variant": echo.options(num_cpus=0)}
+    held = {
+        "ref": ref,
+        "result": result,
+        "actor": actor,
+        "method": actor.add,
+        "items": items,
+        "group": group,
+        "queue": Queue(),
+        "context": miniray.get_runtime_context(),
+        "variant": echo.options(num_cpus=0),
+    }
     miniray.shutdown()
     return held
 
@@ -190,11 +245,13 @@ OF_THE_OLD_SESSION = [
 ]
 
 
-@pytest.mark.parametrize(("what", "use", "error"), OF_THE_OLD_SESSION, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("what", "use", "error"), OF_THE_OLD_SESSION, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_what_belongs_to_an_ended_session_says_so(old: dict[str, Any], what: str, use: Any, error: type[Exception]):
     """In the next session, which goes on: it neither waits for ever nor takes the old for something of its own."""
     miniray.init(num_cpus=2, log_to_driver=False)
-    new = miniray.put("new")                            # its number is one that the old session has used
+    new = miniray.put("new")  # its number is one that the old session has used
     with pytest.raises(error):
         use(old)
     assert miniray.get(new) == "new" and miniray.get(echo.remote(3)) == 3
@@ -211,7 +268,13 @@ def test_without_a_session_it_says_so_too(old: dict[str, Any]):
 def test_functions_classes_and_ids_outlive_a_session(old: dict[str, Any]):
     """They are not of the session: remote functions, their variants, actor classes, ids and texts."""
     ref, actor = old["ref"], old["actor"]
-    assert len(ref.hex()) == 56 and ref == ref and hash(ref) == hash(ref) and "Counter" in repr(actor) and "add" in dir(actor)
+    assert (
+        len(ref.hex()) == 56
+        and ref == ref
+        and hash(ref) == hash(ref)
+        and "Counter" in repr(actor)
+        and "add" in dir(actor)
+    )
     assert pickle.loads(pickle.dumps(ref)).hex() == ref.hex()
     miniray.init(num_cpus=2, log_to_driver=False)
     assert miniray.get([echo.remote(1), old["variant"].remote(2), Counter.remote().add.remote()]) == [1, 2, 1]

@@ -1,4 +1,5 @@
 """The error tree is Ray's, a task's error is also of the user's class, and every error can be sent."""
+
 import builtins
 import copy
 import dataclasses
@@ -18,31 +19,57 @@ from tests.interpreter import frees_memory
 # Every public class of ray.exceptions in Ray 2.60, with its bases.
 TREE = {
     "RayError": ["Exception"],
-    "CrossLanguageError": ["RayError"], "TaskCancelledError": ["RayError"], "RayTaskError": ["RayError"],
-    "LocalRayletDiedError": ["RayError"], "WorkerCrashedError": ["RayError"], "RayActorError": ["RayError"],
-    "ActorDiedError": ["RayActorError"], "ActorUnavailableError": ["RayActorError"], "RaySystemError": ["RayError"],
-    "AuthenticationError": ["RayError"], "UserCodeException": ["RayError"], "ObjectStoreFullError": ["RayError"],
-    "OutOfDiskError": ["RayError"], "OutOfMemoryError": ["RayError"], "NodeDiedError": ["RayError"],
-    "ObjectLostError": ["RayError"], "ObjectFetchTimedOutError": ["ObjectLostError"], "RpcError": ["RayError"],
+    "CrossLanguageError": ["RayError"],
+    "TaskCancelledError": ["RayError"],
+    "RayTaskError": ["RayError"],
+    "LocalRayletDiedError": ["RayError"],
+    "WorkerCrashedError": ["RayError"],
+    "RayActorError": ["RayError"],
+    "ActorDiedError": ["RayActorError"],
+    "ActorUnavailableError": ["RayActorError"],
+    "RaySystemError": ["RayError"],
+    "AuthenticationError": ["RayError"],
+    "UserCodeException": ["RayError"],
+    "ObjectStoreFullError": ["RayError"],
+    "OutOfDiskError": ["RayError"],
+    "OutOfMemoryError": ["RayError"],
+    "NodeDiedError": ["RayError"],
+    "ObjectLostError": ["RayError"],
+    "ObjectFetchTimedOutError": ["ObjectLostError"],
+    "RpcError": ["RayError"],
     "ReferenceCountingAssertionError": ["ObjectLostError", "AssertionError"],
-    "ObjectFreedError": ["ObjectLostError"], "OwnerDiedError": ["ObjectLostError"],
-    "ObjectReconstructionFailedError": ["ObjectLostError"], "GetTimeoutError": ["RayError", "TimeoutError"],
-    "PlasmaObjectNotAvailable": ["RayError"], "AsyncioActorExit": ["RayError"], "RuntimeEnvSetupError": ["RayError"],
-    "TaskPlacementGroupRemoved": ["RayError"], "ActorPlacementGroupRemoved": ["RayError"],
-    "PendingCallsLimitExceeded": ["RayError"], "TaskUnschedulableError": ["RayError"],
-    "ActorUnschedulableError": ["RayError"], "ObjectRefStreamEndOfStreamError": ["RayError"],
+    "ObjectFreedError": ["ObjectLostError"],
+    "OwnerDiedError": ["ObjectLostError"],
+    "ObjectReconstructionFailedError": ["ObjectLostError"],
+    "GetTimeoutError": ["RayError", "TimeoutError"],
+    "PlasmaObjectNotAvailable": ["RayError"],
+    "AsyncioActorExit": ["RayError"],
+    "RuntimeEnvSetupError": ["RayError"],
+    "TaskPlacementGroupRemoved": ["RayError"],
+    "ActorPlacementGroupRemoved": ["RayError"],
+    "PendingCallsLimitExceeded": ["RayError"],
+    "TaskUnschedulableError": ["RayError"],
+    "ActorUnschedulableError": ["RayError"],
+    "ObjectRefStreamEndOfStreamError": ["RayError"],
     "StreamingGeneratorReplayInconsistentError": ["RaySystemError"],
-    "OufOfBandObjectRefSerializationException": ["RayError"], "RayChannelError": ["RaySystemError"],
-    "RayChannelTimeoutError": ["RayChannelError", "TimeoutError"], "RayCgraphCapacityExceeded": ["RaySystemError"],
-    "RayDirectTransportError": ["RaySystemError"], "UnserializableException": ["RayError"],
-    "ActorAlreadyExistsError": ["ValueError", "RayError"], "ActorHandleNotFoundError": ["ValueError", "RayError"],
+    "OufOfBandObjectRefSerializationException": ["RayError"],
+    "RayChannelError": ["RaySystemError"],
+    "RayChannelTimeoutError": ["RayChannelError", "TimeoutError"],
+    "RayCgraphCapacityExceeded": ["RaySystemError"],
+    "RayDirectTransportError": ["RaySystemError"],
+    "UnserializableException": ["RayError"],
+    "ActorAlreadyExistsError": ["ValueError", "RayError"],
+    "ActorHandleNotFoundError": ["ValueError", "RayError"],
 }
 
 
 def test_the_tree_is_rays():
     """Every name with its bases in their order; of ours there is one more."""
-    found = {name: [base.__name__ for base in thing.__bases__] for name, thing in vars(exceptions).items()
-             if inspect.isclass(thing) and issubclass(thing, RayError)}
+    found = {
+        name: [base.__name__ for base in thing.__bases__]
+        for name, thing in vars(exceptions).items()
+        if inspect.isclass(thing) and issubclass(thing, RayError)
+    }
     assert found.pop("DeadlockError") == ["RayError"]
     assert found == TREE
 
@@ -53,20 +80,28 @@ EXAMPLES = [
     (lambda e: e.TaskCancelledError("ab12", error_message="by hand"), {"task_id": "ab12", "error_message": "by hand"}),
     (lambda e: e.GetTimeoutError("3 objects are missing"), {}),
     (lambda e: e.WorkerCrashedError(), {}),
-    (lambda e: e.RayActorError("ab", "gone", True, True),
-     {"actor_id": "ab", "error_msg": "gone", "actor_init_failed": True, "preempted": True}),
+    (
+        lambda e: e.RayActorError("ab", "gone", True, True),
+        {"actor_id": "ab", "error_msg": "gone", "actor_init_failed": True, "preempted": True},
+    ),
     (lambda e: e.ActorDiedError(), {"actor_id": None, "actor_init_failed": False, "preempted": False}),
-    (lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", name="one", pid=7)),
-     {"actor_id": "cd", "actor_init_failed": False}),
+    (
+        lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", name="one", pid=7)),
+        {"actor_id": "cd", "actor_init_failed": False},
+    ),
     (lambda e: e.ActorUnavailableError("restarting", b"\x12\xab"), {"actor_id": "12ab"}),
-    (lambda e: e.ObjectLostError("ef", owner_address=b"o", call_site="line 3"),
-     {"object_ref_hex": "ef", "owner_address": b"o", "call_site": "line 3"}),
+    (
+        lambda e: e.ObjectLostError("ef", owner_address=b"o", call_site="line 3"),
+        {"object_ref_hex": "ef", "owner_address": b"o", "call_site": "line 3"},
+    ),
     (lambda e: e.OwnerDiedError("ef", None, ""), {"object_ref_hex": "ef"}),
     (lambda e: e.ObjectFreedError("ef", None, ""), {}),
     (lambda e: e.ObjectFetchTimedOutError("ef", None, ""), {}),
     (lambda e: e.ReferenceCountingAssertionError("ef", None, ""), {}),
-    (lambda e: e.ObjectReconstructionFailedError("ef", reason="OBJECT_UNRECONSTRUCTABLE_PUT"),
-     {"reason": "OBJECT_UNRECONSTRUCTABLE_PUT"}),
+    (
+        lambda e: e.ObjectReconstructionFailedError("ef", reason="OBJECT_UNRECONSTRUCTABLE_PUT"),
+        {"reason": "OBJECT_UNRECONSTRUCTABLE_PUT"},
+    ),
     (lambda e: e.ObjectStoreFullError("needs 9 bytes"), {}),
     (lambda e: e.OutOfDiskError("needs 9 bytes"), {}),
     (lambda e: e.OutOfMemoryError("too much"), {"message": "too much"}),
@@ -87,8 +122,10 @@ EXAMPLES = [
     (lambda e: e.CrossLanguageError(OfJava("JAVA", "NullPointerException")), {}),
     (lambda e: e.PendingCallsLimitExceeded("4 calls are waiting"), {}),
     (lambda e: e.DeadlockError("a waits for b, b for a"), {}),
-    (lambda e: RayTaskError("job", "Traceback ...", ValueError("v"), pid=3, ip="10.0.0.1"),
-     {"function_name": "job", "traceback_str": "Traceback ...", "pid": 3, "ip": "10.0.0.1", "proctitle": "ray::job"}),
+    (
+        lambda e: RayTaskError("job", "Traceback ...", ValueError("v"), pid=3, ip="10.0.0.1"),
+        {"function_name": "job", "traceback_str": "Traceback ...", "pid": 3, "ip": "10.0.0.1", "proctitle": "ray::job"},
+    ),
 ]
 
 
@@ -111,20 +148,29 @@ def test_an_error_keeps_its_class_fields_and_text_on_its_way(make, attributes):
         assert found.__notes__ == ["look here"]
 
 
-@pytest.mark.parametrize("make, words", [
-    (lambda e: e.TaskCancelledError("ab12", "by hand"), ["ab12", "cancelled", "by hand"]),
-    (lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", "one", never_started=True)),
-     ["Counter", "cd", "one", "It was killed.", "before its constructor"]),
-    (lambda e: e.ActorUnavailableError("restarting", "12ab"), ["12ab", "restarting"]),
-    (lambda e: e.ObjectLostError("ef", None, "line 3"), ["ef", "line 3", "lineage"]),
-    (lambda e: e.ObjectReconstructionFailedError("ef", "OBJECT_UNRECONSTRUCTABLE_PUT"),
-     ["ef", "OBJECT_UNRECONSTRUCTABLE_PUT", "`put`"]),
-    (lambda e: e.ObjectReconstructionFailedError("ef", reason_message="the moon"), ["ef", "the moon"]),
-    (lambda e: e.ObjectStoreFullError("needs 9 bytes"), ["needs 9 bytes", "object_store_memory"]),
-    (lambda e: e.UnserializableException("KeyError: 'k'"), ["KeyError: 'k'", "__reduce__"]),
-    (lambda e: e.RaySystemError("broken", "line 3"), ["broken", "line 3"]),
-    (lambda e: e.RuntimeEnvSetupError("no pip"), ["runtime environment", "no pip"]),
-])
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda e: e.TaskCancelledError("ab12", "by hand"), ["ab12", "cancelled", "by hand"]),
+        (
+            lambda e: e.ActorDiedError(
+                ActorDiedErrorContext("cd", "Counter", "It was killed.", "one", never_started=True)
+            ),
+            ["Counter", "cd", "one", "It was killed.", "before its constructor"],
+        ),
+        (lambda e: e.ActorUnavailableError("restarting", "12ab"), ["12ab", "restarting"]),
+        (lambda e: e.ObjectLostError("ef", None, "line 3"), ["ef", "line 3", "lineage"]),
+        (
+            lambda e: e.ObjectReconstructionFailedError("ef", "OBJECT_UNRECONSTRUCTABLE_PUT"),
+            ["ef", "OBJECT_UNRECONSTRUCTABLE_PUT", "`put`"],
+        ),
+        (lambda e: e.ObjectReconstructionFailedError("ef", reason_message="the moon"), ["ef", "the moon"]),
+        (lambda e: e.ObjectStoreFullError("needs 9 bytes"), ["needs 9 bytes", "object_store_memory"]),
+        (lambda e: e.UnserializableException("KeyError: 'k'"), ["KeyError: 'k'", "__reduce__"]),
+        (lambda e: e.RaySystemError("broken", "line 3"), ["broken", "line 3"]),
+        (lambda e: e.RuntimeEnvSetupError("no pip"), ["runtime environment", "no pip"]),
+    ],
+)
 def test_a_text_has_the_ids_the_cause_and_what_to_do(make, words):
     """Each fact that was given is found again."""
     text = str(make(exceptions))
@@ -161,11 +207,16 @@ def test_the_text_names_the_actor_of_a_method():
 def test_the_runtimes_own_frames_are_left_out_of_the_text():
     """With their source and carets; frames of the user's and of util/ stay."""
     package = exceptions.__file__.rpartition("/")[0]
-    text = (f'Traceback (most recent call last):\n'
-            f'  File "{package}/runtime/worker.py", line 1, in run\n    go()\n    ^^^^\n'
-            f'  File "{package}/util/queue.py", line 2, in put\n    raise Full\nqueue.Full\n')
+    text = (
+        f"Traceback (most recent call last):\n"
+        f'  File "{package}/runtime/worker.py", line 1, in run\n    go()\n    ^^^^\n'
+        f'  File "{package}/util/queue.py", line 2, in put\n    raise Full\nqueue.Full\n'
+    )
     assert str(RayTaskError("job", text, ValueError())).splitlines()[1:] == [
-        f'  File "{package}/util/queue.py", line 2, in put', "    raise Full", "queue.Full"]
+        f'  File "{package}/util/queue.py", line 2, in put',
+        "    raise Full",
+        "queue.Full",
+    ]
 
 
 def test_a_text_without_a_traceback_still_begins_with_the_task():
@@ -212,11 +263,25 @@ class Halt(BaseException):
     pass
 
 
-CAUSES = [ValueError("v", 1), KeyError("k"), FileNotFoundError(2, "no", "f"), StopIteration(5), KeyboardInterrupt("x"),
-          GeneratorExit(), SystemExit(3), UnicodeDecodeError("utf8", b"x", 0, 1, "r"),
-          SyntaxError("m", ("f", 1, 2, "t")),
-          ImportError("m", name="n"), Quota("ann", limit=3), Slotted(4), WithMetaclass("m"), Halt("h"),
-          exceptions.TaskCancelledError("ab"), exceptions.WorkerCrashedError(), exceptions.GetTimeoutError("late")]
+CAUSES = [
+    ValueError("v", 1),
+    KeyError("k"),
+    FileNotFoundError(2, "no", "f"),
+    StopIteration(5),
+    KeyboardInterrupt("x"),
+    GeneratorExit(),
+    SystemExit(3),
+    UnicodeDecodeError("utf8", b"x", 0, 1, "r"),
+    SyntaxError("m", ("f", 1, 2, "t")),
+    ImportError("m", name="n"),
+    Quota("ann", limit=3),
+    Slotted(4),
+    WithMetaclass("m"),
+    Halt("h"),
+    exceptions.TaskCancelledError("ab"),
+    exceptions.WorkerCrashedError(),
+    exceptions.GetTimeoutError("late"),
+]
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: type(cause).__name__)
@@ -258,8 +323,11 @@ def test_what_was_added_to_the_error_is_sent_with_it():
     assert pickle.loads(pickle.dumps(error)).colour == "red"
 
 
-@pytest.mark.parametrize("cause", [Exception("e"), BaseException("b"), RayError("r"),
-                                   RayTaskError("inner", "text", ValueError())], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    "cause",
+    [Exception("e"), BaseException("b"), RayError("r"), RayTaskError("inner", "text", ValueError())],
+    ids=lambda c: type(c).__name__,
+)
 def test_nothing_is_made_when_the_error_is_of_that_class_already(cause):
     """`except Exception` catches the plain error."""
     error = task_error(cause)
@@ -307,8 +375,8 @@ def test_a_class_that_was_made_for_a_task_goes_with_its_last_error():
     watched = weakref.ref(kind)
     task_error(kind("x")).as_instanceof_cause()
     del kind
-    gc.collect()            # the dual class,
-    gc.collect()            # and what only its entry in the table kept
+    gc.collect()  # the dual class,
+    gc.collect()  # and what only its entry in the table kept
     assert watched() is None
 
 
@@ -353,9 +421,12 @@ def test_a_group_is_split_by_its_members():
     assert isinstance(error, builtins.ExceptionGroup) and isinstance(error, RayTaskError)
     assert (error.message, error.exceptions, error.args) == ("several", group.exceptions, (group,))
     caught = {}
-    exec("try:\n    raise error\n"
-         "except* ValueError as part:\n    caught['ValueError'] = part.exceptions\n"
-         "except* KeyError as part:\n    caught['KeyError'] = part.exceptions\n", {"error": error, "caught": caught})
+    exec(
+        "try:\n    raise error\n"
+        "except* ValueError as part:\n    caught['ValueError'] = part.exceptions\n"
+        "except* KeyError as part:\n    caught['KeyError'] = part.exceptions\n",
+        {"error": error, "caught": caught},
+    )
     assert caught == {"ValueError": group.exceptions[:1], "KeyError": group.exceptions[1:]}
 
 

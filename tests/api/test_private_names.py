@@ -1,4 +1,5 @@
 """What programs take from Ray's less public corners: `_private`, `_raylet`, `types`, `runtime_env`, `util.annotations`."""
+
 from __future__ import annotations
 
 import pickle
@@ -100,8 +101,12 @@ def test_resources_of_each_node(session: None):
 def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
     """Packages become a dict, what asks for nothing is dropped, what is unknown is kept: as in Ray."""
     env = RuntimeEnv(env_vars={"A": "1"}, pip=["x"], plugin={"p": 1}, config={"setup_timeout_seconds": 9, "other": 1})
-    assert env == {"env_vars": {"A": "1"}, "pip": {"packages": ["x"], "pip_check": False}, "plugin": {"p": 1},
-                   "config": {"setup_timeout_seconds": 9, "eager_install": True, "log_files": []}}
+    assert env == {
+        "env_vars": {"A": "1"},
+        "pip": {"packages": ["x"], "pip_check": False},
+        "plugin": {"p": 1},
+        "config": {"setup_timeout_seconds": 9, "eager_install": True, "log_files": []},
+    }
     assert (env.env_vars(), env.working_dir(), env.py_modules()) == ({"A": "1"}, "", [])
     assert RuntimeEnv(env_vars={}, pip=[]) == {}
     env.set("env_vars", {"B": "2"})
@@ -115,10 +120,18 @@ def test_packages_from_a_requirements_file(tmp_path):
     assert RuntimeEnv(pip=str(path))["pip"]["packages"] == ["requests==2", "numpy"]
 
 
-@pytest.mark.parametrize(("given", "error"), [
-    ({"pip": ["x"], "conda": "y"}, ValueError), ({"working_dir": "/no/such/folder"}, ValueError),
-    ({"pip": "/no/such/file"}, ValueError), ({"env_vars": {"A": 1}}, TypeError), ({"pip": 3}, TypeError),
-    ({"config": 3}, TypeError), ({"config": {"setup_timeout_seconds": 0}}, ValueError)])
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"pip": ["x"], "conda": "y"}, ValueError),
+        ({"working_dir": "/no/such/folder"}, ValueError),
+        ({"pip": "/no/such/file"}, ValueError),
+        ({"env_vars": {"A": 1}}, TypeError),
+        ({"pip": 3}, TypeError),
+        ({"config": 3}, TypeError),
+        ({"config": {"setup_timeout_seconds": 0}}, ValueError),
+    ],
+)
 def test_a_runtime_env_that_makes_no_sense_is_refused(given, error):
     """With the class of error that Ray raises."""
     with pytest.raises(error):
@@ -127,6 +140,7 @@ def test_a_runtime_env_that_makes_no_sense_is_refused(given, error):
 
 def test_a_task_takes_a_runtime_env(session: None):
     """As well as a plain dict, and tells it back."""
+
     @ray.remote(runtime_env=RuntimeEnv(env_vars={"A": "1"}, config=RuntimeEnvConfig()))
     def told():
         return ray.get_runtime_context().runtime_env["env_vars"]
@@ -136,6 +150,7 @@ def test_a_task_takes_a_runtime_env(session: None):
 
 def test_annotations_mark_and_leave_a_note():
     """Bare or with arguments; a stable public thing needs no note."""
+
     @PublicAPI
     def stable():
         """Words."""
@@ -144,17 +159,25 @@ def test_annotations_mark_and_leave_a_note():
     def beta():
         """Words.
 
-            More words.
+        More words.
         """
 
     @DeveloperAPI
     class ForDevelopers:
         pass
 
-    assert (stable.__doc__, stable._annotated, stable._annotated_type) == ("Words.", "stable", AnnotationType.PUBLIC_API)
-    words, note = (next(line for line in beta.__doc__.splitlines() if text in line)
-                   for text in ("More words.", "**PublicAPI (beta):**"))
-    assert words.index("More") == note.index("**") and beta._annotated_api_group == "Loops"      # 3.13 takes the indent away
+    assert (stable.__doc__, stable._annotated, stable._annotated_type) == (
+        "Words.",
+        "stable",
+        AnnotationType.PUBLIC_API,
+    )
+    words, note = (
+        next(line for line in beta.__doc__.splitlines() if text in line)
+        for text in ("More words.", "**PublicAPI (beta):**")
+    )
+    assert (
+        words.index("More") == note.index("**") and beta._annotated_api_group == "Loops"
+    )  # 3.13 takes the indent away
     assert "**DeveloperAPI:**" in ForDevelopers.__doc__
     with pytest.raises(AssertionError):
         PublicAPI(stability="shaky")
@@ -162,6 +185,7 @@ def test_annotations_mark_and_leave_a_note():
 
 def test_deprecated_things_warn_where_that_was_asked_for():
     """A function at each call, a class at each new object; otherwise only the docstring says it."""
+
     @Deprecated(message="use new()", warning=True)
     def old():
         return 1

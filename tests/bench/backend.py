@@ -2,6 +2,7 @@
 
 A method that an adapter leaves out makes the workloads that need it show '-' for it.
 """
+
 from __future__ import annotations
 
 import os
@@ -26,14 +27,14 @@ class Backend:
     """What a workload may ask for."""
 
     name = "?"
-    package: str | None = None          # what is imported
-    hello: str | None = None            # a whole program: import, start, one task, stop
-    scale = 1.0                         # shrinks every workload's size, for slow backends
-    limits: dict[str, int] = {}         # the most that one workload may ask of it
-    keep_worker = False                 # one worker process for the whole run
-    resolves_refs = True                # a ref passed as an argument arrives as its value
-    inline = False                      # a task runs inside the call that submits it
-    ran = 0                             # for a backend without tables: how many tasks it would list
+    package: str | None = None  # what is imported
+    hello: str | None = None  # a whole program: import, start, one task, stop
+    scale = 1.0  # shrinks every workload's size, for slow backends
+    limits: dict[str, int] = {}  # the most that one workload may ask of it
+    keep_worker = False  # one worker process for the whole run
+    resolves_refs = True  # a ref passed as an argument arrives as its value
+    inline = False  # a task runs inside the call that submits it
+    ran = 0  # for a backend without tables: how many tasks it would list
 
     def start(self) -> None:
         """Make it ready to take work."""

@@ -10,6 +10,7 @@ start). A round measures every backend once, in turn; the table shows the best r
 median over the rounds of the ratio to the workload's peer in the same round, which is what survives a noisy machine.
 `MB` is the memory of the process tree (Pss) that the workload added.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -31,13 +32,15 @@ from tests.bench.ray_like import Miniray, MinirayLocal, MinirayUnrecorded, Ray
 from tests.bench.workloads import WORKLOADS, Workload, clock, identity, spin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BACKENDS: dict[str, type[Backend]] = {b.name: b for b in (
-    Plain, ThreadPool, Queue, Asyncio, Pykka, Prometheus, Dask, Ray, Miniray, MinirayLocal,
-    MinirayUnrecorded)}
+BACKENDS: dict[str, type[Backend]] = {
+    b.name: b
+    for b in (Plain, ThreadPool, Queue, Asyncio, Pykka, Prometheus, Dask, Ray, Miniray, MinirayLocal, MinirayUnrecorded)
+}
 UNIT = {"ns": 1e9, "us": 1e6, "ms": 1e3}
 
 
 # ---------------------------------------------------------------- the worker process
+
 
 def worker(name: str) -> None:
     """Measure what the lines on stdin ask for; answer on the real stdout."""
@@ -58,8 +61,13 @@ def worker(name: str) -> None:
             gc.collect()
             spin_before = calibrate()
             ops, seconds, *extra = run.run(b, ask["n"])
-            answer = {"per_op": seconds / ops, "n": ops, "seconds": seconds,
-                      "spin": (spin_before + calibrate()) / 2, **(extra[0] if extra else {})}
+            answer = {
+                "per_op": seconds / ops,
+                "n": ops,
+                "seconds": seconds,
+                "spin": (spin_before + calibrate()) / 2,
+                **(extra[0] if extra else {}),
+            }
         except NotImplementedError as e:
             answer = {"skip": str(e)}
         except Exception as e:
@@ -86,6 +94,7 @@ def calibrate() -> float:
 
 
 # ---------------------------------------------------------------- the measuring process
+
 
 @dataclass
 class Options:
@@ -116,9 +125,14 @@ class Column:
             path = os.pathsep.join(filter(None, [self.options.path, str(ROOT)]))
             env = dict(os.environ, PYTHONPATH=path, RAY_DEDUP_LOGS="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
             process = self.process = subprocess.Popen(
-                [self.python, "-m", "tests.bench.bench", "--worker", self.backend.name], text=True, env=env, cwd=ROOT,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=None if os.environ.get("BENCH_LOUD") else subprocess.DEVNULL)
+                [self.python, "-m", "tests.bench.bench", "--worker", self.backend.name],
+                text=True,
+                env=env,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if os.environ.get("BENCH_LOUD") else subprocess.DEVNULL,
+            )
         assert process.stdin and process.stdout
         answer = ""
         timer = threading.Timer(self.options.timeout, process.kill)
@@ -171,9 +185,11 @@ class Table:
         peer = next((p for p in peers if p.python == column.python), peers[0] if peers else None)
         if peer is None or peer is column:
             return []
-        return [a["per_op"] / b["per_op"]
-                for a, b in zip(self.cells[run.name][column.label], self.cells[run.name][peer.label])
-                if "per_op" in a and "per_op" in b]
+        return [
+            a["per_op"] / b["per_op"]
+            for a, b in zip(self.cells[run.name][column.label], self.cells[run.name][peer.label])
+            if "per_op" in a and "per_op" in b
+        ]
 
     def row(self, run: Workload) -> str:
         """One workload's line."""
@@ -229,8 +245,11 @@ def measure(columns: list[Column], runs: list[Workload], options: Options, show:
 def main() -> int:
     """The command line. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--backend", default="plain,tpe,queue,asyncio",
-                        help="comma-separated NAME or NAME@PYTHON; names: " + ", ".join(BACKENDS))
+    parser.add_argument(
+        "--backend",
+        default="plain,tpe,queue,asyncio",
+        help="comma-separated NAME or NAME@PYTHON; names: " + ", ".join(BACKENDS),
+    )
     parser.add_argument("--workload", default="*", help="comma-separated patterns")
     parser.add_argument("--rounds", type=int, default=Options.rounds)
     parser.add_argument("--scale", type=float, default=Options.scale, help="multiplies every size")
@@ -251,8 +270,10 @@ def main() -> int:
     patterns = asked.workload.split(",")
     runs = [w for w in WORKLOADS.values() if any(fnmatch.fnmatch(w.name, p) for p in patterns)]
     columns = [Column(spec, options) for spec in asked.backend.split(",")]
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.rounds} "
-          "rounds: best time per operation, median ratio to the peer, memory added")
+    print(
+        f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.rounds} "
+        "rounds: best time per operation, median ratio to the peer, memory added"
+    )
     print(f"{'workload':14}" + "".join(f" {c.label:>26}" for c in columns), flush=True)
     table = measure(columns, runs, options, show=lambda line: print(line, flush=True))
     print()

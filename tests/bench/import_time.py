@@ -7,6 +7,7 @@ the modules of the standard library that were not there before. The second line 
 `remote`, which miniray imports only then. Wall time and CPU time, in ms: on a machine with other work the latter says more.
 --modules: what each module of miniray takes by itself.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -59,12 +60,13 @@ class Interpreters:
 
     def run(self, code: str, *options: str) -> subprocess.CompletedProcess[str]:
         """What one says to this."""
-        return subprocess.run([sys.executable, *options, "-c", code], env=self.environment, capture_output=True, text=True,
-                              check=True)
+        return subprocess.run(
+            [sys.executable, *options, "-c", code], env=self.environment, capture_output=True, text=True, check=True
+        )
 
     def cost(self, statement: str, rounds: int = 20) -> Cost:
         """What a statement costs."""
-        used = self.run(USED.format(statement=statement)).stdout.split()            # and the byte code is there
+        used = self.run(USED.format(statement=statement)).stdout.split()  # and the byte code is there
         kinds = statement, f"import {', '.join(used)}"
         times: list[list[list[float]]] = [[], []]
         for _ in range(rounds):
@@ -100,8 +102,10 @@ def main() -> None:
     with interpreters() as fresh:
         for statement in IMPORT, FIRST_USE:
             cost = fresh.cost(statement, asked.rounds)
-            print(f"{statement}\n    wall {cost.wall[0]:5.1f} ms, CPU {cost.cpu[0]:5.1f} ms; the {cost.modules} modules that it "
-                  f"uses {cost.wall[1]:5.1f} and {cost.cpu[1]:5.1f} ms: {cost.times:.2f} times")
+            print(
+                f"{statement}\n    wall {cost.wall[0]:5.1f} ms, CPU {cost.cpu[0]:5.1f} ms; the {cost.modules} modules that it "
+                f"uses {cost.wall[1]:5.1f} and {cost.cpu[1]:5.1f} ms: {cost.times:.2f} times"
+            )
             if asked.modules:
                 for own, name in fresh.self_times(statement):
                     print(f"    {own:6.2f} ms  {name}")

@@ -1,4 +1,5 @@
 """The peers: other libraries, and the same work done by hand."""
+
 from __future__ import annotations
 
 import asyncio
@@ -45,8 +46,10 @@ with ThreadPoolExecutor(2) as pool:
 
             def start(done):
                 submit(fn, done.result()).add_done_callback(lambda f: result.set_result(f.result()))
+
             dependency.add_done_callback(start)
             return result
+
         return call
 
     def nested(self, fn):
@@ -122,6 +125,7 @@ class Queue(Backend):
             reply = Reply()
             inbox.put((reply, fn, args))
             return reply
+
         return call
 
     def task(self, fn):
@@ -154,10 +158,12 @@ with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as
         import logging
 
         import distributed
+
         logging.disable(logging.CRITICAL)
         self.lib = distributed
-        self.cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=WORKERS, processes=False,
-                                                dashboard_address=None, memory_limit=0)
+        self.cluster = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=WORKERS, processes=False, dashboard_address=None, memory_limit=0
+        )
         self.client = distributed.Client(self.cluster)
 
     def stop(self):
@@ -176,6 +182,7 @@ with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as
         def outer(x):
             with worker_client() as client:
                 return client.submit(fn, x, pure=False).result()
+
         return self.task(outer)
 
     def get(self, refs):
@@ -221,6 +228,7 @@ class Pykka(Backend):
             def __init__(self):
                 lib.ThreadingActor.__init__(self)
                 cls.__init__(self)
+
         return Actor.start()
 
     def method(self, actor, name):
@@ -254,6 +262,7 @@ class Asyncio(Backend):
     def get(self, refs):
         async def gather():
             return await asyncio.gather(*refs)
+
         return self.loop.run_until_complete(gather() if isinstance(refs, list) else refs)
 
     def kill(self, actor):
@@ -267,8 +276,10 @@ class Pickled:
         self.data, self.buffers = data, buffers
 
 
-ROW = ("task_id attempt name state job_id actor_id type func node_id worker_id pid error "
-       "lang resources runtime_env parent placement events start end").split()
+ROW = (
+    "task_id attempt name state job_id actor_id type func node_id worker_id pid error "
+    "lang resources runtime_env parent placement events start end"
+).split()
 
 
 class Plain(Backend):
@@ -324,6 +335,7 @@ class Plain(Backend):
                 value = file.read()
             os.unlink(path)
             return value
+
         return write, read
 
     def counter(self):
@@ -333,6 +345,7 @@ class Plain(Backend):
             key = tuple(tags.items())
             with lock:
                 table[key] = table.get(key, 0) + by
+
         return functools.partial(inc, kind="a", place="b"), inc, inc, (1,)
 
     def list_tasks(self, n):
@@ -350,8 +363,19 @@ class Plain(Backend):
         """There is nothing to wait for."""
 
     def timeline(self, path):
-        events = [{"cat": "task", "name": "identity", "ph": "X", "ts": i, "dur": 10,
-                   "pid": "node", "tid": "worker", "args": {"task_id": f"{i:048x}"}} for i in range(self.ran)]
+        events = [
+            {
+                "cat": "task",
+                "name": "identity",
+                "ph": "X",
+                "ts": i,
+                "dur": 10,
+                "pid": "node",
+                "tid": "worker",
+                "args": {"task_id": f"{i:048x}"},
+            }
+            for i in range(self.ran)
+        ]
         with open(path, "w") as f:
             f.write("<script>x=" if path.endswith(".html") else "")
             f.write(json.dumps(events))

@@ -1,4 +1,5 @@
 """Ray, and miniray in its modes: one adapter, since the API is one."""
+
 from __future__ import annotations
 
 import importlib
@@ -58,6 +59,7 @@ ray.shutdown()"""
 
         def outer(x):
             return ray.get(inner.remote(x))
+
         return ray.remote(outer).remote
 
     def forget(self, refs):
@@ -101,7 +103,7 @@ ray.shutdown()"""
         return state.summarize_tasks(raise_on_missing_output=False)
 
     def settle(self):
-        time.sleep(4)       # task events reach the head once a second
+        time.sleep(4)  # task events reach the head once a second
 
     def timeline(self, path):
         if path.endswith(".html"):

@@ -8,6 +8,7 @@ records. Memory may grow while the table of finished tasks and the event log fil
 early: 10,000 are remembered instead of 100,000 (`--records`). At the end of the session threads, descriptors and files must be
 as before it. Linux only: /proc is read.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -23,12 +24,12 @@ import miniray as ray
 from miniray.process import context
 
 STORE = 64_000_000
-SIZES = (110_000, 200_000, 400_000, 1_000_000)      # bytes of the large values
-BATCH = 1_000           # tasks, of which so many:
-LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5           # make a large value; take one; call a task; fail once and are tried again
-PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20          # and besides: values put, large values got, calls of actors, items yielded
-RECORDS = 10_000        # finished tasks that are remembered
-WARM_UP = 3             # it is over when so many times as many have finished: then the dict of them grows no more, either
+SIZES = (110_000, 200_000, 400_000, 1_000_000)  # bytes of the large values
+BATCH = 1_000  # tasks, of which so many:
+LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5  # make a large value; take one; call a task; fail once and are tried again
+PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20  # and besides: values put, large values got, calls of actors, items yielded
+RECORDS = 10_000  # finished tasks that are remembered
+WARM_UP = 3  # it is over when so many times as many have finished: then the dict of them grows no more, either
 FLAT_BYTES = 4_000_000  # noise: what memory may have grown by, from the first tenth after the warm-up to the last
 COLUMNS = "tasks", "resident", "threads", "fds", "files", "records", "objects", "workers"
 
@@ -130,8 +131,13 @@ def count(tasks: int) -> dict[str, int]:
     """Everything that could grow, with what the program has let go of already gone."""
     runtime = context.running()
     with runtime.locked() as cluster:
-        tables = {"records": len(cluster.tasks), "objects": len(cluster.objects), "workers": len(cluster.workers),
-                  "finished": len(cluster.tasks) + cluster.dropped["tasks"], "events_dropped": cluster.dropped["events"]}
+        tables = {
+            "records": len(cluster.tasks),
+            "objects": len(cluster.objects),
+            "workers": len(cluster.workers),
+            "finished": len(cluster.tasks) + cluster.dropped["tasks"],
+            "events_dropped": cluster.dropped["events"],
+        }
     folder = runtime.spill.path
     return {"tasks": tasks, **of_the_process(), "files": len(os.listdir(folder)) if folder else 0, **tables}
 
@@ -140,11 +146,20 @@ def of_the_process() -> dict[str, int]:
     """Resident bytes, threads, file descriptors."""
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return {"resident": resident, "threads": len(os.listdir("/proc/self/task")), "fds": len(os.listdir("/proc/self/fd"))}
+    return {
+        "resident": resident,
+        "threads": len(os.listdir("/proc/self/task")),
+        "fds": len(os.listdir("/proc/self/fd")),
+    }
 
 
-def soak(tasks: int, store: int = STORE, records: int = RECORDS, seed: int = 0,
-         tell: Callable[[dict[str, int]], None] = lambda row: None) -> tuple[list[dict[str, int]], dict[str, int]]:
+def soak(
+    tasks: int,
+    store: int = STORE,
+    records: int = RECORDS,
+    seed: int = 0,
+    tell: Callable[[dict[str, int]], None] = lambda row: None,
+) -> tuple[list[dict[str, int]], dict[str, int]]:
     """Run so many tasks. records: how many finished ones are remembered. tell: is given each row.
 
     Returns the rows, one for each thousand tasks, and what the store counted. AssertionError when a result is wrong, or
@@ -191,7 +206,11 @@ def main(arguments: list[str]) -> int:
 
     def tell(row: dict[str, int]) -> None:
         if row["tasks"] // BATCH % every == 0:
-            print("".join(f"{row[name] / 1e6:10.1f}" if name == "resident" else f"{row[name]:10}" for name in COLUMNS), flush=True)
+            print(
+                "".join(f"{row[name] / 1e6:10.1f}" if name == "resident" else f"{row[name]:10}" for name in COLUMNS),
+                flush=True,
+            )
+
     began = time.perf_counter()
     rows, stats = soak(options.tasks, int(options.store), options.records, options.seed, tell)
     print(f"{time.perf_counter() - began:.0f} s; " + ", ".join(f"{name} {value}" for name, value in stats.items()))
@@ -200,13 +219,19 @@ def main(arguments: list[str]) -> int:
         print("the warm-up was not over: more tasks, or fewer records")
         return 2
     grown = {name: growth(warm, name) for name in COLUMNS[1:]}
-    print(f"grown after the warm-up, over {len(warm) * BATCH} tasks: " + ", ".join(
-        f"{name} {value / 1e6:.2f} MB" if name == "resident" else f"{name} {value:.1f}" for name, value in grown.items()))
+    print(
+        f"grown after the warm-up, over {len(warm) * BATCH} tasks: "
+        + ", ".join(
+            f"{name} {value / 1e6:.2f} MB" if name == "resident" else f"{name} {value:.1f}"
+            for name, value in grown.items()
+        )
+    )
     flat = grown["resident"] < FLAT_BYTES and grown["threads"] < 1 and grown["fds"] < 1
     print("flat" if flat else "it grows")
     return 0 if flat else 1
 
 
 if __name__ == "__main__":
-    from tests.bench.soak import main as imported_main      # so that tasks find this module by its name
+    from tests.bench.soak import main as imported_main  # so that tasks find this module by its name
+
     sys.exit(imported_main(sys.argv[1:]))

@@ -4,6 +4,7 @@ Only growth, and ratios half as wide again as what is asked of them: a tighter g
 Noise only ever makes a round slower, so each gate is passed by the first round that keeps within it, and failed when none
 of several does. `make bench` gives the numbers.
 """
+
 from __future__ import annotations
 
 import statistics
@@ -22,7 +23,7 @@ from tests.bench.workloads import WORKLOADS
 
 ROUNDS = 6
 WIDE = 1.5
-SPIN_S = 3.3e-3         # what the benchmark's loop for calibration takes where the bounds in seconds were taken
+SPIN_S = 3.3e-3  # what the benchmark's loop for calibration takes where the bounds in seconds were taken
 pytestmark = [pytest.mark.slow, pytest.mark.watchdog(300)]
 
 
@@ -37,6 +38,7 @@ def measure() -> Iterator[Callable[..., dict[str, Any]]]:
         columns[-1].close()
         assert "per_op" in answer, answer
         return answer
+
     yield once
     for column in columns:
         column.close()
@@ -60,15 +62,19 @@ def test_a_wait_does_not_look_at_every_ref_again(measure):
 
     On a machine that was disturbed, or is slow, as much longer as a loop of Python is there.
     """
+
     def wait_us() -> float:
         answer = measure("wait_10k")
         return answer["per_op"] * 1e6 * SPIN_S / answer["spin"]
+
     keeps_within(WIDE * 40, wait_us)
 
 
 def test_a_queued_task_costs_the_same_behind_many(measure):
     """Ten times as many queued tasks: the time per task."""
-    keeps_within(WIDE * 1.2, lambda: measure("queued_100k", n=60_000)["per_op"] / measure("queued_100k", n=6_000)["per_op"])
+    keeps_within(
+        WIDE * 1.2, lambda: measure("queued_100k", n=60_000)["per_op"] / measure("queued_100k", n=6_000)["per_op"]
+    )
 
 
 def test_a_queued_task_takes_a_kilobyte(measure):
@@ -99,12 +105,14 @@ def test_import_costs_little_more_than_importing_what_it_uses():
         def times() -> float:
             costs.append(fresh.cost(IMPORT, rounds=5))
             return costs[-1].times
+
         keeps_within(WIDE * MUST_TIMES, times)
         keeps_within(WIDE * MUST_MS, lambda: min(cost.wall[0] for cost in [*costs, fresh.cost(IMPORT, rounds=5)]))
 
 
 def test_a_test_of_a_few_tasks_takes_milliseconds():
     """Start, ten tasks, an actor, end: 5 ms, the median of a hundred."""
+
     @ray.remote
     def same(n):
         return n
@@ -120,6 +128,7 @@ def test_a_test_of_a_few_tasks_takes_milliseconds():
             assert ray.get([same.remote(n) for n in range(10)]) == list(range(10))
             assert ray.get(Counter.remote().get.remote()) == 1
         return time.perf_counter() - started
+
     keeps_within(WIDE * 5e-3, lambda: statistics.median(cycle() for _ in range(100)))
 
 
@@ -130,11 +139,22 @@ def test_three_thousand_tasks_of_all_kinds_leave_nothing():
     assert rows[-1]["records"] < 1_000 and stats["spilled"] > 50 and stats["restored"] > 50
 
 
-@pytest.mark.parametrize(("workload", "must", "n"), [
-    ("task_async", 0.8, 5_000), ("task_list", 1.2, 5_000), ("task_sync", 1.0, 1_000), ("fan", 0.8, 2_000),
-    ("nested", 1.2, 500), ("chain_1k", 1.0, 1_000), ("actor_async", 6.0, 5_000), ("actor_sync", 1.3, 1_000),
-    ("async_actor", 3.0, 1_000), ("put_1KB", 2.0, 1_000), ("list_100k", 4.0, 10_000),
-])
+@pytest.mark.parametrize(
+    ("workload", "must", "n"),
+    [
+        ("task_async", 0.8, 5_000),
+        ("task_list", 1.2, 5_000),
+        ("task_sync", 1.0, 1_000),
+        ("fan", 0.8, 2_000),
+        ("nested", 1.2, 500),
+        ("chain_1k", 1.0, 1_000),
+        ("actor_async", 6.0, 5_000),
+        ("actor_sync", 1.3, 1_000),
+        ("async_actor", 3.0, 1_000),
+        ("put_1KB", 2.0, 1_000),
+        ("list_100k", 4.0, 10_000),
+    ],
+)
 def test_the_ratio_to_its_peer_is_in_reach(measure, workload: str, must: float, n: int):
     """Against the same work done by hand, one right after the other.
 

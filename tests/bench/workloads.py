@@ -1,4 +1,5 @@
 """The workloads: what is measured. Each gets a backend and a size, and gives (operations, seconds[, extra figures])."""
+
 from __future__ import annotations
 
 import asyncio
@@ -21,6 +22,7 @@ clock = time.perf_counter
 
 
 # ---------------------------------------------------------------- what the tasks do
+
 
 def identity(x=None):
     return x
@@ -85,6 +87,7 @@ def memory_mb() -> float:
 
 # ---------------------------------------------------------------- the register
 
+
 @dataclass
 class Workload:
     """One thing to measure. `unit`: ns, us or ms per operation. `peer`: the backend it is held against."""
@@ -95,7 +98,7 @@ class Workload:
     about: str
     peer: str = "tpe"
     unit: str = "us"
-    scaled: bool = True         # whether slow backends get a smaller n
+    scaled: bool = True  # whether slow backends get a smaller n
 
 
 WORKLOADS: dict[str, Workload] = {}
@@ -106,14 +109,17 @@ def workload(name: str, n: int, **more: Any) -> Callable[[Callable], Callable]:
 
     Of several sizes of one workload the lowest decorator is registered, and so measured, first.
     """
+
     def register(fn: Callable) -> Callable:
         own = {key: more.pop(key) for key in ("peer", "unit", "scaled") if key in more}
         WORKLOADS[name] = Workload(name, n, functools.partial(fn, **more), (fn.__doc__ or "").split("\n")[0], **own)
         return fn
+
     return register
 
 
 # ---------------------------------------------------------------- tasks
+
 
 @workload("startup", 1, unit="ms", scaled=False)
 def startup(b, n):
@@ -165,7 +171,7 @@ def fan(b, n):
     leaf, join = b.task(identity), b.task(total)
     t0 = clock()
     refs = [leaf(i) for i in range(n)]
-    groups = [refs[i:i + 10] for i in range(0, n, 10)]
+    groups = [refs[i : i + 10] for i in range(0, n, 10)]
     if not b.resolves_refs:
         groups = [b.get(g) for g in groups]
     b.get([join(*g) for g in groups])
@@ -205,6 +211,7 @@ def cpu(b, n):
 
 
 # ---------------------------------------------------------------- actors
+
 
 @workload("actor_async", 20_000, peer="queue")
 def actor_async(b, n):
@@ -272,6 +279,7 @@ def async_actor(b, n):
 
 # ---------------------------------------------------------------- wait, objects, queues
 
+
 @workload("wait_10k", 10_000, scaled=False)
 @workload("wait_5k", 5_000, scaled=False)
 @workload("wait_1k", 1_000, scaled=False)
@@ -304,8 +312,17 @@ def put_get(b, n, make):
             grown = max(grown, memory_mb() - m0)
         put_s, get_s = put_s + t1 - t0, get_s + t2 - t1
         del ref, got
-    return n, put_s + get_s, {"put_us": put_s / n * 1e6, "get_us": get_s / n * 1e6, "mb": grown,
-                              "put_MB/s": size * n / put_s / 1e6, "get_MB/s": size * n / get_s / 1e6}
+    return (
+        n,
+        put_s + get_s,
+        {
+            "put_us": put_s / n * 1e6,
+            "get_us": get_s / n * 1e6,
+            "mb": grown,
+            "put_MB/s": size * n / put_s / 1e6,
+            "get_MB/s": size * n / get_s / 1e6,
+        },
+    )
 
 
 @workload("put_np100MB", 3, peer="plain", scaled=False)
@@ -343,7 +360,7 @@ def nodes_100(b, n):
     for nodes, cpus in 2 * ((1, 200), (100, 2)):
         b.restart(nodes, cpus)
         submit = b.task(identity)
-        b.get([submit(i) for i in range(500)])          # every worker that is needed has been started
+        b.get([submit(i) for i in range(500)])  # every worker that is needed has been started
         t0, c0 = clock(), time.process_time()
         b.get([submit(i) for i in range(n)])
         wall, cpu = clock() - t0, time.process_time() - c0
@@ -376,9 +393,17 @@ def queued(b, n):
         b.get(blockers)
     gc.collect()
     m2 = memory_mb()
-    return n, t1 - t0 + t3 - t2, {
-        "submit_us": (t1 - t0) / n * 1e6, "run_us": (t3 - t2) / n * 1e6, "mb": m1 - m0,
-        "B_queued": (m1 - m0) * 2**20 / n, "B_finished": (m2 - m0) * 2**20 / n}
+    return (
+        n,
+        t1 - t0 + t3 - t2,
+        {
+            "submit_us": (t1 - t0) / n * 1e6,
+            "run_us": (t3 - t2) / n * 1e6,
+            "mb": m1 - m0,
+            "B_queued": (m1 - m0) * 2**20 / n,
+            "B_finished": (m2 - m0) * 2**20 / n,
+        },
+    )
 
 
 @workload("behind_stuck", 1_000, scaled=False)
@@ -398,6 +423,7 @@ def behind_stuck(b, n):
 
 
 # ---------------------------------------------------------------- observing
+
 
 @workload("list_100k", 100_000, peer="plain")
 def list_tasks(b, n):
@@ -430,7 +456,7 @@ def run_tasks(b: Backend, n: int) -> None:
     if isinstance(b, Plain):
         b.ran = n
         return
-    settle, submit = b.settle, b.task(identity)      # first: what has no state API is skipped before it works in vain
+    settle, submit = b.settle, b.task(identity)  # first: what has no state API is skipped before it works in vain
     for start in range(0, n, 10_000):
         b.get([submit(i) for i in range(start, min(n, start + 10_000))])
     settle()

@@ -1,4 +1,5 @@
 """`python -m miniray demo` and `status`: what a stranger sees first."""
+
 import argparse
 import os
 import re
@@ -28,6 +29,7 @@ def sources(tmp_path):
 
 
 # ---------------------------------------------------------------- demo
+
 
 def test_the_demo_ranks_the_names_that_are_defined(sources, capsys):
     """Every file is counted once, whatever batch it is in."""
@@ -67,21 +69,31 @@ def test_giants_and_installed_packages_are_left_out(sources):
 @pytest.mark.slow
 def test_the_demo_runs_from_a_bare_clone(tmp_path):
     """Over the real standard library, with nothing installed: -S leaves every site-packages out."""
-    done = subprocess.run([sys.executable, "-S", "-m", "miniray", "demo"], cwd=ROOT, env={"PATH": os.environ["PATH"]},
-                          capture_output=True, text=True, timeout=50)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "miniray", "demo"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^  __init__ +[\d,]+$", done.stdout, re.M)
 
 
 # ---------------------------------------------------------------- status
 
+
 def test_status_shows_nodes_resources_and_demands(capsys):
     """The layout of `ray status`."""
     assert main(["status", "--num-cpus", "8", "--resources", '{"disk": 2}']) == 0
     out = capsys.readouterr().out
-    assert re.match(r"======== Autoscaler status: [-\d]+ [\d:.]+ ========\nNode status\n-+\n"
-                    r"Active:\n 1 node_[0-9a-f]{56}\nPending:\n \(no pending nodes\)\n"
-                    r"Recent failures:\n \(no failures\)\n\nResources\n-+\nTotal Usage:\n", out)
+    assert re.match(
+        r"======== Autoscaler status: [-\d]+ [\d:.]+ ========\nNode status\n-+\n"
+        r"Active:\n 1 node_[0-9a-f]{56}\nPending:\n \(no pending nodes\)\n"
+        r"Recent failures:\n \(no failures\)\n\nResources\n-+\nTotal Usage:\n",
+        out,
+    )
     assert "\n 0.0/8.0 CPU\n 0.0/2.0 disk\n 0B/" in out
     assert out.endswith("\nFrom request_resources:\n (none)\nPending Demands:\n (no resource demands)\n")
 
@@ -89,7 +101,9 @@ def test_status_shows_nodes_resources_and_demands(capsys):
 def test_status_shows_each_node_when_asked(capsys):
     """-v: what every node has in use, at the end."""
     assert main(["status", "--num-cpus", "8", "-v"]) == 0
-    assert re.search(r"\n\nNode: [0-9a-f]{56} \(127\.0\.0\.1\)\n Usage:\n  0\.0/8\.0 CPU\n  0B/", capsys.readouterr().out)
+    assert re.search(
+        r"\n\nNode: [0-9a-f]{56} \(127\.0\.0\.1\)\n Usage:\n  0\.0/8\.0 CPU\n  0B/", capsys.readouterr().out
+    )
 
 
 def test_status_names_what_waits():
@@ -109,12 +123,15 @@ def test_status_names_what_waits():
 def test_what_a_group_reserves_counts_as_used_only_when_it_is():
     """Four CPUs, a group holds one of them, and nothing of that is used."""
     assert usage({"CPU": 4.0}, {"CPU": 3.0}, {"CPU": 1.0}, {}) == [
-        "0.0/4.0 CPU (0.0 used of 1.0 reserved in placement groups)"]
+        "0.0/4.0 CPU (0.0 used of 1.0 reserved in placement groups)"
+    ]
     assert usage({"CPU": 4.0}, {"CPU": 2.0}, {"CPU": 1.0}, {"CPU": 1.0}) == [
-        "2.0/4.0 CPU (1.0 used of 1.0 reserved in placement groups)"]
+        "2.0/4.0 CPU (1.0 used of 1.0 reserved in placement groups)"
+    ]
 
 
 # ---------------------------------------------------------------- the command line itself
+
 
 def test_an_unknown_command_is_refused_with_the_usage(capsys):
     """Exit code 2, as of every command line."""
@@ -143,11 +160,13 @@ def test_a_reader_that_has_seen_enough_is_no_error(sources):
 def test_commands_declare_themselves():
     """add_parser returns the parser that it made."""
     from miniray.cli import demo
+
     parser = demo.add_parser(argparse.ArgumentParser().add_subparsers())
     assert parser.parse_args(["--num-cpus", "3"]).num_cpus == 3
 
 
 # ---------------------------------------------------------------- text
+
 
 def test_sizes_are_given_in_the_largest_unit_that_fits():
     """As `ray status` gives them."""
@@ -157,4 +176,7 @@ def test_sizes_are_given_in_the_largest_unit_that_fits():
 def test_columns_are_aligned_numbers_to_the_right():
     """Text left, numbers right, two spaces between."""
     assert table(("name", "n"), [("a", 1_000), ("bcdefg", 2)], indent="") == [
-        "name        n", "a       1,000", "bcdefg      2"]
+        "name        n",
+        "a       1,000",
+        "bcdefg      2",
+    ]

@@ -1,4 +1,5 @@
 """`miniray list`, `get`, `summary`, `memory`, `logs`: Ray's layout, formats, filters, exit codes, and programs to look at."""
+
 import json
 import re
 import subprocess
@@ -43,6 +44,7 @@ def session():
 
     def half(n):
         return 1 / n
+
     kept = [ray.remote(half).options(name=f"half {n}").remote(n) for n in (1, 2, 0)]
     ray.wait(kept, num_returns=3)
     counter = ray.remote(Counter).options(name="bob").remote()
@@ -68,8 +70,14 @@ def refused(capsys, *words):
 def run(tmp_path, *words):
     """A command in a process of its own, with a program in its folder."""
     (tmp_path / "program.py").write_text(PROGRAM)
-    done = subprocess.run([sys.executable, "-m", "miniray", *words], cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""},
-                          capture_output=True, text=True, timeout=50)
+    done = subprocess.run(
+        [sys.executable, "-m", "miniray", *words],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -84,7 +92,9 @@ def test_a_list_is_laid_out_as_rays(capsys, session):
     assert re.fullmatch(r"======== List: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ========", lines[1])
     assert lines[2:7] == ["Stats:", "-" * 30, "Total: 3", "", "Table:"] and lines[7] == "-" * 30
     assert lines[8].split() == [column.upper() for column in state.list_tasks()[0].list_columns(detail=False)]
-    assert [line.split()[0] for line in lines[9:12]] == ["0", "1", "2"] and lines[11].endswith("TASK_EXECUTION_EXCEPTION")
+    assert [line.split()[0] for line in lines[9:12]] == ["0", "1", "2"] and lines[11].endswith(
+        "TASK_EXECUTION_EXCEPTION"
+    )
     assert lines[9].index("half") == lines[8].index("NAME") and lines[12:] == [""]
 
 
@@ -102,7 +112,9 @@ def test_a_terminal_gets_the_columns_that_it_has_room_for(capsys, session, monke
     for words in (["--format", "table"], []):
         monkeypatch.setenv("COLUMNS", "80" if words else "400")
         _, out, _ = ask(capsys, "list", "tasks", *words)
-        assert out.splitlines()[8].split() == [column.upper() for column in state.list_tasks()[0].list_columns(detail=False)]
+        assert out.splitlines()[8].split() == [
+            column.upper() for column in state.list_tasks()[0].list_columns(detail=False)
+        ]
         assert "want of room" not in out
 
 
@@ -113,7 +125,11 @@ def test_other_formats(capsys, session):
     assert (code, len(rows), out.count("\n")) == (0, 2, 1) and list(rows[0]) == state.list_tasks()[0].list_columns()
     assert rows[0]["events"] is None
     _, detailed, _ = ask(capsys, "list", "actors", "--detail")
-    assert detailed.startswith("---\n-   actor_id: ") and detailed.endswith("...\n\n") and "    num_restarts: 0\n" in detailed
+    assert (
+        detailed.startswith("---\n-   actor_id: ")
+        and detailed.endswith("...\n\n")
+        and "    num_restarts: 0\n" in detailed
+    )
     assert ask(capsys, "list", "actors", "--format", "yaml")[1].count("null") > 5
     _, table, _ = ask(capsys, "list", "actors", "--detail", "--format", "table")
     assert "NUM_RESTARTS" in table
@@ -124,7 +140,9 @@ def test_times_and_sizes_are_for_people(capsys, session):
     _, out, _ = ask(capsys, "list", "objects")
     assert "292.969 KiB" in out and "8.000 B" in out
     (row,) = json.loads(ask(capsys, "list", "nodes", "--format", "json", "--detail")[1])
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", row["start_time_ms"]) and row["resources_total"]["memory"].endswith("GiB")
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", row["start_time_ms"]) and row["resources_total"]["memory"].endswith(
+        "GiB"
+    )
 
 
 def test_a_limit_that_cuts_is_told_of_people_only(capsys, session):
@@ -136,16 +154,22 @@ def test_a_limit_that_cuts_is_told_of_people_only(capsys, session):
 
 def test_filters_of_the_command_line(capsys, session):
     """Several mean AND, in any case; a value may hold an equals sign; nothing to show is said."""
+
     def names(*filters):
         words = [word for text in filters for word in ("-f", text)]
         return [row["name"] for row in json.loads(ask(capsys, "list", "tasks", "--format", "json", *words)[1])]
+
     assert names("STATE=failed") == ["half 0"] and names("state=FINISHED", "name!=half 1", "type!=ACTOR_TASK") == [
-        "half 2", "bob:Counter.__init__"]
+        "half 2",
+        "bob:Counter.__init__",
+    ]
     assert ask(capsys, "list", "tasks", "-f", "name=a=b")[:2] == (0, "No resource in the cluster\n")
 
 
-@pytest.mark.parametrize("resource", ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects",
-                                      "runtime-envs", "cluster-events"])
+@pytest.mark.parametrize(
+    "resource",
+    ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects", "runtime-envs", "cluster-events"],
+)
 def test_every_table_can_be_listed(capsys, session, resource):
     """In each format; the empty ones say that they are."""
     for how in ("table", "json", "yaml"):
@@ -162,7 +186,11 @@ def test_one_row_is_a_yaml_list_of_one(capsys, session):
     """With details; several attempts are several."""
     (task,) = state.list_tasks(filters=[("name", "=", "half 0")])
     code, out, _ = ask(capsys, "get", "tasks", task.task_id)
-    assert code == 0 and out.startswith(f"---\n-   task_id: {task.task_id}\n") and "error_message: \"User exception:\\n" in out
+    assert (
+        code == 0
+        and out.startswith(f"---\n-   task_id: {task.task_id}\n")
+        and 'error_message: "User exception:\\n' in out
+    )
     assert ask(capsys, "get", "objects", session[0][0].hex())[1].count("object_id") == 1
 
 
@@ -179,7 +207,11 @@ def test_summaries(capsys, session):
     lines = out.splitlines()
     assert code == 0 and re.match("======== Tasks Summary: .* ========", lines[1])
     assert lines[4:9] == ["total_actor_scheduled: 1", "total_actor_tasks: 1", "total_tasks: 3", "", ""]
-    assert lines[9] == "Table (group by func_name):" and lines[11].split() == ["FUNC_OR_CLASS_NAME", "STATE_COUNTS", "TYPE"]
+    assert lines[9] == "Table (group by func_name):" and lines[11].split() == [
+        "FUNC_OR_CLASS_NAME",
+        "STATE_COUNTS",
+        "TYPE",
+    ]
     assert lines[12].split() == ["0", "half", "1", "FINISHED:", "1", "NORMAL_TASK"]
     assert "Actors Summary" in ask(capsys, "summary", "actors")[1]
     _, out, err = ask(capsys, "summary", "objects")
@@ -219,15 +251,21 @@ def test_words_that_make_no_sense(capsys):
     assert "--limit" in refused(capsys, "list", "tasks", "--limit", "x")
     assert "invalid choice: 'jobs'" in refused(capsys, "get", "jobs", "x") and "required" in refused(capsys, "summary")
     assert ask(capsys, "get", "tasks")[::2] == (
-        2, "Error: Invalid value: Missing argument 'ID'. Do you mean 'miniray list tasks'?\n")
+        2,
+        "Error: Invalid value: Missing argument 'ID'. Do you mean 'miniray list tasks'?\n",
+    )
 
 
 def test_filters_that_make_no_sense(capsys, session):
     """1 for what is no filter; 2 for a column that there is not, that cannot be filtered, a value that does not fit."""
-    for text, code, words in (("bad", 1, "Cannot find the predicate"), ("=x", 1, "Cannot identify key"),
-                              ("name=", 1, "Cannot identify"),
-                              ("nope=1", 2, "Invalid filter key 'nope' for resource 'tasks'"), ("events=1", 2, "not supported"),
-                              ("attempt_number=x", 2, "integer filter")):
+    for text, code, words in (
+        ("bad", 1, "Cannot find the predicate"),
+        ("=x", 1, "Cannot identify key"),
+        ("name=", 1, "Cannot identify"),
+        ("nope=1", 2, "Invalid filter key 'nope' for resource 'tasks'"),
+        ("events=1", 2, "not supported"),
+        ("attempt_number=x", 2, "integer filter"),
+    ):
         got, out, err = ask(capsys, "list", "tasks", "--filter", text)
         assert (got, out) == (code, "") and words in err and err.count("\n") == 1 and err.startswith("Error: "), text
     assert ask(capsys, "list", "tasks", "--limit", "-1")[0] == 2
@@ -265,10 +303,15 @@ def test_a_program_that_fails_is_looked_at_too(tmp_path):
 
 def test_programs_that_are_none(tmp_path):
     """No file, or no session in it."""
-    assert run(tmp_path, "list", "tasks", "--", "nothing.py")[::2] == (2, "Error: there is no file 'nothing.py' to run\n")
+    assert run(tmp_path, "list", "tasks", "--", "nothing.py")[::2] == (
+        2,
+        "Error: there is no file 'nothing.py' to run\n",
+    )
     (tmp_path / "empty.py").write_text("")
     assert run(tmp_path, "list", "tasks", "--", "empty.py")[::2] == (
-        1, "Error: empty.py started no session, so there is nothing to show\n")
+        1,
+        "Error: empty.py started no session, so there is nothing to show\n",
+    )
 
 
 # ---------------------------------------------------------------- logs
@@ -293,7 +336,11 @@ def test_the_logs_of_a_program_have_names(tmp_path):
     """Which worker's, and the system's; a pattern that fits one shows it."""
     (tmp_path / "prints.py").write_text(PRINTS)
     code, out, _ = run(tmp_path, "logs", "--", "prints.py")
-    assert code == 0 and out.startswith("Node IP: 127.0.0.1\n---\nworker_out:\n- worker-") and out.endswith("- raylet.out\n...\n")
+    assert (
+        code == 0
+        and out.startswith("Node IP: 127.0.0.1\n---\nworker_out:\n- worker-")
+        and out.endswith("- raylet.out\n...\n")
+    )
     code, out, _ = run(tmp_path, "logs", "worker-*.out", "--tail", "-1", "--", "prints.py")
     assert (code, out) == (0, ":job_id:01000000\n:actor_name:Talker\nfrom an actor\n")
 

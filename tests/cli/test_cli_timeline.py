@@ -1,4 +1,5 @@
 """`miniray timeline`: runs a program and keeps its timeline."""
+
 from __future__ import annotations
 
 import json
@@ -18,8 +19,14 @@ print(ray.get([work.remote(n) for n in range(3)]))
 
 def miniray(*words, folder):
     """Run a command of miniray's in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "miniray", *words], cwd=folder, capture_output=True, text=True, timeout=50,
-                          env={"PYTHONPATH": str(ROOT), "PATH": ""})
+    return subprocess.run(
+        [sys.executable, "-m", "miniray", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    )
 
 
 def test_a_trace_and_a_page_are_written_where_they_were_asked_for(tmp_path):

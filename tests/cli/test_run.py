@@ -1,4 +1,5 @@
 """`miniray run`: a program that imports Ray runs here, as the main program of a process of its own."""
+
 from __future__ import annotations
 
 import os
@@ -33,8 +34,15 @@ def folder(tmp_path):
 
 def run(folder, *words, **options):
     """`python -m miniray run ...` from another folder."""
-    return subprocess.run([sys.executable, "-m", "miniray", "run", *words], cwd=options.pop("cwd", ROOT), text=True,
-                          capture_output=True, timeout=50, env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "miniray", "run", *words],
+        cwd=options.pop("cwd", ROOT),
+        text=True,
+        capture_output=True,
+        timeout=50,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **options,
+    )
 
 
 def test_a_script_runs_with_its_arguments_and_its_neighbours(folder):
@@ -75,9 +83,15 @@ def test_pytest_runs_under_the_alias(folder):
     assert done.returncode == 0 and "1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("words, said", [
-    ([], "a script, or -m and a module, is needed"), (["no_such.py"], "No such file"),
-    (["-m", "no_such"], "No module named no_such"), (["--address", "x", "a.py"], "--address needs --engine ray")])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ([], "a script, or -m and a module, is needed"),
+        (["no_such.py"], "No such file"),
+        (["-m", "no_such"], "No module named no_such"),
+        (["--address", "x", "a.py"], "--address needs --engine ray"),
+    ],
+)
 def test_what_cannot_be_run_is_exit_code_2(folder, words, said):
     """With one sentence."""
     done = run(folder, *words)

@@ -13,6 +13,7 @@ Prints:
     a task for each fold: 3
     the test data are predicted: 100
 """
+
 import logging
 import os
 import tempfile
@@ -36,8 +37,16 @@ train, test = data[:400], data[400:]
 
 def bagged(strategy):
     predictor = TabularPredictor(label="label", path=tempfile.mkdtemp(), verbosity=0)
-    predictor.fit(train, hyperparameters={"GBM": {"num_boost_round": 20}}, num_bag_folds=3, num_bag_sets=1, num_cpus=2,
-                  memory_limit=4, fit_weighted_ensemble=False, ag_args_ensemble={"fold_fitting_strategy": strategy})
+    predictor.fit(
+        train,
+        hyperparameters={"GBM": {"num_boost_round": 20}},
+        num_bag_folds=3,
+        num_bag_sets=1,
+        num_cpus=2,
+        memory_limit=4,
+        fit_weighted_ensemble=False,
+        ag_args_ensemble={"fold_fitting_strategy": strategy},
+    )
     return predictor
 
 

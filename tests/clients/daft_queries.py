@@ -12,6 +12,7 @@ Prints:
     an error in a function: ValueError
     the actors: ['RaySwordfishActor', 'RemoteFlotillaRunner', 'UDFActor', '_LimitCounterImpl']
 """
+
 import os
 import warnings
 
@@ -51,8 +52,10 @@ def first(column, rows=3):
 ray.init(num_cpus=2, log_to_driver=False)
 daft.set_runner_ray(noop_if_initialized=True)
 small = daft.from_pydict({"n": [1, 2, 3, 4, 5], "letter": list("xyxyx")})
-print("a filter and a sum by group:",
-      small.where(col("n") != 3).groupby("letter").agg(col("n").sum()).sort("letter").to_pydict())
+print(
+    "a filter and a sum by group:",
+    small.where(col("n") != 3).groupby("letter").agg(col("n").sum()).sort("letter").to_pydict(),
+)
 numbers = daft.from_pydict({"n": list(range(100)), "letter": list("xyzw") * 25})
 weights = daft.from_pydict({"letter": list("xyz"), "weight": [10, 20, 30]})
 joined = numbers.repartition(4).join(weights, on="letter").groupby("letter")

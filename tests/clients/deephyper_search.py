@@ -9,6 +9,7 @@ Prints:
     the jobs are in an actor: MemoryStorage ALIVE
     each configuration was a task: True
 """
+
 import logging
 import tempfile
 
@@ -43,7 +44,7 @@ best = results.loc[results["objective"].idxmax()]
 print(f"{len(results)} configurations on {evaluator.num_workers} workers, the best has the letter {best['p:letter']!r}")
 results, evaluator = searched(fails, 1)
 print("a run that answers with F is a failed job:", set(results["objective"]))
-actor = list_actors(filters=[("state", "=", "ALIVE")])[0]         # as long as the evaluator has a handle of it
+actor = list_actors(filters=[("state", "=", "ALIVE")])[0]  # as long as the evaluator has a handle of it
 print("the jobs are in an actor:", actor.class_name, actor.state)
 runs = [row for row in list_tasks(limit=1000) if row.func_or_class_name == "run"]
 print("each configuration was a task:", len(runs) >= 20)

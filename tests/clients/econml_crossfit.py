@@ -9,6 +9,7 @@ Prints:
     a task for each fold: 3
     with options: {'CPU': 2.0}
 """
+
 import warnings
 
 import numpy as np
@@ -30,7 +31,10 @@ def effects(**how):
 
 
 ray.init(num_cpus=2, log_to_driver=False)
-print("the same effects as without Ray:", np.allclose(effects(use_ray=True, ray_remote_func_options={"num_cpus": 2}), effects()))
+print(
+    "the same effects as without Ray:",
+    np.allclose(effects(use_ray=True, ray_remote_func_options={"num_cpus": 2}), effects()),
+)
 folds = [row for row in list_tasks(detail=True) if row.name == "_fit_fold"]
 print("a task for each fold:", len(folds))
 print("with options:", folds[0].required_resources)

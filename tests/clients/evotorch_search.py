@@ -12,6 +12,7 @@ Prints:
     evaluated by actors, the same as without: True
     twenty generations came below 0.5: True
 """
+
 import logging
 from collections import Counter
 
@@ -22,7 +23,7 @@ from evotorch.algorithms import SNES
 
 
 def norm(x):
-    return torch.sum(x ** 2)
+    return torch.sum(x**2)
 
 
 logging.disable(logging.INFO)

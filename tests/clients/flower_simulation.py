@@ -11,6 +11,7 @@ Prints:
     the clients were played by: {'ClientAppActor': 2}
     client 3 fails: 1 failure
 """
+
 import logging
 from collections import Counter
 
@@ -57,7 +58,9 @@ class Strategy(FedAvg):
         loss, metrics = super().aggregate_evaluate(server_round, results, failures)
         print(f"round {server_round}: the clients report a loss of {loss}")
         if server_round == 2:
-            actors.update(row["ActorClassName"] for row in ray._private.state.actors().values() if row["State"] == "ALIVE")
+            actors.update(
+                row["ActorClassName"] for row in ray._private.state.actors().values() if row["State"] == "ALIVE"
+            )
         return loss, metrics
 
 

@@ -12,6 +12,7 @@ Prints:
     an error in a branch: ZeroDivisionError
     the executor has ended its own session: False
 """
+
 import ray
 from hamilton import ad_hoc_utils, base, driver
 from hamilton.function_modifiers.metadata import RayRemote
@@ -63,8 +64,13 @@ print("the session goes on after the graph:", ray.is_initialized())
 ray.shutdown()
 
 squares = ad_hoc_utils.create_temporary_module(n, squared, summed, module_name="squares")
-parallel = (driver.Builder().with_modules(squares).enable_dynamic_execution(allow_experimental_mode=True)
-            .with_remote_executor(RayTaskExecutor(num_cpus=2, ray_init_config={"log_to_driver": False})).build())
+parallel = (
+    driver.Builder()
+    .with_modules(squares)
+    .enable_dynamic_execution(allow_experimental_mode=True)
+    .with_remote_executor(RayTaskExecutor(num_cpus=2, ray_init_config={"log_to_driver": False}))
+    .build()
+)
 print("five branches in parallel:", parallel.execute(["summed"], inputs={"count": 5, "divisor": 1}))
 try:
     parallel.execute(["summed"], inputs={"count": 5, "divisor": 0})

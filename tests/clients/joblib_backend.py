@@ -11,6 +11,7 @@ Prints:
     a grid search finds the same as without Ray: True
     a loop within the loop: [0, 1, 3, 6]
 """
+
 import joblib
 import ray
 from ray.util.joblib import register_ray

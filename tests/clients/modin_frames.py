@@ -17,6 +17,7 @@ Prints:
     an error in a function: ZeroDivisionError
     blocks were worked on by tasks: True
 """
+
 import importlib
 import os
 import sys
@@ -33,17 +34,21 @@ sys.modules["ray.data"] = types.ModuleType("ray.data")
 sys.modules["ray.data"].from_pandas_refs = None
 warnings.simplefilter("ignore")
 ray.init(num_cpus=2, log_to_driver=False)
-modin = importlib.import_module("modin.pandas")         # with the stand-in in place
+modin = importlib.import_module("modin.pandas")  # with the stand-in in place
 config = importlib.import_module("modin.config")
 config.Engine.put("ray")
 config.NPartitions.put(4)
 columns = {"k": np.arange(1000) % 7, "v": np.arange(1000.0)}
 frame, plain = modin.DataFrame(columns), pandas.DataFrame(columns)
 print("the engine:", type(frame._query_compiler._modin_frame).__name__)
-print("sums by group, the same as pandas:", frame.groupby("k").v.sum().to_dict() == plain.groupby("k").v.sum().to_dict())
+print(
+    "sums by group, the same as pandas:", frame.groupby("k").v.sum().to_dict() == plain.groupby("k").v.sum().to_dict()
+)
 print("a function for each row:", frame.apply(lambda row: row.v * 2, axis=1).sum())
-print(f"merged: {frame.merge(frame.head(7), on='k').shape}, appended: {modin.concat([frame, frame]).shape}, "
-      f"sorted: {frame.sort_values('v', ascending=False).iloc[0].tolist()}")
+print(
+    f"merged: {frame.merge(frame.head(7), on='k').shape}, appended: {modin.concat([frame, frame]).shape}, "
+    f"sorted: {frame.sort_values('v', ascending=False).iloc[0].tolist()}"
+)
 print("a moving mean:", modin.Series(np.arange(100.0)).rolling(3).mean().sum())
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "frame.csv")

@@ -11,11 +11,17 @@ Prints:
     a flow that uses the session leaves it as it was: True
     half a CPU for each square: 5
 """
+
 import os
 import tempfile
 
-os.environ.update(PREFECT_HOME=tempfile.mkdtemp(), PREFECT_LOGGING_LEVEL="CRITICAL", DO_NOT_TRACK="1",
-                  PREFECT_SERVER_ANALYTICS_ENABLED="false", PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS="200")
+os.environ.update(
+    PREFECT_HOME=tempfile.mkdtemp(),
+    PREFECT_LOGGING_LEVEL="CRITICAL",
+    DO_NOT_TRACK="1",
+    PREFECT_SERVER_ANALYTICS_ENABLED="false",
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS="200",
+)
 
 import ray
 from prefect import flow, task

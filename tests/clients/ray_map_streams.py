@@ -14,6 +14,7 @@ Prints:
     replayed from the checkpoint, without a call: [0, 1, 4]
     awaited: [0, 1, 4]
 """
+
 import asyncio
 import os
 import tempfile

@@ -19,6 +19,7 @@ Prints:
     13_observability_and_debugging: 3 solved
     18_quant_finance: 2 solved
 """
+
 import contextlib
 import importlib.util
 import io
@@ -28,9 +29,18 @@ import runpy
 import ray
 
 LEFT_OUT = {"basics05", "cluster04", "finance03"}
-CHAPTERS = ("01_basics", "02_actors", "03_object_store", "04_scheduling_resources", "05_fault_tolerance",
-            "06_cluster_architecture", "07_patterns_and_antipatterns", "09_ml_from_scratch",
-            "13_observability_and_debugging", "18_quant_finance")
+CHAPTERS = (
+    "01_basics",
+    "02_actors",
+    "03_object_store",
+    "04_scheduling_resources",
+    "05_fault_tolerance",
+    "06_cluster_architecture",
+    "07_patterns_and_antipatterns",
+    "09_ml_from_scratch",
+    "13_observability_and_debugging",
+    "18_quant_finance",
+)
 
 folder = pathlib.Path(importlib.util.find_spec("raylings").submodule_search_locations[0], "solutions")
 for chapter in CHAPTERS:

@@ -8,6 +8,7 @@ Prints:
     pages of documents, put together in order: [['A1', 'A2', 'A3'], ['B1']]
     an actor for each replica: {'_RayWorkerActor': 4}
 """
+
 from collections import Counter
 
 import ray
@@ -58,7 +59,10 @@ class Documents(ro.Pipeline):
 
 
 ray.init(num_cpus=2, log_to_driver=False)
-print("two stages of two actors:", Arithmetic().run([1, 2, 3, 4, 5], input_batch_size=2, max_active_input_batches=2).outputs)
+print(
+    "two stages of two actors:",
+    Arithmetic().run([1, 2, 3, 4, 5], input_batch_size=2, max_active_input_batches=2).outputs,
+)
 made = Counter(row.class_name for row in list_actors())
 documents = Documents().run(["a1 a2 a3", "b1"], input_batch_size=2, max_active_input_batches=2)
 print("pages of documents, put together in order:", documents.outputs)

@@ -10,6 +10,7 @@ which is made when it is missing. Its docstring says what it needs:
 
 and what it prints. NAME: a part of a program's name. Exit code 1 when one of them differs. Needs the network, so it is no test.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -31,7 +32,10 @@ TIMEOUT_S = 300
 
 def needs(program: Program) -> tuple[list[str], list[str]]:
     """The packages to install with their dependencies, and those to install without."""
-    return (re.findall(r"^Needs: (.+)$", program.docstring, re.M), re.findall(r"^Needs alone: (.+)$", program.docstring, re.M))
+    return (
+        re.findall(r"^Needs: (.+)$", program.docstring, re.M),
+        re.findall(r"^Needs alone: (.+)$", program.docstring, re.M),
+    )
 
 
 def python_for(program: Program) -> str:
@@ -54,8 +58,14 @@ def output(program: Program, python: str) -> str:
     """What the program prints on miniray, and what it died of when it did."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = subprocess.run([python, "-m", "miniray", "run", str(program.path)], cwd=folder, capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=TIMEOUT_S)
+            done = subprocess.run(
+                [python, "-m", "miniray", "run", str(program.path)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                timeout=TIMEOUT_S,
+            )
         except subprocess.TimeoutExpired:
             return f"it hung for {TIMEOUT_S} s\n"
     return done.stdout + (f"exit code {done.returncode}\n{done.stderr[-2000:]}" if done.returncode else "")
@@ -74,7 +84,9 @@ def main() -> int:
             printed = output(program, python_for(program)).splitlines()
         except subprocess.CalledProcessError as error:
             printed = [f"could not be installed: {error}"]
-        difference = list(difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "printed", lineterm="", n=0))
+        difference = list(
+            difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "printed", lineterm="", n=0)
+        )
         differing += bool(difference)
         verdict = "DIFFERS" if difference else "same   "
         print("\n".join([f"{verdict} {program.path.stem}: {program.idea}", *difference]), flush=True)

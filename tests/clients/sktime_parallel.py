@@ -8,6 +8,7 @@ Prints:
     grid search found window_length=3, the same as without Ray: True
     a session that was there is left alone: True
 """
+
 import warnings
 
 import numpy as np
@@ -33,7 +34,9 @@ print(f"folds evaluated: {len(scores)}, the same as without Ray:", np.allclose(s
 grid = {"window_length": [2, 3, 4]}
 search = ForecastingGridSearchCV(NaiveForecaster("mean"), cv=splits, param_grid=grid, **on_ray).fit(series)
 alone = ForecastingGridSearchCV(NaiveForecaster("mean"), cv=splits, param_grid=grid).fit(series)
-print(f"grid search found window_length={search.best_params_['window_length']}, the same as without Ray:",
-      search.best_params_ == alone.best_params_)
+print(
+    f"grid search found window_length={search.best_params_['window_length']}, the same as without Ray:",
+    search.best_params_ == alone.best_params_,
+)
 print("a session that was there is left alone:", ray.is_initialized())
 ray.shutdown()

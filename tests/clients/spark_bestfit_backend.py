@@ -8,6 +8,7 @@ Prints:
     the same fits as on the local backend: True
     each a task of Ray: True
 """
+
 import warnings
 
 import numpy as np

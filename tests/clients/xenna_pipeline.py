@@ -20,6 +20,7 @@ Prints:
     the actors of both runs have ended: True
     an error in a stage: ValueError
 """
+
 import contextlib
 import io
 
@@ -49,8 +50,10 @@ class Scaled(xenna.Stage):
 
 def run(mode, *stages):
     config = xenna.PipelineConfig(execution_mode=mode, return_last_stage_outputs=True)
-    spec = xenna.PipelineSpec(input_data=list(range(10)), stages=[xenna.StageSpec(stage) for stage in stages], config=config)
-    with contextlib.redirect_stdout(io.StringIO()):         # its tables
+    spec = xenna.PipelineSpec(
+        input_data=list(range(10)), stages=[xenna.StageSpec(stage) for stage in stages], config=config
+    )
+    with contextlib.redirect_stdout(io.StringIO()):  # its tables
         return xenna.run_pipeline(spec)
 
 

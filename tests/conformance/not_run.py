@@ -1,11 +1,10 @@
 """Which cases are left out where, each with its reason. An entry that is no longer needed is to be removed."""
 
-NOT_READY: dict[str, str] = {
-}
+NOT_READY: dict[str, str] = {}
 """An area (`cluster`) or a case (`cluster/node_dies`) that miniray does not answer yet, and what it waits for."""
 
 SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
-    (3, 11): (                                          # exception groups and notes
+    (3, 11): (  # exception groups and notes
         "errors/chained_exceptions_and_notes",
         "errors/exception_groups",
         "reports/exception_group_from_task",

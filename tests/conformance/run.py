@@ -20,6 +20,7 @@ printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a pa
 The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only
 itself: the rest go on in the next child. It is watched by `faulthandler`, whose C thread needs no lock of Python's.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -51,6 +52,7 @@ ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"
 
 # ---------------------------------------------------------------- what a case sees
 
+
 class Context:
     """What `run(ctx)` is given: the package under test, and the lines recorded so far."""
 
@@ -79,6 +81,7 @@ class Context:
 
 
 # ---------------------------------------------------------------- one case
+
 
 @dataclass
 class Answer:
@@ -166,6 +169,7 @@ def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) 
 
 # ---------------------------------------------------------------- many cases, in processes of their own
 
+
 class Runner:
     """Runs cases in child processes and hands out each answer as it comes. `stop` may be called from any thread."""
 
@@ -189,8 +193,12 @@ class Runner:
                 if left and not self.stopped:
                     trace, code = stacks.read(), self.child.returncode if self.child else None
                     hung = "Timeout" in trace
-                    yield Answer(str(left.pop(0)), trace=trace if hung else f"the process ended with exit code {code}",
-                                 seconds=time.perf_counter() - started, end="hung" if hung else "died")
+                    yield Answer(
+                        str(left.pop(0)),
+                        trace=trace if hung else f"the process ended with exit code {code}",
+                        seconds=time.perf_counter() - started,
+                        end="hung" if hung else "died",
+                    )
 
     def stop(self) -> None:
         """End the child that is running, and start no other."""
@@ -201,11 +209,19 @@ class Runner:
     def _run_in_child(self, paths: list[pathlib.Path], stacks: str) -> Iterator[Answer]:
         ask = {"options": asdict(self.options), "stacks": stacks, "paths": [str(p) for p in paths]}
         # The alias brings its own leniency.
-        environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, [
-            str(ROOT), self.environment.get("PYTHONPATH")]))}
+        environment = {
+            **self.environment,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), self.environment.get("PYTHONPATH")])),
+        }
         command = [sys.executable, str(HERE / "run.py"), "--child"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-                              stderr=None if os.environ.get("CONFORMANCE_LOUD") else subprocess.DEVNULL) as self.child:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            stderr=None if os.environ.get("CONFORMANCE_LOUD") else subprocess.DEVNULL,
+        ) as self.child:
             assert self.child.stdin and self.child.stdout
             with contextlib.suppress(BrokenPipeError):
                 self.child.stdin.write(json.dumps(ask))
@@ -241,6 +257,7 @@ def child() -> None:
 
 # ---------------------------------------------------------------- the command
 
+
 def main() -> int:
     """Compare, or record. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Compare a package's answers with the recorded ones.")
@@ -258,8 +275,14 @@ def main() -> int:
     if asked.child:
         child()
     on_ray = asked.backend == "ray"
-    options = Options(asked.backend, asked.timeout or (120 if on_ray else 20), asked.local_mode, asked.switch_interval,
-                      asked.through_alias, {"include_dashboard": False, "log_to_driver": False} if on_ray else {})
+    options = Options(
+        asked.backend,
+        asked.timeout or (120 if on_ray else 20),
+        asked.local_mode,
+        asked.switch_interval,
+        asked.through_alias,
+        {"include_dashboard": False, "log_to_driver": False} if on_ray else {},
+    )
     paths = cases_in(asked.paths)
     if importlib.util.find_spec("numpy") is None:
         with_numpy = [p for p in paths if "numpy" in p.parts]

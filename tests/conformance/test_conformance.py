@@ -5,6 +5,7 @@ case that hangs is one failed test with every thread's stack.
 
 Every eighth case is asked a second time by way of `import ray` under the alias; with --through-alias all are asked so.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -23,9 +24,13 @@ CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 MODES = ("threaded", "local_mode", "alias")
-CHILDREN = 8                    # at a time: most cases wait more than they compute
-SLOW = ("reports", "wanted", "resources")       # programs with waits as people reported them: first of all, and in two halves
-ALIAS_SAMPLE = 8                # of so many cases one is run through the alias too: what the alias does is the same in each
+CHILDREN = 8  # at a time: most cases wait more than they compute
+SLOW = (
+    "reports",
+    "wanted",
+    "resources",
+)  # programs with waits as people reported them: first of all, and in two halves
+ALIAS_SAMPLE = 8  # of so many cases one is run through the alias too: what the alias does is the same in each
 
 
 def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
@@ -52,11 +57,16 @@ class Answers:
         self.pool = ThreadPoolExecutor(CHILDREN, "conformance")
         groups: dict[tuple[str, str, int], list[Path]] = {}
         for index, (mode, path) in enumerate(wanted):
-            area = "" if mode == "alias" else case_name(path).split("/")[0]         # the alias's few take one child together
+            area = "" if mode == "alias" else case_name(path).split("/")[0]  # the alias's few take one child together
             groups.setdefault((mode, area, index % 2 if area in SLOW else 0), []).append(path)
         for (mode, _, _), paths in sorted(groups.items(), key=lambda group: group[0][1] not in SLOW):
-            runner = Runner(Options(local_mode=mode == "local_mode", switch_interval_s=switch_interval_s,
-                                    through_alias=through_alias or mode == "alias"))
+            runner = Runner(
+                Options(
+                    local_mode=mode == "local_mode",
+                    switch_interval_s=switch_interval_s,
+                    through_alias=through_alias or mode == "alias",
+                )
+            )
             self.runners.append(runner)
             self.pool.submit(self._run, runner, mode, paths)
 
@@ -79,10 +89,14 @@ class Answers:
 @pytest.fixture(scope="module")
 def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
     """The answers of the cases that this session collected, none others."""
-    wanted = [(item.callspec.params["mode"], item.callspec.params["path"])
-              for item in request.session.items
-              if item.nodeid.startswith(request.node.nodeid) and hasattr(item, "callspec")
-              and "path" in item.callspec.params and not item.get_closest_marker("skip")]
+    wanted = [
+        (item.callspec.params["mode"], item.callspec.params["path"])
+        for item in request.session.items
+        if item.nodeid.startswith(request.node.nodeid)
+        and hasattr(item, "callspec")
+        and "path" in item.callspec.params
+        and not item.get_closest_marker("skip")
+    ]
     option = request.config.getoption
     found = Answers(wanted, option("--switch-interval"), option("--through-alias"))
     yield found
@@ -91,10 +105,13 @@ def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
 
 def params() -> list[Any]:
     """Mode by mode; what a mode cannot answer by nature is no test of it at all."""
-    return [pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
-            for mode in MODES for index, path in enumerate(CASES)
-            if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)
-            and not (mode == "alias" and index % ALIAS_SAMPLE)]
+    return [
+        pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
+        for mode in MODES
+        for index, path in enumerate(CASES)
+        if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)
+        and not (mode == "alias" and index % ALIAS_SAMPLE)
+    ]
 
 
 @pytest.mark.watchdog(0)  # each case has a watchdog of its own in its child process

@@ -2,6 +2,7 @@
 
 Every cluster made here checks all invariants after every event, so each test is also a test of those.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +11,24 @@ from miniray.core.actions import Action
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import check
 from miniray.core.object_store import INLINE_BYTES
-from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, LOST, NORMAL_TASK, PENDING, READY, ActorRecord, Failure, NodeRecord,
-                                  ObjectRecord, PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, units)
+from miniray.core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    LOST,
+    NORMAL_TASK,
+    PENDING,
+    READY,
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    units,
+)
 from miniray.core.transitions import WorkerStatus
 
 NOW = 1.0
@@ -33,6 +50,7 @@ def _checked(name: str) -> Any:
         result = event(self, now, *args, **kwargs)
         check(self)
         return result
+
     return and_check
 
 
@@ -43,8 +61,14 @@ for _name in set(EVENTS) - UNCHECKED:
 # ---------------------------------------------------------------- clusters
 
 
-def one_node(cpus: float = 2, record_limit: int = 100_000, store_bytes: int = HUGE, labels: dict | None = None,
-             checked: bool = True, **resources: float) -> Cluster:
+def one_node(
+    cpus: float = 2,
+    record_limit: int = 100_000,
+    store_bytes: int = HUGE,
+    labels: dict | None = None,
+    checked: bool = True,
+    **resources: float,
+) -> Cluster:
     """A cluster of one node. checked: not where so many events come that the checks would take minutes."""
     c = CheckedCluster(record_limit) if checked else Cluster(record_limit)
     add_node(c, cpus, store_bytes, labels, **resources)
@@ -59,7 +83,9 @@ def several_nodes(*cpus: float, store_bytes: int = HUGE) -> Cluster:
     return c
 
 
-def add_node(c: Cluster, cpus: float = 2, store_bytes: int = HUGE, labels: dict | None = None, **resources: float) -> NodeRecord:
+def add_node(
+    c: Cluster, cpus: float = 2, store_bytes: int = HUGE, labels: dict | None = None, **resources: float
+) -> NodeRecord:
     """One more node joins; the actions that follow are forgotten."""
     asked = {"CPU": cpus, **resources} if cpus else resources
     return c.add_node(NOW, len(c.nodes) + 1, units(asked), labels, store_bytes)[0]
@@ -78,18 +104,40 @@ def free(c: Cluster, number: int = 1, name: str = "CPU") -> float:
 # ---------------------------------------------------------------- tasks
 
 
-def scheduling_class(c: Cluster, cpus: float = 1, strategy: tuple = ("DEFAULT",), selector: tuple = (), hold: dict | None = None,
-                     **resources: float) -> SchedulingClass:
+def scheduling_class(
+    c: Cluster,
+    cpus: float = 1,
+    strategy: tuple = ("DEFAULT",),
+    selector: tuple = (),
+    hold: dict | None = None,
+    **resources: float,
+) -> SchedulingClass:
     """The class of tasks that ask for this."""
     need = units({"CPU": cpus, **resources} if cpus else resources)
     return c.scheduler.scheduling_class(need, need if hold is None else units(hold), strategy, selector)
 
 
-def a_task(c: Cluster, deps: tuple = (), contained: tuple = (), retries: int = 0, returns: int | str = 1, parent: str = "driver",
-           owner: WorkerRecord | None = None, backpressure: int = -1, **demand: Any) -> TaskRecord:
+def a_task(
+    c: Cluster,
+    deps: tuple = (),
+    contained: tuple = (),
+    retries: int = 0,
+    returns: int | str = 1,
+    parent: str = "driver",
+    owner: WorkerRecord | None = None,
+    backpressure: int = -1,
+    **demand: Any,
+) -> TaskRecord:
     """A call that was not submitted yet."""
-    spec = TaskSpec(NORMAL_TASK, "f", "f", scheduling_class=scheduling_class(c, **demand), num_returns=returns, max_retries=retries,
-                    backpressure=backpressure)
+    spec = TaskSpec(
+        NORMAL_TASK,
+        "f",
+        "f",
+        scheduling_class=scheduling_class(c, **demand),
+        num_returns=returns,
+        max_retries=retries,
+        backpressure=backpressure,
+    )
     return TaskRecord(spec, ("args",), tuple(deps), tuple(contained), parent, owner)
 
 
@@ -126,8 +174,9 @@ def finish(c: Cluster, task: TaskRecord, *sizes: int, contained: tuple | None = 
     return c.task_finished(now, worker, task, sizes or (SMALL,) * wanted, contained)
 
 
-def raise_in(c: Cluster, task: TaskRecord, retry: bool = False, error_type: str = "TASK_EXECUTION_EXCEPTION",
-             now: float = NOW) -> list[Action]:
+def raise_in(
+    c: Cluster, task: TaskRecord, retry: bool = False, error_type: str = "TASK_EXECUTION_EXCEPTION", now: float = NOW
+) -> list[Action]:
     """The task's attempt raises. Returns the actions."""
     return c.task_failed(now, task.worker, task, Failure(error_type, "it raised", about=task), retry)
 
@@ -149,7 +198,9 @@ def a_value(c: Cluster, size: int = SMALL, **options: Any) -> ObjectRecord:
     return finished_task(c, size, **options).returns[0]
 
 
-def put(c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecord | None = None, on: int = 1) -> ObjectRecord:
+def put(
+    c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecord | None = None, on: int = 1
+) -> ObjectRecord:
     """A value that was put."""
     obj = ObjectRecord(0, owner=owner, status=READY)
     obj.value, obj.contained = "a value that was put", tuple(contained)
@@ -160,6 +211,7 @@ def put(c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecor
 def drop(c: Cluster, *records: Any, now: float = NOW) -> list[Action]:
     """The program lets go of these. Returns the actions."""
     from collections import deque
+
     c.references_dropped(now, deque(records))
     return c.settled(now)
 
@@ -167,8 +219,15 @@ def drop(c: Cluster, *records: Any, now: float = NOW) -> list[Action]:
 # ---------------------------------------------------------------- actors
 
 
-def an_actor(c: Cluster, deps: tuple = (), contained: tuple = (), holds_cpus: float = 0, strategy: tuple = ("DEFAULT",),
-             max_task_retries: int = 0, **options: Any) -> ActorRecord:
+def an_actor(
+    c: Cluster,
+    deps: tuple = (),
+    contained: tuple = (),
+    holds_cpus: float = 0,
+    strategy: tuple = ("DEFAULT",),
+    max_task_retries: int = 0,
+    **options: Any,
+) -> ActorRecord:
     """An actor that was asked for; the actions that follow are forgotten. options: of ActorRecord."""
     actor = ActorRecord("A", options={"max_task_retries": max_task_retries}, **options)
     wanted = scheduling_class(c, holds_cpus or 1, strategy, hold={"CPU": holds_cpus} if holds_cpus else {})
@@ -192,11 +251,24 @@ def living_actor(c: Cluster, **options: Any) -> ActorRecord:
     return actor
 
 
-def a_call(c: Cluster, actor: ActorRecord, deps: tuple = (), contained: tuple = (), group: str = "", returns: int | str = 1,
-           owner: WorkerRecord | None = None) -> TaskRecord:
+def a_call(
+    c: Cluster,
+    actor: ActorRecord,
+    deps: tuple = (),
+    contained: tuple = (),
+    group: str = "",
+    returns: int | str = 1,
+    owner: WorkerRecord | None = None,
+) -> TaskRecord:
     """A method was called; the actions that follow are forgotten."""
-    spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=returns, max_retries=(actor.options or {}).get("max_task_retries", 0),
-                    group=group)
+    spec = TaskSpec(
+        ACTOR_TASK,
+        "A.m",
+        "A.m",
+        num_returns=returns,
+        max_retries=(actor.options or {}).get("max_task_retries", 0),
+        group=group,
+    )
     task = TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=owner, actor=actor)
     c.submit_actor_task(NOW, task)
     return task

@@ -4,6 +4,7 @@ It keeps its own account of what a program holds (references, streams, waits), s
 somebody else's. What is a race between threads elsewhere is an order here: actions may be carried out late, reports may come
 from workers that are dead by then.
 """
+
 from __future__ import annotations
 
 import heapq
@@ -12,8 +13,22 @@ from collections import Counter, deque
 from miniray.core import actions as act
 from miniray.core.cluster import Cluster
 from miniray.core.invariants import require
-from miniray.core.records import (ACTOR_CREATION_TASK, DROPPED, FAILED, LOST, PENDING, READY, SPILLED, ActorRecord, Failure,
-                                  ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord)
+from miniray.core.records import (
+    ACTOR_CREATION_TASK,
+    DROPPED,
+    FAILED,
+    LOST,
+    PENDING,
+    READY,
+    SPILLED,
+    ActorRecord,
+    Failure,
+    ObjectRecord,
+    StreamRecord,
+    TaskRecord,
+    Waiter,
+    WorkerRecord,
+)
 from miniray.core.transitions import WorkerStatus
 
 DEAD, THERE = WorkerStatus.DEAD, (READY, FAILED, SPILLED)
@@ -29,7 +44,7 @@ class File:
         return f"File({self.value})"
 
 
-KINDS = {READY: str, FAILED: Failure, SPILLED: File}        # what the value of an object is, by its `done`
+KINDS = {READY: str, FAILED: Failure, SPILLED: File}  # what the value of an object is, by its `done`
 
 
 class Wait:
@@ -68,15 +83,15 @@ class FakeRuntime:
         self.now = 1.0
         self.log: list[str] = []
         self.driver = Program()
-        self.programs: dict[tuple[int, int], Program] = {}     # by worker and task number: the attempts that are being run
-        self.outbox: deque[deque] = deque()         # actions of one event each: other threads' events may come in between
+        self.programs: dict[tuple[int, int], Program] = {}  # by worker and task number: the attempts that are being run
+        self.outbox: deque[deque] = deque()  # actions of one event each: other threads' events may come in between
         self.starting: list[WorkerRecord] = []
         self.spills: list[tuple[ObjectRecord, object]] = []
         self.reads: list[tuple[ObjectRecord, File]] = []
         self.timers: list[float] = []
         self.dropped: deque = deque()
         self.said: list[str] = []
-        self.waiting: dict[int, tuple[Program, Wait]] = {}     # by token
+        self.waiting: dict[int, tuple[Program, Wait]] = {}  # by token
         self._token = 0
 
     # ------------------------------------------------------------ events in, actions out
@@ -160,7 +175,9 @@ class FakeRuntime:
     def begin(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker's thread takes a task. References inside the arguments become the task's own."""
         is_async = worker.actor is not None and worker.actor.is_async and task.spec.kind != ACTOR_CREATION_TASK
-        require(is_async or not self.runs_in(worker), worker, "is given {} while it runs {}", task, self.runs_in(worker))
+        require(
+            is_async or not self.runs_in(worker), worker, "is given {} while it runs {}", task, self.runs_in(worker)
+        )
         program = self.programs[worker.number, task.number] = Program(worker, task)
         self.hold(program, task.contained)
         self.enter(program)
@@ -178,7 +195,7 @@ class FakeRuntime:
             self._next(program)
             return
         if missing:
-            self.wait(program, missing, len(missing), hasty=True, then=self.enter)
+            self.wait(program, missing, len(missing), fail_fast=True, then=self.enter)
             return
         for dep in task.deps:
             if dep.status is FAILED:
@@ -223,7 +240,11 @@ class FakeRuntime:
 
     def _over(self, program: Program) -> tuple:
         del self.programs[program.worker.number, program.task.number]
-        if not program.task.t_finished and self.cluster.task_manager.is_current(program.worker, program.task) and program.entered:
+        if (
+            not program.task.t_finished
+            and self.cluster.task_manager.is_current(program.worker, program.task)
+            and program.entered
+        ):
             program.task.t_ended = self.now
         return program.worker, program.task, self.cluster
 
@@ -278,20 +299,21 @@ class FakeRuntime:
 
     # ------------------------------------------------------------ waiting
 
-    def wait(self, program: Program, objects: list, need: int, hasty: bool, timed: bool = False, lend: bool = True,
-             then=None) -> Wait:
+    def wait(
+        self, program: Program, objects: list, need: int, fail_fast: bool, timed: bool = False, lend: bool = True, then=None
+    ) -> Wait:
         """The program waits in get or wait. then: what it does when it goes on."""
         worker = program.worker
         lender = worker if worker is not None and worker.actor is None else None
         self._token += 1
-        wait = Wait(Waiter(need, self._token, hasty), objects, lender, timed, then)
+        wait = Wait(Waiter(need, self._token, fail_fast), objects, lender, timed, then)
         wait.waiter.timed = timed
         for obj in objects:
             obj.refs += 1
         program.waits.append(wait)
         self.waiting[self._token] = program, wait
         self.tell(self.cluster.wait_for, wait.waiter, objects, lender if lend else None)
-        wait.woken = worker is not None and worker.status is DEAD      # what ended the worker ends its waits
+        wait.woken = worker is not None and worker.status is DEAD  # what ended the worker ends its waits
         return wait
 
     def wait_for_consumer(self, program: Program) -> None:
@@ -299,7 +321,7 @@ class FakeRuntime:
         stream, limit = program.task.stream, program.task.spec.backpressure
         if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit:
             return
-        if program.interrupted or program.worker.status is DEAD:        # that is raised in it
+        if program.interrupted or program.worker.status is DEAD:  # that is raised in it
             return
         self._token += 1
         worker = program.worker
@@ -348,7 +370,7 @@ class FakeRuntime:
         self.reads.remove((obj, file))
         self.tell(self.cluster.settled)
         if obj.value is not file:
-            return                                  # another thread was quicker, or the value is gone
+            return  # another thread was quicker, or the value is gone
         if not well:
             self.tell(self.cluster.lose_object, obj)
             return
@@ -358,8 +380,10 @@ class FakeRuntime:
 
     def value_of(self, obj: ObjectRecord) -> None:
         """What is there has a value of the right kind."""
-        none = obj.actor is not None or obj.task is not None and obj.task.stream is not None     # a handle; a stream's end
-        require(type(obj.value) is KINDS[obj.status] or obj.value is None and none, obj, "has the value {!r}", obj.value)
+        none = obj.actor is not None or obj.task is not None and obj.task.stream is not None  # a handle; a stream's end
+        require(
+            type(obj.value) is KINDS[obj.status] or obj.value is None and none, obj, "has the value {!r}", obj.value
+        )
 
 
 def text_of(thing: object) -> str:

@@ -1,4 +1,5 @@
 """A cluster on which things happen by themselves: nodes come and go, files are written, actions are carried out late."""
+
 from __future__ import annotations
 
 import heapq
@@ -10,7 +11,7 @@ from miniray.core.records import READY, SPILLED, PlacementGroupRecord, units
 from tests.core.fake_runtime import THERE, FakeRuntime
 
 SMALL, LARGE = 100, 4 * INLINE_BYTES
-STORE = 3 * LARGE               # three large values fill a store, so that there is something to evict and to spill
+STORE = 3 * LARGE  # three large values fill a store, so that there is something to evict and to spill
 NODES = ({"CPU": 2}, {"CPU": 4}, {"CPU": 2, "GPU": 2}, {"CPU": 1, "fast": 1})
 
 
@@ -88,7 +89,9 @@ class RandomCluster:
 
     def lose_object(self) -> bool:
         """Every copy of a large value vanishes."""
-        large = [obj for obj in self.cluster.objects.values() if obj.locations is not None and obj.status in (READY, SPILLED)]
+        large = [
+            obj for obj in self.cluster.objects.values() if obj.locations is not None and obj.status in (READY, SPILLED)
+        ]
         if large:
             self.runtime.tell(self.cluster.lose_object, self.chance.choice(large))
         return bool(large)

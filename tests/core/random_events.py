@@ -6,6 +6,7 @@
 A seed gives the same events, and the same actions, every time: the generator of chance is handed in, and nothing here or in
 the core asks for another.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -14,8 +15,21 @@ import random
 import sys
 
 from miniray.core.actor_manager import NameTaken
-from miniray.core.records import (READY, ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, NORMAL_TASK, ActorRecord, Failure, ObjectRecord,
-                                  PlacementGroupRecord, SchedulingClass, TaskRecord, TaskSpec, units)
+from miniray.core.records import (
+    READY,
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    FAILED,
+    NORMAL_TASK,
+    ActorRecord,
+    Failure,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    units,
+)
 from miniray.core.transitions import ActorStatus, WorkerStatus
 from tests.core.fake_runtime import THERE, Program
 from tests.core.random_cluster import LARGE, SMALL, RandomCluster
@@ -24,13 +38,49 @@ from tests.core.the_end import OVER, end
 DEAD = WorkerStatus.DEAD
 MANY_TASKS, MANY_REFS, MANY_ACTORS, MANY_GROUPS = 16, 24, 6, 3
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-RESOURCES = ({"CPU": 1}, {"CPU": 1}, {"CPU": 1}, {"CPU": 0.5}, {"CPU": 2}, {}, {"GPU": 1}, {"GPU": 0.5, "CPU": 1},
-             {"CPU": 1, "fast": 1}, {"CPU": 4})
-LIKELY = {"carry_out": 60, "worker_starts": 40, "finish": 40, "resume": 30, "submit": 20, "call": 14, "drop": 14, "get": 16,
-          "put": 2, "fail": 4, "crash": 1, "cancel": 1.5, "lose_patience": 6, "create_actor": 1.5, "kill_actor": 0.5,
-          "exit_actor": 0.5, "look_up": 1, "yield_item": 14, "take_item": 14, "give_up": 3, "block": 5, "file_is_done": 12,
-          "lose_object": 2, "add_node": 1, "remove_node": 0.5, "create_group": 0.7, "remove_group": 0.5, "await_group": 0.5,
-          "timer": 2}
+RESOURCES = (
+    {"CPU": 1},
+    {"CPU": 1},
+    {"CPU": 1},
+    {"CPU": 0.5},
+    {"CPU": 2},
+    {},
+    {"GPU": 1},
+    {"GPU": 0.5, "CPU": 1},
+    {"CPU": 1, "fast": 1},
+    {"CPU": 4},
+)
+LIKELY = {
+    "carry_out": 60,
+    "worker_starts": 40,
+    "finish": 40,
+    "resume": 30,
+    "submit": 20,
+    "call": 14,
+    "drop": 14,
+    "get": 16,
+    "put": 2,
+    "fail": 4,
+    "crash": 1,
+    "cancel": 1.5,
+    "lose_patience": 6,
+    "create_actor": 1.5,
+    "kill_actor": 0.5,
+    "exit_actor": 0.5,
+    "look_up": 1,
+    "yield_item": 14,
+    "take_item": 14,
+    "give_up": 3,
+    "block": 5,
+    "file_is_done": 12,
+    "lose_object": 2,
+    "add_node": 1,
+    "remove_node": 0.5,
+    "create_group": 0.7,
+    "remove_group": 0.5,
+    "await_group": 0.5,
+    "timer": 2,
+}
 
 
 class RandomEvents(RandomCluster):
@@ -38,7 +88,7 @@ class RandomEvents(RandomCluster):
 
     def __init__(self, chance: random.Random):
         super().__init__(chance)
-        self.submitted = 0                          # tasks in all, actors' constructors included
+        self.submitted = 0  # tasks in all, actors' constructors included
         self.names = list(LIKELY)
         # Each seed has likes of its own, so that the rare meets the rare somewhere.
         self.weights = [weight * chance.choice((0.3, 1, 1, 3)) for weight in LIKELY.values()]
@@ -75,7 +125,9 @@ class RandomEvents(RandomCluster):
 
     def arguments_of(self, program: Program, most: int) -> tuple:
         """Some of its references to values, as arguments of a call. Mostly good ones: a failed one ends the call at once."""
-        return self.some([obj for obj in self.objects_of(program) if obj.status is not FAILED or self.chance.random() < 0.1], most)
+        return self.some(
+            [obj for obj in self.objects_of(program) if obj.status is not FAILED or self.chance.random() < 0.1], most
+        )
 
     def handles_of(self, program: Program) -> list[ObjectRecord]:
         """The handles of actors that it holds."""
@@ -116,10 +168,18 @@ class RandomEvents(RandomCluster):
         if self.submitted_now() > MANY_TASKS:
             return False
         num_returns = chance.choice((1, 1, 1, 1, 0, 3, "streaming", "streaming", "dynamic"))
-        spec = TaskSpec(NORMAL_TASK, "f", "f", scheduling_class=self.scheduling_class(), num_returns=num_returns,
-                        max_retries=chance.choice((0, 1, 3, -1)), backpressure=chance.choice((-1, -1, 2)))
-        task = TaskRecord(spec, ("args",), self.arguments_of(program, 3), self.some(program.refs, 2), program.hex,
-                          program.worker)
+        spec = TaskSpec(
+            NORMAL_TASK,
+            "f",
+            "f",
+            scheduling_class=self.scheduling_class(),
+            num_returns=num_returns,
+            max_retries=chance.choice((0, 1, 3, -1)),
+            backpressure=chance.choice((-1, -1, 2)),
+        )
+        task = TaskRecord(
+            spec, ("args",), self.arguments_of(program, 3), self.some(program.refs, 2), program.hex, program.worker
+        )
         self.runtime.tell(self.cluster.submit_task, task)
         self.returned(program, task)
         return True
@@ -146,8 +206,12 @@ class RandomEvents(RandomCluster):
             return True
         count = len(task.returns)
         contained = tuple(self.some(program.refs, 2) for _ in range(count)) if chance.random() < 0.5 else None
-        values = tuple(Failure("TASK_EXECUTION_EXCEPTION", "not to be stored") if contained and chance.random() < 0.05
-                       else f"value {task.number}.{index} of attempt {program.attempt}" for index in range(count))
+        values = tuple(
+            Failure("TASK_EXECUTION_EXCEPTION", "not to be stored")
+            if contained and chance.random() < 0.05
+            else f"value {task.number}.{index} of attempt {program.attempt}"
+            for index in range(count)
+        )
         self.runtime.report(program, values, tuple(self.size() for _ in range(count)), contained)
         return True
 
@@ -160,13 +224,18 @@ class RandomEvents(RandomCluster):
             program.task.was_interrupted = True
             self.runtime.report_failure(program, Failure("TASK_CANCELLED", "it was cancelled"), retry=False)
         else:
-            self.runtime.report_failure(program, Failure("TASK_EXECUTION_EXCEPTION", "it raised"), self.chance.random() < 0.5)
+            self.runtime.report_failure(
+                program, Failure("TASK_EXECUTION_EXCEPTION", "it raised"), self.chance.random() < 0.5
+            )
         return True
 
     def crash(self) -> bool:
         """A worker's thread ends, at times one that runs nothing."""
-        living = [worker for worker in self.cluster.workers.values()
-                  if worker.status is not DEAD and worker not in self.runtime.starting]
+        living = [
+            worker
+            for worker in self.cluster.workers.values()
+            if worker.status is not DEAD and worker not in self.runtime.starting
+        ]
         busy = [worker for worker in living if worker.task is not None]
         if not living:
             return False
@@ -204,8 +273,14 @@ class RandomEvents(RandomCluster):
         task = program.task
         if len(task.stream.items) > 12:
             return False
-        self.runtime.tell(self.cluster.stream_item, program.worker, task, f"item {len(task.stream.items)} of {task.number}",
-                          self.size(), self.some(program.refs, 1))
+        self.runtime.tell(
+            self.cluster.stream_item,
+            program.worker,
+            task,
+            f"item {len(task.stream.items)} of {task.number}",
+            self.size(),
+            self.some(program.refs, 1),
+        )
         if self.cluster.task_manager.is_current(program.worker, task):
             self.runtime.wait_for_consumer(program)
         return True
@@ -221,7 +296,7 @@ class RandomEvents(RandomCluster):
         elif stream.ended:
             self.runtime.let_go(program, stream)
         elif len(self.runtime.driver.waits) < 4:
-            self.runtime.wait(program, [stream], 1, hasty=False, timed=self.chance.random() < 0.3)
+            self.runtime.wait(program, [stream], 1, fail_fast=False, timed=self.chance.random() < 0.3)
         else:
             return False
         return True
@@ -261,19 +336,28 @@ class RandomEvents(RandomCluster):
         if any(obj.status is FAILED for obj in objects):
             return False
         if pending:
-            hasty = chance.random() < 0.7
-            self.runtime.wait(program, pending, len(pending) if hasty else chance.randint(1, len(pending)), hasty,
-                              chance.random() < 0.3, lend=chance.random() < 0.5)
+            fail_fast = chance.random() < 0.7
+            self.runtime.wait(
+                program,
+                pending,
+                len(pending) if fail_fast else chance.randint(1, len(pending)),
+                fail_fast,
+                chance.random() < 0.3,
+                lend=chance.random() < 0.5,
+            )
             return True
         for obj in objects:
-            if obj.status in THERE:                   # one may be lost by the reading of another
+            if obj.status in THERE:  # one may be lost by the reading of another
                 self.runtime.take(program, obj)
         return True
 
     def block(self) -> bool:
         """A task has waited for a while: it lends its CPU."""
-        waiting = [wait for _, wait in self.runtime.waiting.values()
-                   if wait.lender is not None and wait.lender.status is WorkerStatus.LEASED]
+        waiting = [
+            wait
+            for _, wait in self.runtime.waiting.values()
+            if wait.lender is not None and wait.lender.status is WorkerStatus.LEASED
+        ]
         if waiting:
             self.runtime.tell(self.cluster.blocked, self.chance.choice(waiting).lender)
         return bool(waiting)
@@ -301,16 +385,29 @@ class RandomEvents(RandomCluster):
             return False
         is_async = chance.random() < 0.25
         groups = chance.choice(({"": 1}, {"": 1}, {"": 2}, {"": 1, "io": 2}))
-        actor = ActorRecord("A", name=chance.choice(("", "", "n1", "n2")), detached=chance.random() < 0.1,
-                            max_restarts=chance.choice((0, 0, 1, 2, -1)), options={"max_task_retries": chance.choice((0, 1, -1))},
-                            groups=groups, is_async=is_async, owner=program.worker)
+        actor = ActorRecord(
+            "A",
+            name=chance.choice(("", "", "n1", "n2")),
+            detached=chance.random() < 0.1,
+            max_restarts=chance.choice((0, 0, 1, 2, -1)),
+            options={"max_task_retries": chance.choice((0, 1, -1))},
+            groups=groups,
+            is_async=is_async,
+            owner=program.worker,
+        )
         wanted = self.scheduling_class({} if chance.random() < 0.6 else None)
-        creation = TaskRecord(TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0),
-                              ("args",), self.arguments_of(program, 1), self.some(program.refs, 1), program.hex, program.worker)
+        creation = TaskRecord(
+            TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0),
+            ("args",),
+            self.arguments_of(program, 1),
+            self.some(program.refs, 1),
+            program.hex,
+            program.worker,
+        )
         creation.actor = actor
         try:
             self.runtime.tell(self.cluster.create_actor, actor, creation)
-        except NameTaken:                           # what was let go of before it is carried out with the next event
+        except NameTaken:  # what was let go of before it is carried out with the next event
             self.runtime.tell(self.cluster.settled)
             return True
         self.submitted += 1
@@ -324,11 +421,24 @@ class RandomEvents(RandomCluster):
         if not handles or self.submitted_now() > MANY_TASKS:
             return False
         actor = chance.choice(handles).actor
-        spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", num_returns=chance.choice((1, 1, 1, 0, 2, "streaming")),
-                        max_retries=actor.options["max_task_retries"],
-                        group=chance.choice(list(actor.groups)), backpressure=chance.choice((-1, 2)))
-        task = TaskRecord(spec, ("args",), self.arguments_of(program, 2), self.some(program.refs, 2), program.hex,
-                          program.worker, actor)
+        spec = TaskSpec(
+            ACTOR_TASK,
+            "A.m",
+            "A.m",
+            num_returns=chance.choice((1, 1, 1, 0, 2, "streaming")),
+            max_retries=actor.options["max_task_retries"],
+            group=chance.choice(list(actor.groups)),
+            backpressure=chance.choice((-1, 2)),
+        )
+        task = TaskRecord(
+            spec,
+            ("args",),
+            self.arguments_of(program, 2),
+            self.some(program.refs, 2),
+            program.hex,
+            program.worker,
+            actor,
+        )
         self.runtime.tell(self.cluster.submit_actor_task, task)
         self.returned(program, task)
         return True
@@ -362,7 +472,9 @@ class RandomEvents(RandomCluster):
         program, chance = self.someone(), self.chance
         if len(self.groups) >= MANY_GROUPS:
             return False
-        bundles = [units(chance.choice(({"CPU": 1}, {"CPU": 2}, {"CPU": 1, "GPU": 1}))) for _ in range(chance.randint(1, 3))]
+        bundles = [
+            units(chance.choice(({"CPU": 1}, {"CPU": 2}, {"CPU": 1, "GPU": 1}))) for _ in range(chance.randint(1, 3))
+        ]
         group = PlacementGroupRecord(bundles, chance.choice(STRATEGIES), owner=program.worker)
         self.runtime.tell(self.cluster.create_placement_group, group)
         self.groups.append(group)
@@ -387,8 +499,10 @@ def play(seed: int, events: int) -> RandomEvents:
         end(game)
     except Exception as problem:
         last = "\n".join(game.runtime.log[-40:])
-        raise AssertionError(f"{last}\n{type(problem).__name__}: {problem}\nreplay: python -m tests.core.random_events "
-                             f"--seed {seed} --events {events}") from problem
+        raise AssertionError(
+            f"{last}\n{type(problem).__name__}: {problem}\nreplay: python -m tests.core.random_events "
+            f"--seed {seed} --events {events}"
+        ) from problem
     return game
 
 

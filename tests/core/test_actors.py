@@ -1,4 +1,5 @@
 """Actors from their creation to their death: order, restarts, groups, names."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,9 +8,28 @@ from miniray.core.actions import InterruptTask, KillWorker, RunTask, StartWorker
 from miniray.core.actor_manager import NameTaken
 from miniray.core.records import ACTOR_TASK, Failure, TaskRecord, TaskSpec
 from miniray.core.transitions import ActorStatus, TaskStatus
-from tests.core.builders import (LARGE, NOW, a_call, an_actor, a_value, construct, crash, drop, finish, free,
-                                 living_actor, node, one_node, put, raise_in, run_call, running_task, several_nodes,
-                                 started, submitted)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_call,
+    an_actor,
+    a_value,
+    construct,
+    crash,
+    drop,
+    finish,
+    free,
+    living_actor,
+    node,
+    one_node,
+    put,
+    raise_in,
+    run_call,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
 
 ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
 FAILED, FINISHED, QUEUED = TaskStatus.FAILED, TaskStatus.FINISHED, TaskStatus.SUBMITTED_TO_WORKER
@@ -304,7 +324,9 @@ def test_kill_without_restart_ends_the_actor_and_its_calls():
     started(c, running)
     worker = actor.worker
     assert c.kill_actor(NOW, actor) == [KillWorker(worker)]
-    assert {running.failure.error_type, queued.failure.error_type, a_call(c, actor).failure.error_type} == {"ACTOR_DIED"}
+    assert {running.failure.error_type, queued.failure.error_type, a_call(c, actor).failure.error_type} == {
+        "ACTOR_DIED"
+    }
 
 
 def test_kill_with_restart_makes_it_anew():

@@ -1,4 +1,5 @@
 """Each rule finds the table that was broken: a check that cannot fail proves nothing."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -8,8 +9,19 @@ import pytest
 from miniray.core.invariants import InvariantBroken, check
 from miniray.core.records import FAILED, READY
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
-from tests.core.builders import (LARGE, a_call, a_group, a_value, living_actor, node, one_node, put, running_task,
-                                 started, submitted)
+from tests.core.builders import (
+    LARGE,
+    a_call,
+    a_group,
+    a_value,
+    living_actor,
+    node,
+    one_node,
+    put,
+    running_task,
+    started,
+    submitted,
+)
 
 
 def busy_cluster():
@@ -25,14 +37,26 @@ def busy_cluster():
     waiting = submitted(c)
     pending = submitted(c, deps=running.returns)
     check(c)
-    return c, {"running": running, "worker": worker, "group": group, "actor": actor, "call": call, "queued": queued,
-               "waiting": waiting, "pending": pending, "node": node(c), "value": running.deps[0]}
+    return c, {
+        "running": running,
+        "worker": worker,
+        "group": group,
+        "actor": actor,
+        "call": call,
+        "queued": queued,
+        "waiting": waiting,
+        "pending": pending,
+        "node": node(c),
+        "value": running.deps[0],
+    }
 
 
 def of(name: str, attribute: str, value):
     """Set an attribute of one of the things."""
+
     def break_it(c, things):
         setattr(things[name], attribute, value)
+
     return break_it
 
 
@@ -53,8 +77,9 @@ BREAKS = {
     "a task runs in a worker that runs another": of("waiting", "worker", "nobody"),
     "a waiting task is in no queue": then(lambda c, t: t["waiting"].spec.scheduling_class.queue.clear()),
     "a class with a waiting task is not looked at": then(lambda c, t: c.scheduler.waiting.clear()),
-    "a task waits although there is room": then(lambda c, t: (t["node"].total.update(CPU=80_000),
-                                                              t["node"].available.update(CPU=40_000))),
+    "a task waits although there is room": then(
+        lambda c, t: (t["node"].total.update(CPU=80_000), t["node"].available.update(CPU=40_000))
+    ),
     "a task miscounts its missing arguments": of("pending", "pending", 2),
     "an argument forgot who waits for it": then(lambda c, t: setattr(t["running"].returns[0], "dependents", None)),
     "a task that is over has no end": of("running", "status", TaskStatus.FINISHED),

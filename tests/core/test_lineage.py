@@ -1,4 +1,5 @@
 """Values that are lost, and what makes them again."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,13 +7,28 @@ import pytest
 from miniray.core.actions import DropValues, StartWorker
 from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, RELEASED, Waiter
 from miniray.core.transitions import PlacementGroupStatus, TaskStatus
-from tests.core.builders import (LARGE, NOW, SMALL, a_group, a_value, crash, drop, finish, node, one_node, put, running_task,
-                                 several_nodes, started, submitted)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    SMALL,
+    a_group,
+    a_value,
+    crash,
+    drop,
+    finish,
+    node,
+    one_node,
+    put,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
 
 
 def wait(c, obj) -> Waiter:
     """Somebody waits for the object, as `get` does."""
-    waiter = Waiter(1, "driver", hasty=True)
+    waiter = Waiter(1, "driver", fail_fast=True)
     c.wait_for(NOW, waiter, (obj,))
     return waiter
 
@@ -81,17 +97,20 @@ def test_a_lost_chain_of_any_length_is_made_again_without_a_stack():
     wait(c, value)
     running = [task for task in c.tasks.values() if task.status is TaskStatus.SUBMITTED_TO_WORKER]
     while running:
-        task, = running
+        (task,) = running
         worker = started(c, task)
         finish(c, task, LARGE)
         running = [worker.task] if worker.task is not None else []
     assert value.status is READY and c.task_manager.num_reconstructions == 1_201
 
 
-@pytest.mark.parametrize("lose, error_type", [
-    (lambda c: put(c, LARGE), "OBJECT_LOST"),
-    (lambda c: a_value(c, LARGE, retries=0), "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED"),
-])
+@pytest.mark.parametrize(
+    "lose, error_type",
+    [
+        (lambda c: put(c, LARGE), "OBJECT_LOST"),
+        (lambda c: a_value(c, LARGE, retries=0), "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED"),
+    ],
+)
 def test_what_cannot_be_made_again_says_why(lose, error_type):
     """It was put, or its task may not run again."""
     c = one_node()
@@ -215,7 +234,11 @@ def test_a_task_that_runs_again_is_in_the_table_again():
     a_value(c)
     assert source.task.number not in c.tasks and c.dropped["tasks"] == 1
     c.lose_object(NOW, value)
-    assert wait(c, value) and c.tasks[source.task.number].status is TaskStatus.SUBMITTED_TO_WORKER and c.dropped["tasks"] == 0
+    assert (
+        wait(c, value)
+        and c.tasks[source.task.number].status is TaskStatus.SUBMITTED_TO_WORKER
+        and c.dropped["tasks"] == 0
+    )
 
 
 def test_the_rebuilding_goes_on_a_worker_as_any_task_does():

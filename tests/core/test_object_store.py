@@ -1,11 +1,26 @@
 """What a node's store does when it is full: copies go, primaries are spilled, and what is taken is read back."""
+
 from __future__ import annotations
 
 from miniray.core.actions import DropValues, SpillObject
 from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
-from tests.core.builders import (LARGE, NOW, SMALL, a_value, drop, finish, node, one_node, put, raise_in, running_task,
-                                 several_nodes, started, submitted)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    SMALL,
+    a_value,
+    drop,
+    finish,
+    node,
+    one_node,
+    put,
+    raise_in,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
 
 
 def store(c, number: int = 1):
@@ -39,7 +54,12 @@ def test_the_store_counts_what_is_in_it():
     first, second = put(c, LARGE), put(c, LARGE)
     drop(c, first)
     stats = store(c).stats()
-    assert (stats["num_objects"], stats["used_bytes"], stats["peak_bytes"], stats["created"]) == (1, LARGE, 2 * LARGE, 2)
+    assert (stats["num_objects"], stats["used_bytes"], stats["peak_bytes"], stats["created"]) == (
+        1,
+        LARGE,
+        2 * LARGE,
+        2,
+    )
     drop(c, second)
     assert store(c).used == 0 and store(c).peak == 2 * LARGE
 

@@ -1,4 +1,5 @@
 """Resources reserved together: where the bundles go, what runs in them, and what a node's death does."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,11 +8,30 @@ from miniray.core.actions import KillWorker, Wake
 from miniray.core.actor_manager import NameTaken
 from miniray.core.records import FAILED, READY, PlacementGroupRecord, Waiter, units
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus
-from tests.core.builders import (NOW, a_group, add_node, an_actor, crash, drop, finish, free, in_group, living_actor,
-                                 node, one_node, running_task, several_nodes, submitted)
+from tests.core.builders import (
+    NOW,
+    a_group,
+    add_node,
+    an_actor,
+    crash,
+    drop,
+    finish,
+    free,
+    in_group,
+    living_actor,
+    node,
+    one_node,
+    running_task,
+    several_nodes,
+    submitted,
+)
 
-PENDING, CREATED, RESCHEDULING, REMOVED = (PlacementGroupStatus.PENDING, PlacementGroupStatus.CREATED,
-                                           PlacementGroupStatus.RESCHEDULING, PlacementGroupStatus.REMOVED)
+PENDING, CREATED, RESCHEDULING, REMOVED = (
+    PlacementGroupStatus.PENDING,
+    PlacementGroupStatus.CREATED,
+    PlacementGroupStatus.RESCHEDULING,
+    PlacementGroupStatus.REMOVED,
+)
 CPU = {"CPU": 1}
 
 
@@ -217,8 +237,10 @@ def test_bundles_of_a_dead_node_are_reserved_anew():
     """The others stay where they are, with what runs in them."""
     c = several_nodes(1, 1)
     group = a_group(c, CPU, CPU, strategy="STRICT_SPREAD")
-    (_, stays), (dies, _) = (running_task(c, strategy=in_group(group, group.bundles.index(bundle)), retries=1)
-                             for bundle in sorted(group.bundles, key=lambda b: b.node.number))
+    (_, stays), (dies, _) = (
+        running_task(c, strategy=in_group(group, group.bundles.index(bundle)), retries=1)
+        for bundle in sorted(group.bundles, key=lambda b: b.node.number)
+    )
     c.remove_node(NOW, node(c, 2))
     assert group.status is RESCHEDULING and stays.task is not None and dies.worker is None
     add_node(c, cpus=1)

@@ -1,4 +1,5 @@
 """Random events under many seeds: no invariant breaks, everything is given back, and a seed always plays the same."""
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,7 @@ import pytest
 from tests.ahead import ahead, processors
 from tests.core.random_events import digest, play
 
-EVENTS = 5_000                  # under each seed: 100,000 in a plain run, five million in `make seeds`
+EVENTS = 5_000  # under each seed: 100,000 in a plain run, five million in `make seeds`
 
 
 def play_one(seed: int) -> None:
@@ -37,6 +38,11 @@ def test_a_seed_plays_the_same_every_time():
     once, again = ([digest(play(seed, 500)) for seed in range(4)] for _ in range(2))
     assert once == again
     for hash_seed in ("1", "2"):
-        run = subprocess.run([sys.executable, "-m", "tests.core.random_events", "--seeds", "4", "--events", "500"],
-                             env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.core.random_events", "--seeds", "4", "--events", "500"],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert run.stdout.split()[1::2] == once

@@ -1,12 +1,23 @@
 """What is remembered: finished records up to a bound, with exact counts of what was let go of."""
+
 from __future__ import annotations
 
 import pytest
 
 from miniray.core.task_events import EventLog
-from miniray.core.transitions import (ACTOR_MOVES, PLACEMENT_GROUP_MOVES, TASK_MOVES, WORKER_MOVES, IllegalMove, move)
-from tests.core.builders import (NOW, a_value, add_node, crash, drop, finished_task, living_actor, one_node,
-                                 running_task, submitted)
+from miniray.core.transitions import ACTOR_MOVES, PLACEMENT_GROUP_MOVES, TASK_MOVES, WORKER_MOVES, IllegalMove, move
+from tests.core.builders import (
+    NOW,
+    a_value,
+    add_node,
+    crash,
+    drop,
+    finished_task,
+    living_actor,
+    one_node,
+    running_task,
+    submitted,
+)
 
 TABLES = {"task": TASK_MOVES, "actor": ACTOR_MOVES, "placement group": PLACEMENT_GROUP_MOVES, "worker": WORKER_MOVES}
 
@@ -75,7 +86,13 @@ def test_what_has_no_record_of_its_own_is_a_line_in_the_log():
     crash(c, running_task(c)[1])
     c.kill_actor(NOW, living_actor(c))
     c.remove_node(NOW, second)
-    assert [event.kind for event in c.events] == ["node_joined", "node_joined", "worker_died", "actor_died", "node_died"]
+    assert [event.kind for event in c.events] == [
+        "node_joined",
+        "node_joined",
+        "worker_died",
+        "actor_died",
+        "node_died",
+    ]
 
 
 # ---------------------------------------------------------------- moves
@@ -110,7 +127,9 @@ def test_a_move_is_made_when_its_table_has_it_and_refused_otherwise(table, statu
         return
     with pytest.raises(IllegalMove) as refused:
         move(thing, to)
-    assert thing.status is status and all(text in str(refused.value) for text in (status.name, to.name, "it was made for a test"))
+    assert thing.status is status and all(
+        text in str(refused.value) for text in (status.name, to.name, "it was made for a test")
+    )
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -1,12 +1,29 @@
 """Who holds an object, and what goes when nobody does."""
+
 from __future__ import annotations
 
 import pytest
 
 from miniray.core.records import DROPPED, PENDING, READY
 from miniray.core.transitions import ActorStatus
-from tests.core.builders import (LARGE, NOW, SMALL, a_call, a_value, crash, drop, finish, finished_task, living_actor,
-                                 node, one_node, put, running_task, started, submitted)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    SMALL,
+    a_call,
+    a_value,
+    crash,
+    drop,
+    finish,
+    finished_task,
+    living_actor,
+    node,
+    one_node,
+    put,
+    running_task,
+    started,
+    submitted,
+)
 
 
 def test_an_object_goes_with_its_last_reference():
@@ -111,7 +128,7 @@ def test_a_value_that_is_made_again_lets_go_of_what_was_inside_it():
     first, second = put(c), put(c)
     finish(c, task, LARGE, contained=((first,),))
     drop(c, first)
-    value, = task.returns
+    (value,) = task.returns
     c.lose_object(NOW, value)
     user = submitted(c, deps=(value,))
     started(c, task)
@@ -170,6 +187,7 @@ def test_the_handle_of_a_dead_actor_goes_with_its_last_holder():
 def test_what_is_let_go_of_just_before_a_report_that_does_not_count_is_still_done():
     """A runtime tells the core what was dropped on the way to every event. One that changed nothing used to keep the actions."""
     from collections import deque
+
     c = one_node()
     actor = living_actor(c)
     workers_worker = actor.worker

@@ -1,4 +1,5 @@
 """Which node a task goes to, and when."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,8 +7,26 @@ import pytest
 from miniray.core.actions import RunTask, Say, StartWorker, StopWorker
 from miniray.core.records import UNIT
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
-from tests.core.builders import (LARGE, NOW, a_task, a_value, add_node, an_actor, crash, drop, finish, finished_task,
-                                 free, node, one_node, raise_in, running_task, several_nodes, started, submitted)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_task,
+    a_value,
+    add_node,
+    an_actor,
+    crash,
+    drop,
+    finish,
+    finished_task,
+    free,
+    node,
+    one_node,
+    raise_in,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
 
 WAITS, LEASED, FAILED = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER, TaskStatus.FAILED
 
@@ -156,7 +175,12 @@ def test_fractions_of_a_cpu_add_up_exactly():
 def test_every_resource_is_given_back_however_a_task_ends():
     """Return, error, crash, forced cancellation."""
     c = one_node(cpus=4, fast=2)
-    for end in (finish, raise_in, lambda c, task: crash(c, task.worker), lambda c, task: c.cancel(NOW, task, True, False)):
+    for end in (
+        finish,
+        raise_in,
+        lambda c, task: crash(c, task.worker),
+        lambda c, task: c.cancel(NOW, task, True, False),
+    ):
         task, _ = running_task(c, cpus=3, fast=2)
         assert free(c) == 1 and free(c, name="fast") == 0
         end(c, task)

@@ -1,15 +1,31 @@
 """Generators: values that come one by one."""
+
 from __future__ import annotations
 
 from miniray.core.actions import Wake
 from miniray.core.records import FAILED, LOST, PENDING, READY, ObjectRecord, TaskRecord, Waiter
-from tests.core.builders import (LARGE, NOW, SMALL, a_call, crash, drop, finish, living_actor, one_node, put, raise_in,
-                                 running_task, started)
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    SMALL,
+    a_call,
+    crash,
+    drop,
+    finish,
+    living_actor,
+    one_node,
+    put,
+    raise_in,
+    running_task,
+    started,
+)
 
 
 def yield_one(c, task: TaskRecord, size: int = SMALL, contained: tuple = ()) -> list:
     """The generator yields. Returns the actions."""
-    return c.stream_item(NOW, task.worker, task, f"item {task.stream.produced} of attempt {task.attempt}", size, contained)
+    return c.stream_item(
+        NOW, task.worker, task, f"item {task.stream.produced} of attempt {task.attempt}", size, contained
+    )
 
 
 def take(c, task: TaskRecord) -> ObjectRecord:
@@ -65,7 +81,10 @@ def test_a_second_attempt_does_not_yield_twice():
         yield_one(c, task)
     finish(c, task)
     assert [item.value for item in (taken, take(c, task), take(c, task))] == [
-        "item 0 of attempt 0", "item 1 of attempt 0", "item 2 of attempt 1"]
+        "item 0 of attempt 0",
+        "item 1 of attempt 0",
+        "item 2 of attempt 1",
+    ]
 
 
 def test_items_that_nobody_will_take_go_with_the_stream():

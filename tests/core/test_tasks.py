@@ -1,4 +1,5 @@
 """A task from its submission to its last outcome: arguments, attempts, retries, cancellation."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,11 +8,33 @@ from miniray.core.actions import CallLater, InterruptTask, KillWorker, StartWork
 from miniray.core.records import FAILED, PENDING, READY, Failure, Waiter
 from miniray.core.task_manager import INTERRUPT_GRACE_S
 from miniray.core.transitions import TaskStatus, WorkerStatus
-from tests.core.builders import (a_call, a_task, a_value, add_node, crash, drop, finish, LARGE, living_actor, NOW, one_node,
-                                 put, raise_in, run_call, running_task, several_nodes, SMALL, started, submitted)
+from tests.core.builders import (
+    a_call,
+    a_task,
+    a_value,
+    add_node,
+    crash,
+    drop,
+    finish,
+    LARGE,
+    living_actor,
+    NOW,
+    one_node,
+    put,
+    raise_in,
+    run_call,
+    running_task,
+    several_nodes,
+    SMALL,
+    started,
+    submitted,
+)
 
-WAITS_FOR_ARGUMENTS, WAITS, LEASED = (TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT,
-                                      TaskStatus.SUBMITTED_TO_WORKER)
+WAITS_FOR_ARGUMENTS, WAITS, LEASED = (
+    TaskStatus.PENDING_ARGS_AVAIL,
+    TaskStatus.PENDING_NODE_ASSIGNMENT,
+    TaskStatus.SUBMITTED_TO_WORKER,
+)
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 
 
@@ -172,8 +195,13 @@ def test_each_attempt_keeps_its_own_worker_and_times():
     crash(c, first, now=2.0)
     started(c, task, now=3.0)
     finish(c, task, now=4.0)
-    attempt, = task.history
-    assert (attempt.number, attempt.worker, attempt.t_finished, attempt.failure.error_type) == (0, first, 2.0, "WORKER_DIED")
+    (attempt,) = task.history
+    assert (attempt.number, attempt.worker, attempt.t_finished, attempt.failure.error_type) == (
+        0,
+        first,
+        2.0,
+        "WORKER_DIED",
+    )
     assert task.attempt == 1 and task.worker is not first and task.t_created == 2.0
 
 

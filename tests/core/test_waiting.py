@@ -1,10 +1,11 @@
 """Those who wait for objects: who is woken, when, and once."""
+
 from __future__ import annotations
 
 from miniray.core.actions import Wake
 from miniray.core.records import Waiter
 from miniray.core.transitions import WorkerStatus
-from tests.core.builders import (NOW, a_value, finish, free, one_node, put, raise_in, running_task, started, submitted)
+from tests.core.builders import NOW, a_value, finish, free, one_node, put, raise_in, running_task, started, submitted
 
 
 def test_a_waiter_is_woken_when_as_many_as_it_needs_are_there():
@@ -30,7 +31,7 @@ def test_an_error_wakes_one_that_waits_for_all():
     c = one_node(cpus=2)
     (good, _), (bad, _) = running_task(c), running_task(c)
     objects = [good.returns[0], bad.returns[0]]
-    getting, waiting = Waiter(2, "get", hasty=True), Waiter(2, "wait")
+    getting, waiting = Waiter(2, "get", fail_fast=True), Waiter(2, "wait")
     c.wait_for(NOW, getting, objects)
     c.wait_for(NOW, waiting, objects)
     assert raise_in(c, bad) == [Wake(getting)]

@@ -1,4 +1,5 @@
 """The end of a random run: everything that can happen happens, and then nothing may be left but what says why it waits."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ def end(game: RandomEvents) -> None:
     for group in game.groups:
         runtime.tell(cluster.remove_placement_group, group)
     for task in unfinished(game):
-        if task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK:       # one may have ended with another
+        if task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK:  # one may have ended with another
             runtime.tell(cluster.cancel, task, False, False)
     settle(game)
     for program, wait in list(runtime.waiting.values()):
@@ -43,7 +44,9 @@ def end(game: RandomEvents) -> None:
 
 def settle(game: RandomEvents) -> None:
     """Without new work: what was ordered is done, what was woken goes on, what runs returns."""
-    while any([game.carry_out(), game.worker_starts(), game.file_is_done(), game.resume(), game.timer(), game.finish()]):
+    while any(
+        [game.carry_out(), game.worker_starts(), game.file_is_done(), game.resume(), game.timer(), game.finish()]
+    ):
         game.check()
 
 
@@ -62,12 +65,16 @@ def nothing_is_left(game: RandomEvents) -> None:
         assert actor.status is ActorStatus.DEAD, f"{actor!r} outlives its program"
     for node in cluster.scheduler.alive:
         assert node.available == node.total, f"{node!r} misses some of its resources: {node.available} of {node.total}"
-        assert node.store.used == node.store.spilled == 0, f"the store of {node!r} keeps {list(node.store.objects.values())}"
+        assert node.store.used == node.store.spilled == 0, (
+            f"the store of {node!r} keeps {list(node.store.objects.values())}"
+        )
     for worker in cluster.workers.values():
         assert worker.status in (WorkerStatus.DEAD, WorkerStatus.IDLE), f"{worker!r} is left"
     assert not cluster.objects, f"objects are left: {list(cluster.objects.values())}"
     assert not any(group.status is PlacementGroupStatus.CREATED for group in cluster.placement_groups.values())
-    assert len(cluster.tasks) + cluster.dropped["tasks"] == game.submitted, "finished tasks were dropped and not counted"
+    assert len(cluster.tasks) + cluster.dropped["tasks"] == game.submitted, (
+        "finished tasks were dropped and not counted"
+    )
 
 
 # ---------------------------------------------------------------- reasons to wait
@@ -81,8 +88,11 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
         return code_waits(game, task)
     if task.spec.kind == ACTOR_TASK:
         creation, calls = task.actor.creation, task.actor.calls.values()
-        return creation.status not in OVER and waits_for_a_reason(game, creation) \
+        return (
+            creation.status not in OVER
+            and waits_for_a_reason(game, creation)
             or any(waits_for_a_reason(game, call) for call in calls if call.worker is not None or call.pending)
+        )
     wanted = task.spec.scheduling_class
     if wanted in game.cluster.scheduler.infeasible:
         return wanted.group is not None or wanted.strategy[0] == "NODE_AFFINITY"
@@ -106,7 +116,10 @@ def somebody_stays(game: RandomEvents, wanted: SchedulingClass) -> bool:
     """Whether an actor, a group or a task that waits holds what the class needs: its bundles, or the node it prefers. A bundle
     may be too small for it, too."""
     if wanted.group is not None:
-        return any(bundle.available != bundle.total or not bundle.total.get("CPU", 0) >= wanted.need.get("CPU", 0)
-                   for bundle in wanted.group.bundles)
+        return any(
+            bundle.available != bundle.total or not bundle.total.get("CPU", 0) >= wanted.need.get("CPU", 0)
+            for bundle in wanted.group.bundles
+        )
     return wanted.strategy[0] == "NODE_AFFINITY" and any(
-        node.available != node.total for node in game.cluster.nodes.values() if node.hex == wanted.strategy[1])
+        node.available != node.total for node in game.cluster.nodes.values() if node.hex == wanted.strategy[1]
+    )

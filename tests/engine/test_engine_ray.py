@@ -1,4 +1,5 @@
 """`--engine ray`: a program that says `import miniray` runs on Ray; here on a stand-in with Ray's names and rows."""
+
 from __future__ import annotations
 
 import os
@@ -77,11 +78,17 @@ def program(tmp_path):
 
     def run(text, *options):
         (tmp_path / "program.py").write_text("import miniray as ray\n" + text)
-        done = subprocess.run([sys.executable, "-m", "miniray", "run", "--engine", "ray", *options, "program.py"],
-                              cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
-                              capture_output=True, text=True, timeout=50)
+        done = subprocess.run(
+            [sys.executable, "-m", "miniray", "run", "--engine", "ray", *options, "program.py"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
+
     return run
 
 
@@ -118,13 +125,19 @@ tell(lambda: ray.timeline(integer_ids=True))
 
 def test_init_prepares_workers_and_leaves_to_the_cluster_what_is_the_cluster_s(program):
     """Workers get the finder by value; the program's own hook and environment stay."""
-    assert program("""
+    assert program(
+        """
 environment = {"env_vars": {"A": "b"}, "worker_process_setup_hook": lambda: print("own")}
 ray.init(num_cpus=4, namespace="n", runtime_env=environment)
 print(ray.cloudpickle.by_value)
-""", "--address", "there:2") == [
-        "init there:2 ['namespace', 'runtime_env'] {'A': 'b'}", "own",
-        "['miniray.testing.finder', 'miniray.engine.worker']"]
+""",
+        "--address",
+        "there:2",
+    ) == [
+        "init there:2 ['namespace', 'runtime_env'] {'A': 'b'}",
+        "own",
+        "['miniray.testing.finder', 'miniray.engine.worker']",
+    ]
 
 
 def test_without_an_address_init_is_the_program_s(program):
@@ -168,12 +181,15 @@ try:
     state.explain("d" * 48)
 except ValueError as error:
     print(error)
-""") == ["[('a', 2, 500), ('b', 1, 500), ('c', 1, 500)]", "2 {'total_tasks': 4}",
-         "task f has finished | finished",
-         "task f needs {'CPU': 9.0}, which no node of the cluster has | infeasible",
-         "task f needs {'CPU': 2.0}, and of the cluster is free {'CPU': 1.0} | resources_busy",
-         f"Ray's tables have no task, actor or placement group with the id '{'d' * 48}'; tasks come into them about a "
-         "second after they were called"]
+""") == [
+        "[('a', 2, 500), ('b', 1, 500), ('c', 1, 500)]",
+        "2 {'total_tasks': 4}",
+        "task f has finished | finished",
+        "task f needs {'CPU': 9.0}, which no node of the cluster has | infeasible",
+        "task f needs {'CPU': 2.0}, and of the cluster is free {'CPU': 1.0} | resources_busy",
+        f"Ray's tables have no task, actor or placement group with the id '{'d' * 48}'; tasks come into them about a "
+        "second after they were called",
+    ]
 
 
 def test_where_ray_is_not_installed_the_command_says_what_to_do(tmp_path):
@@ -181,9 +197,14 @@ def test_where_ray_is_not_installed_the_command_says_what_to_do(tmp_path):
     (tmp_path / "program.py").write_text("")
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "__init__.py").write_text("raise ImportError('not for this machine')")
-    done = subprocess.run([sys.executable, "-m", "miniray", "run", "--engine", "ray", "program.py"], cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}, capture_output=True,
-                          text=True, timeout=50)
+    done = subprocess.run(
+        [sys.executable, "-m", "miniray", "run", "--engine", "ray", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
     assert done.returncode == 2 and "--engine ray needs Ray itself" in done.stderr and "pip install" in done.stderr
 
 
@@ -193,25 +214,43 @@ def test_where_ray_is_not_installed_the_command_says_what_to_do(tmp_path):
 def row(task_id, state, *times, attempt=0, node="aa", worker="w1", actor=None, kind="NORMAL_TASK", name="f"):
     """A row as Ray's list_tasks(detail=True) gives it. times: ms of its states, in order."""
     steps = ["PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING", state]
-    return {"task_id": task_id, "attempt_number": attempt, "name": name, "func_or_class_name": name, "state": state,
-            "type": kind, "actor_id": actor, "node_id": node, "worker_id": worker, "parent_task_id": "ff",
-            "required_resources": {"CPU": 1.0}, "error_type": "TASK_EXECUTION_EXCEPTION" if state == "FAILED" else None,
-            "error_message": None, "creation_time_ms": times[0],
-            "events": [{"state": step, "created_ms": time} for step, time in zip(steps, times)]}
+    return {
+        "task_id": task_id,
+        "attempt_number": attempt,
+        "name": name,
+        "func_or_class_name": name,
+        "state": state,
+        "type": kind,
+        "actor_id": actor,
+        "node_id": node,
+        "worker_id": worker,
+        "parent_task_id": "ff",
+        "required_resources": {"CPU": 1.0},
+        "error_type": "TASK_EXECUTION_EXCEPTION" if state == "FAILED" else None,
+        "error_message": None,
+        "creation_time_ms": times[0],
+        "events": [{"state": step, "created_ms": time} for step, time in zip(steps, times)],
+    }
 
 
 def test_ray_s_rows_make_a_recording_and_a_page():
     """Each attempt in its worker's lane; moments from clocks that differ are put in order; what is unknown stays so."""
-    rows = [row("t4", "FINISHED", 1004, 1004, 1004, 1005, 1006, actor="a1", kind="ACTOR_TASK", name="A.go",
-                worker="w3"),
-            row("t1", "FINISHED", 1000, 1001, 1002, 1003, 1010, attempt=1),
-            row("t1", "FAILED", 900, 901, 902, 903, 950),
-            row("t2", "RUNNING", 1001, 1002, 999, 1004, worker="w2"),
-            row("t3", "PENDING_NODE_ASSIGNMENT", 1002, 1003, node=None, worker=None)]
+    rows = [
+        row("t4", "FINISHED", 1004, 1004, 1004, 1005, 1006, actor="a1", kind="ACTOR_TASK", name="A.go", worker="w3"),
+        row("t1", "FINISHED", 1000, 1001, 1002, 1003, 1010, attempt=1),
+        row("t1", "FAILED", 900, 901, 902, 903, 950),
+        row("t2", "RUNNING", 1001, 1002, 999, 1004, worker="w2"),
+        row("t3", "PENDING_NODE_ASSIGNMENT", 1002, 1003, node=None, worker=None),
+    ]
     nodes = [{"NodeID": "aa", "Alive": True, "Resources": {"CPU": 2.0}}]
     recording = recording_of(rows, nodes, now=2.0)
     assert [(made.number, made.attempt, made.outcome) for made in recording.rows] == [
-        (1, 0, RETRIED), (1, 1, FINISHED), (2, 0, RUNNING), (3, 0, WAITING), (4, 0, FINISHED)]
+        (1, 0, RETRIED),
+        (1, 1, FINISHED),
+        (2, 0, RUNNING),
+        (3, 0, WAITING),
+        (4, 0, FINISHED),
+    ]
     assert len(recording.lanes) == 3 and recording.rows[4].worker.actor.class_name == "A"
     late = recording.rows[2]
     assert late.created <= late.ready <= late.leased <= late.started
@@ -220,6 +259,7 @@ def test_ray_s_rows_make_a_recording_and_a_page():
 
 def test_the_last_attempt_that_failed_is_a_failure():
     """Not a retry."""
-    recording = recording_of([row("t1", "FAILED", 900, 901, 902, 903, 950)],
-                             [{"NodeID": "aa", "Resources": {"CPU": 2.0}}], now=2.0)
+    recording = recording_of(
+        [row("t1", "FAILED", 900, 901, 902, 903, 950)], [{"NodeID": "aa", "Resources": {"CPU": 2.0}}], now=2.0
+    )
     assert recording.rows[0].outcome == FAILED and recording.rows[0].failure.error_type == "TASK_EXECUTION_EXCEPTION"

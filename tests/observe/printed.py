@@ -1,4 +1,5 @@
 """What tests of the logs have in common: a task's run, what it printed on the driver, and what its log holds."""
+
 from __future__ import annotations
 
 import contextlib

@@ -2,6 +2,7 @@
 
 Each step is told to the core, as a runtime would tell it, so a test can stop anywhere and look.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -10,8 +11,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from miniray.core.cluster import Cluster
-from miniray.core.records import (READY, ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Failure, NodeRecord, ObjectRecord,
-                                  PlacementGroupRecord, SPILLED, TaskRecord, TaskSpec, Waiter, WorkerRecord, units)
+from miniray.core.records import (
+    READY,
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    NORMAL_TASK,
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SPILLED,
+    TaskRecord,
+    TaskSpec,
+    Waiter,
+    WorkerRecord,
+    units,
+)
 from miniray.ids import task_hex
 
 
@@ -62,9 +78,18 @@ class StillSession:
         number = len(self.cluster.nodes) + 1
         return self.cluster.add_node(self.tick(), number, units(resources), labels, store_bytes, number == 1)[0]
 
-    def task(self, name: str = "work", *deps: ObjectRecord, strategy: tuple = ("DEFAULT",), selector: tuple = (),
-             retries: int = 0, num_returns: Any = 1, owner: WorkerRecord | None = None, cpus: float = 1,
-             **resources: float) -> TaskRecord:
+    def task(
+        self,
+        name: str = "work",
+        *deps: ObjectRecord,
+        strategy: tuple = ("DEFAULT",),
+        selector: tuple = (),
+        retries: int = 0,
+        num_returns: Any = 1,
+        owner: WorkerRecord | None = None,
+        cpus: float = 1,
+        **resources: float,
+    ) -> TaskRecord:
         """A function is called; it asks for one CPU unless something else is said."""
         need = units({"CPU": cpus, **resources} if cpus else resources)
         wanted = self.cluster.scheduler.scheduling_class(need, need, strategy, selector)
@@ -73,12 +98,30 @@ class StillSession:
         self.cluster.submit_task(self.tick(), task)
         return task
 
-    def actor(self, name: str = "Keeper", *deps: ObjectRecord, limit: int = 1, cpus: float = 0, max_restarts: int = 0,
-              groups: dict[str, int] | None = None, is_async: bool = False, called: str = "") -> ActorRecord:
+    def actor(
+        self,
+        name: str = "Keeper",
+        *deps: ObjectRecord,
+        limit: int = 1,
+        cpus: float = 0,
+        max_restarts: int = 0,
+        groups: dict[str, int] | None = None,
+        is_async: bool = False,
+        called: str = "",
+    ) -> ActorRecord:
         """An actor is made; it asks for no CPU unless that is said."""
         need = units({"CPU": cpus} if cpus else {})
-        spec = TaskSpec(ACTOR_CREATION_TASK, f"{name}.__init__", f"{name}.__init__", "module", None,
-                        self.cluster.scheduler.scheduling_class(need, need), {}, 0, -1)
+        spec = TaskSpec(
+            ACTOR_CREATION_TASK,
+            f"{name}.__init__",
+            f"{name}.__init__",
+            "module",
+            None,
+            self.cluster.scheduler.scheduling_class(need, need),
+            {},
+            0,
+            -1,
+        )
         actor = ActorRecord(name, called, "test", False, max_restarts, {"": limit, **(groups or {})}, is_async)
         self.cluster.create_actor(self.tick(), actor, TaskRecord(spec, (), deps, (), task_hex(0), None, actor))
         return actor
@@ -90,7 +133,9 @@ class StillSession:
         self.finish(actor.creation)
         return actor
 
-    def call(self, actor: ActorRecord, name: str = "go", *deps: ObjectRecord, retries: int = 0, group: str = "") -> TaskRecord:
+    def call(
+        self, actor: ActorRecord, name: str = "go", *deps: ObjectRecord, retries: int = 0, group: str = ""
+    ) -> TaskRecord:
         """A method is called."""
         shown = f"{actor.class_name}.{name}"
         spec = TaskSpec(ACTOR_TASK, shown, shown, "module", None, None, {}, 1, retries, group=group)

@@ -1,4 +1,5 @@
 """The doctor walks the runbook: each symptom is found in a session that has it, and in no other."""
+
 from __future__ import annotations
 
 import json
@@ -89,8 +90,10 @@ def test_a_dead_actor_has_its_cause_and_its_lost_calls(session):
         with pytest.raises(RayActorError):
             ray.get(call())
     finding = found("DEAD_ACTOR")
-    assert finding.sentence == "1 actor Keeper died after 0 tasks, in Keeper.crash: SYSTEM_ERROR: it called os._exit(3); " \
-                               "2 calls failed because of it"
+    assert (
+        finding.sentence == "1 actor Keeper died after 0 tasks, in Keeper.crash: SYSTEM_ERROR: it called os._exit(3); "
+        "2 calls failed because of it"
+    )
 
 
 @ray.remote
@@ -111,7 +114,8 @@ def test_a_dead_actor_has_its_last_words(session, capsys):
     with pytest.raises(RayActorError):
         ray.get(talker.crash.remote())
     assert found("DEAD_ACTOR").sentence.endswith(
-        "1 call failed because of it; it last printed: reading 13; the last line on its stderr: out of paper")
+        "1 call failed because of it; it last printed: reading 13; the last line on its stderr: out of paper"
+    )
     assert main(["doctor"]) == 0
     assert "FAILED (but for what DEAD_ACTOR tells of), RETRIES" in capsys.readouterr().out
 
@@ -129,9 +133,11 @@ def test_an_actor_that_is_called_after_it_was_killed(session):
 
 def test_failures_are_put_together_by_the_error_s_class(session):
     """Their messages differ in what they are about."""
+
     @ray.remote
     def fail(n):
         raise KeyError(f"row {n}")
+
     refs = [fail.remote(n) for n in range(3)]
     ray.wait(refs, num_returns=3)
     finding = found("FAILED")
@@ -140,6 +146,7 @@ def test_failures_are_put_together_by_the_error_s_class(session):
 
 def test_a_storm_of_retries_is_told_by_attempts_and_their_error(session):
     """Also when it ended well. A single retry is none."""
+
     @ray.remote
     class Times:
         def __init__(self):
@@ -153,6 +160,7 @@ def test_a_storm_of_retries_is_told_by_attempts_and_their_error(session):
     def flaky(times, good):
         if ray.get(times.next.remote()) < good:
             raise OSError("line is busy")
+
     ray.get(flaky.remote(Times.remote(), 2))
     assert found() == []
     ray.get(flaky.remote(Times.remote(), 6))
@@ -165,7 +173,9 @@ def test_the_driver_s_growing_list_is_a_leak(session):
     """Each was made when the one before it was there. Let go of, they are none."""
     kept = [ray.put(bytes(200_000)) for _ in range(20)]
     finding = found("LEAK")
-    assert finding.sentence.startswith("20 objects made by (put object) are held still, 3.8 MiB in all, 20% of the object stores")
+    assert finding.sentence.startswith(
+        "20 objects made by (put object) are held still, 3.8 MiB in all, 20% of the object stores"
+    )
     kept.clear()
     assert found() == []
 
@@ -189,10 +199,12 @@ def test_many_tiny_tasks(session):
 
 def test_a_queue_at_one_actor_while_cpus_are_free(session):
     """As it is now: calls that stand behind one that does not end."""
+
     @ray.remote
     class Slow:
         def work(self, refs):
             return ray.get(refs)
+
     never, slow = double.options(num_gpus=1).remote(1), Slow.remote()
     ray.get(slow.work.remote([]))
     calls = [slow.work.remote([never]) for _ in range(12)]
@@ -213,14 +225,33 @@ def test_dropped_records_are_said(session):
 def rows_of(durations):
     """Tables with finished tasks of these durations, in milliseconds."""
     tables = doctor.Tables(context.session)
-    rows = [{"name": "part", "state": "FINISHED", "task_id": str(n), "parent_task_id": "driver", "node_id": "n",
-             "start_time_ms": 1.0, "end_time_ms": 1.0 + ms, "duration_ms": ms} for n, ms in enumerate(durations)]
+    rows = [
+        {
+            "name": "part",
+            "state": "FINISHED",
+            "task_id": str(n),
+            "parent_task_id": "driver",
+            "node_id": "n",
+            "start_time_ms": 1.0,
+            "end_time_ms": 1.0 + ms,
+            "duration_ms": ms,
+        }
+        for n, ms in enumerate(durations)
+    ]
     tables.tasks, tables.by_name = rows, {"part": rows}
     return tables
 
 
-@pytest.mark.parametrize("durations, late", [([20, 21, 19, 22, 400], 1), ([20, 21, 19, 22, 60], 0), ([1, 1, 1, 1, 30], 0),
-                                             ([20, 400], 0), ([20, 20, 20, 20, 20, 300, 400], 2)])
+@pytest.mark.parametrize(
+    "durations, late",
+    [
+        ([20, 21, 19, 22, 400], 1),
+        ([20, 21, 19, 22, 60], 0),
+        ([1, 1, 1, 1, 30], 0),
+        ([20, 400], 0),
+        ([20, 20, 20, 20, 20, 300, 400], 2),
+    ],
+)
 def test_a_straggler_is_late_by_the_median_of_its_name(session, durations, late):
     """What is short may be late by chance, and of two nobody can say which is usual."""
     findings = list(doctor.stragglers(rows_of(durations)))
@@ -230,6 +261,7 @@ def test_a_straggler_is_late_by_the_median_of_its_name(session, durations, late)
 
 def test_a_straggler_has_its_last_words(session):
     """What it printed may say what it was given."""
+
     @ray.remote
     def part(n):
         print("part", n)
@@ -251,12 +283,25 @@ def test_a_task_that_waits_for_its_own_tasks_is_no_straggler(session):
     assert not list(doctor.stragglers(tables))
 
 
-@pytest.mark.parametrize("program, symptom", [("stuck", "PENDING"), ("leak", "LEAK"), ("straggler", "STRAGGLER"),
-                                              ("retry_storm", "RETRIES"), ("dead_actor", "DEAD_ACTOR")])
+@pytest.mark.parametrize(
+    "program, symptom",
+    [
+        ("stuck", "PENDING"),
+        ("leak", "LEAK"),
+        ("straggler", "STRAGGLER"),
+        ("retry_storm", "RETRIES"),
+        ("dead_actor", "DEAD_ACTOR"),
+    ],
+)
 def test_the_broken_programs_of_the_book_are_seen_through(program, symptom):
     """From the command line, as JSON."""
-    done = subprocess.run([sys.executable, "-m", "miniray", "doctor", "--format", "json", "--", str(EXERCISES / f"{program}.py")],
-                          cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "miniray", "doctor", "--format", "json", "--", str(EXERCISES / f"{program}.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     assert symptom in [finding["symptom"] for finding in json.loads(done.stdout)]
 
@@ -264,10 +309,17 @@ def test_the_broken_programs_of_the_book_are_seen_through(program, symptom):
 def test_a_program_that_hangs_is_looked_into_where_it_hangs(tmp_path):
     """After so many seconds; then it is interrupted, and 130 is the exit code."""
     program = tmp_path / "hangs.py"
-    program.write_text("import miniray as ray\nray.init(num_cpus=1)\n"
-                       "ray.get(ray.remote(lambda: 1).options(name='\\x1b[2J', num_cpus=2).remote())\n")
-    done = subprocess.run([sys.executable, "-m", "miniray", "doctor", "--after", "0.5", "--", str(program)],
-                          cwd=ROOT, capture_output=True, text=True, timeout=60)
+    program.write_text(
+        "import miniray as ray\nray.init(num_cpus=1)\n"
+        "ray.get(ray.remote(lambda: 1).options(name='\\x1b[2J', num_cpus=2).remote())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "miniray", "doctor", "--after", "0.5", "--", str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 128 + signal.SIGINT
     assert "1. PENDING: 1 task \\x1b[2J is PENDING_NODE_ASSIGNMENT" in done.stdout and "\x1b" not in done.stdout
 

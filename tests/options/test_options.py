@@ -5,6 +5,7 @@ with which it happened; each letter stands for the error of one moment:
 
     V ValueError, T TypeError, A AssertionError, N AttributeError, O OverflowError, - accepted, . not reached
 """
+
 import warnings
 
 import pytest
@@ -196,14 +197,23 @@ def create_actor(options):
 
 
 def moments_of_tasks_and_actors(given):
-    return [lambda: checks.task_options(given, None, False), lambda: checks.task_options(given, {}, False),
-            lambda: submit_task(given),
-            lambda: checks.actor_options(given), lambda: checks.actor_options(given, {}), lambda: create_actor(given)]
+    return [
+        lambda: checks.task_options(given, None, False),
+        lambda: checks.task_options(given, {}, False),
+        lambda: submit_task(given),
+        lambda: checks.actor_options(given),
+        lambda: checks.actor_options(given, {}),
+        lambda: create_actor(given),
+    ]
 
 
 def moments_of_methods(given):
-    return [lambda: checks.method_decorator_options(given, False), lambda: checks.method_options(given, False),
-            lambda: checks.check_method_call(given), lambda: checks.check_method_call(given)]
+    return [
+        lambda: checks.method_decorator_options(given, False),
+        lambda: checks.method_options(given, False),
+        lambda: checks.check_method_call(given),
+        lambda: checks.check_method_call(given),
+    ]
 
 
 @pytest.mark.parametrize("line", lines(OF_TASKS_AND_ACTORS), ids=case)
@@ -222,14 +232,26 @@ def test_an_option_of_methods_is_refused_when_ray_refuses_it(line):
         assert answers(moments_of_methods({name: value}), recorded) == recorded, value
 
 
-@pytest.mark.parametrize("value, recorded", [
-    (None, "---"), (0, "---"), (5, "---"), ("streaming", "---"), ("dynamic", "---"), (-1, "VV."), ("x", "TT."),
-])
+@pytest.mark.parametrize(
+    "value, recorded",
+    [
+        (None, "---"),
+        (0, "---"),
+        (5, "---"),
+        ("streaming", "---"),
+        ("dynamic", "---"),
+        (-1, "VV."),
+        ("x", "TT."),
+    ],
+)
 def test_a_generator_function_may_stream(value, recorded):
     """What is refused for a plain function ("streaming", "dynamic") is accepted for one that yields."""
     given = {"num_returns": value}
-    moments = [lambda: checks.task_options(given, None, True), lambda: checks.task_options(given, {}, True),
-               lambda: submit_task(given)]
+    moments = [
+        lambda: checks.task_options(given, None, True),
+        lambda: checks.task_options(given, {}, True),
+        lambda: submit_task(given),
+    ]
     assert answers(moments, recorded) == recorded
 
 
@@ -302,6 +324,7 @@ def test_an_older_form_warns_and_points_at_the_callers_line():
 
 def test_a_strategy_is_known_by_its_mark():
     """Any object whose class says so is a scheduling strategy; others are of a wrong type."""
+
     class Somewhere:
         __miniray_strategy__ = True
 
@@ -315,24 +338,27 @@ def test_a_strategy_is_known_by_its_mark():
 
 
 # (options, resources): what get_assigned_resources() answered in a task and in an actor of real Ray.
-@pytest.mark.parametrize("options, asked", [
-    ({}, {"CPU": 1.0}),
-    ({"num_cpus": None}, {}),
-    ({"num_cpus": 0}, {}),
-    ({"num_cpus": 0, "resources": {"a": 0}}, {}),
-    ({"num_gpus": 1}, {"CPU": 1.0, "GPU": 1.0}),
-    ({"num_gpus": 0}, {"CPU": 1.0}),
-    ({"num_cpus": 2, "num_gpus": 0.25}, {"CPU": 2.0, "GPU": 0.25}),
-    ({"memory": 1000.9}, {"CPU": 1.0, "memory": 1000.0}),
-    ({"memory": 0.5}, {"CPU": 1.0}),
-    ({"resources": {"a": 1.5}}, {"CPU": 1.0, "a": 1.5}),
-    ({"resources": {"a": 1.00001}}, {"CPU": 1.0, "a": 1.0}),
-    ({"resources": {"a": 0.12345}}, {"CPU": 1.0, "a": 0.1234}),
-    ({"resources": {"a": 0.57}}, {"CPU": 1.0, "a": 0.5699}),
-    ({"num_cpus": 0.00015}, {"CPU": 0.0001}),
-    ({"num_cpus": True}, {"CPU": 1.0}),
-    ({"accelerator_type": "V100"}, {"CPU": 1.0, "accelerator_type:V100": 0.001}),
-])
+@pytest.mark.parametrize(
+    "options, asked",
+    [
+        ({}, {"CPU": 1.0}),
+        ({"num_cpus": None}, {}),
+        ({"num_cpus": 0}, {}),
+        ({"num_cpus": 0, "resources": {"a": 0}}, {}),
+        ({"num_gpus": 1}, {"CPU": 1.0, "GPU": 1.0}),
+        ({"num_gpus": 0}, {"CPU": 1.0}),
+        ({"num_cpus": 2, "num_gpus": 0.25}, {"CPU": 2.0, "GPU": 0.25}),
+        ({"memory": 1000.9}, {"CPU": 1.0, "memory": 1000.0}),
+        ({"memory": 0.5}, {"CPU": 1.0}),
+        ({"resources": {"a": 1.5}}, {"CPU": 1.0, "a": 1.5}),
+        ({"resources": {"a": 1.00001}}, {"CPU": 1.0, "a": 1.0}),
+        ({"resources": {"a": 0.12345}}, {"CPU": 1.0, "a": 0.1234}),
+        ({"resources": {"a": 0.57}}, {"CPU": 1.0, "a": 0.5699}),
+        ({"num_cpus": 0.00015}, {"CPU": 0.0001}),
+        ({"num_cpus": True}, {"CPU": 1.0}),
+        ({"accelerator_type": "V100"}, {"CPU": 1.0, "accelerator_type:V100": 0.001}),
+    ],
+)
 def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
     """Amounts are floats in steps of 0.0001, cut off as Ray cuts them; nothing of a resource leaves it out."""
     found = checks.resources(options, 1)
@@ -340,20 +366,23 @@ def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
     assert all(type(amount) is float for amount in found.values())
 
 
-@pytest.mark.parametrize("options, held", [
-    ({}, {}),
-    ({"num_cpus": None}, {}),
-    ({"num_cpus": 0}, {}),
-    ({"num_cpus": 0.5}, {"CPU": 0.5}),
-    ({"num_gpus": 1}, {"CPU": 1.0, "GPU": 1.0}),
-    ({"num_gpus": 0}, {"CPU": 1.0}),
-    ({"num_cpus": 0, "num_gpus": 0}, {}),
-    ({"memory": 1000}, {"memory": 1000.0}),
-    ({"memory": 1000, "num_gpus": 0}, {"CPU": 1.0, "memory": 1000.0}),
-    ({"resources": {"a": 1}}, {"CPU": 1.0, "a": 1.0}),
-    ({"resources": {"a": 0}}, {"CPU": 1.0}),
-    ({"resources": {}}, {}),
-])
+@pytest.mark.parametrize(
+    "options, held",
+    [
+        ({}, {}),
+        ({"num_cpus": None}, {}),
+        ({"num_cpus": 0}, {}),
+        ({"num_cpus": 0.5}, {"CPU": 0.5}),
+        ({"num_gpus": 1}, {"CPU": 1.0, "GPU": 1.0}),
+        ({"num_gpus": 0}, {"CPU": 1.0}),
+        ({"num_cpus": 0, "num_gpus": 0}, {}),
+        ({"memory": 1000}, {"memory": 1000.0}),
+        ({"memory": 1000, "num_gpus": 0}, {"CPU": 1.0, "memory": 1000.0}),
+        ({"resources": {"a": 1}}, {"CPU": 1.0, "a": 1.0}),
+        ({"resources": {"a": 0}}, {"CPU": 1.0}),
+        ({"resources": {}}, {}),
+    ],
+)
 def test_an_actor_holds_a_cpu_only_when_it_asks_for_something(options, held):
     """Asking for something, even for none of it, brings one CPU; a default actor holds none."""
     assert checks.actor_resources(options)[0] == held
@@ -368,26 +397,51 @@ def test_a_default_actor_is_placed_as_if_it_needed_a_cpu():
 
 
 # (argument, value, what real Ray's init raised).
-@pytest.mark.parametrize("name, value, error", [
-    ("num_cpus", -1, ValueError), ("num_cpus", 1.5, ValueError), ("num_cpus", "2", AssertionError),
-    ("num_cpus", 1e16, ValueError), ("num_cpus", float("nan"), ValueError), ("num_cpus", [1], AssertionError),
-    ("num_gpus", -1, ValueError), ("num_gpus", 0.5, ValueError), ("num_gpus", "1", TypeError),
-    ("resources", {"a": -1}, ValueError), ("resources", {"a": 1.5}, ValueError),
-    ("resources", {"a": "1"}, AssertionError), ("resources", {"a": None}, AssertionError),
-    ("resources", {"CPU": 2}, AssertionError), ("resources", {"GPU": 1}, AssertionError),
-    ("resources", {"memory": 1}, AssertionError), ("resources", {"object_store_memory": 1}, AssertionError),
-    ("resources", [1], AttributeError), ("resources", "a", AttributeError),
-    ("resources", {"node:__internal_head__": 1}, ValueError),
-    ("labels", "a", AttributeError),
-    ("object_store_memory", -1, ValueError), ("object_store_memory", "1g", TypeError),
-    ("namespace", "", ValueError), ("namespace", 7, TypeError), ("namespace", b"x", TypeError),
-    ("runtime_env", {"env_vars": {"A": 1}}, TypeError), ("runtime_env", "x", AttributeError),
-    ("_memory", -1, ValueError), ("logging_level", "LOUD", ValueError), ("logging_format", 3, TypeError),
-    ("_system_config", "x", TypeError), ("_system_config", [1], TypeError),
-    ("_temp_dir", "rel", ValueError), ("_temp_dir", 3, TypeError),
-    ("flavour", "mint", RuntimeError), ("memory", 1, RuntimeError), ("storage", None, RuntimeError),
-    ("allow_multiple", True, RuntimeError), ("redis_password", "x", RuntimeError),
-])
+@pytest.mark.parametrize(
+    "name, value, error",
+    [
+        ("num_cpus", -1, ValueError),
+        ("num_cpus", 1.5, ValueError),
+        ("num_cpus", "2", AssertionError),
+        ("num_cpus", 1e16, ValueError),
+        ("num_cpus", float("nan"), ValueError),
+        ("num_cpus", [1], AssertionError),
+        ("num_gpus", -1, ValueError),
+        ("num_gpus", 0.5, ValueError),
+        ("num_gpus", "1", TypeError),
+        ("resources", {"a": -1}, ValueError),
+        ("resources", {"a": 1.5}, ValueError),
+        ("resources", {"a": "1"}, AssertionError),
+        ("resources", {"a": None}, AssertionError),
+        ("resources", {"CPU": 2}, AssertionError),
+        ("resources", {"GPU": 1}, AssertionError),
+        ("resources", {"memory": 1}, AssertionError),
+        ("resources", {"object_store_memory": 1}, AssertionError),
+        ("resources", [1], AttributeError),
+        ("resources", "a", AttributeError),
+        ("resources", {"node:__internal_head__": 1}, ValueError),
+        ("labels", "a", AttributeError),
+        ("object_store_memory", -1, ValueError),
+        ("object_store_memory", "1g", TypeError),
+        ("namespace", "", ValueError),
+        ("namespace", 7, TypeError),
+        ("namespace", b"x", TypeError),
+        ("runtime_env", {"env_vars": {"A": 1}}, TypeError),
+        ("runtime_env", "x", AttributeError),
+        ("_memory", -1, ValueError),
+        ("logging_level", "LOUD", ValueError),
+        ("logging_format", 3, TypeError),
+        ("_system_config", "x", TypeError),
+        ("_system_config", [1], TypeError),
+        ("_temp_dir", "rel", ValueError),
+        ("_temp_dir", 3, TypeError),
+        ("flavour", "mint", RuntimeError),
+        ("memory", 1, RuntimeError),
+        ("storage", None, RuntimeError),
+        ("allow_multiple", True, RuntimeError),
+        ("redis_password", "x", RuntimeError),
+    ],
+)
 def test_init_refuses_what_ray_refuses(name, value, error):
     """With Ray's class of error, and the name of the argument in the text."""
     with pytest.raises(error) as caught:
@@ -397,13 +451,32 @@ def test_init_refuses_what_ray_refuses(name, value, error):
     assert str(told) in str(caught.value)
 
 
-@pytest.mark.parametrize("name, value", [
-    ("num_cpus", 0), ("num_cpus", 2.0), ("num_gpus", 1.0), ("num_gpus", 101), ("resources", {"a": 0}),
-    ("resources", {}), ("labels", {"a": "b"}), ("object_store_memory", 79691776), ("object_store_memory", 1.5e8),
-    ("namespace", "ok"), ("namespace", None), ("runtime_env", {"colour": 1}), ("runtime_env", []), ("_memory", 1.5),
-    ("logging_level", 10), ("logging_level", "info"), ("ignore_reinit_error", "x"), ("dashboard_host", 3),
-    ("_node_name", 3), ("object_spilling_directory", "/spilled"), ("_enable_object_reconstruction", True),
-])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("num_cpus", 0),
+        ("num_cpus", 2.0),
+        ("num_gpus", 1.0),
+        ("num_gpus", 101),
+        ("resources", {"a": 0}),
+        ("resources", {}),
+        ("labels", {"a": "b"}),
+        ("object_store_memory", 79691776),
+        ("object_store_memory", 1.5e8),
+        ("namespace", "ok"),
+        ("namespace", None),
+        ("runtime_env", {"colour": 1}),
+        ("runtime_env", []),
+        ("_memory", 1.5),
+        ("logging_level", 10),
+        ("logging_level", "info"),
+        ("ignore_reinit_error", "x"),
+        ("dashboard_host", 3),
+        ("_node_name", 3),
+        ("object_spilling_directory", "/spilled"),
+        ("_enable_object_reconstruction", True),
+    ],
+)
 def test_init_accepts_what_ray_accepts(name, value):
     """Also arguments that mean nothing here, so that a program need not change."""
     checks.check_init({name: value})

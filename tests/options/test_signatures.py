@@ -1,4 +1,5 @@
 """A call that does not fit a signature is refused with inspect's words, and quickly when it fits."""
+
 import functools
 import inspect
 import timeit
@@ -33,12 +34,32 @@ def nothing():
 
 
 CALLS = [
-    ((), {}), ((1,), {}), ((1, 2), {}), ((1, 2, 3), {}), ((1, 2, 3, 4), {}),
-    ((), {"a": 1}), ((), {"a": 1, "b": 2}), ((), {"b": 1, "c": 2}), ((1,), {"b": 2}), ((1,), {"c": 2}),
-    ((1,), {"a": 1}), ((1, 2), {"b": 2}), ((1, 2), {"c": 2}), ((1, 2), {"z": 1}), ((1, 2, 3), {"c": 1}),
-    ((), {"key": 1}), ((1,), {"key": 1}), ((1, 2), {"key": 1}), ((1, 2, 3, 4), {"key": 1, "z": 2}),
-    ((1,), {"b": 2, "key": 1}), ((1, 2), {"key": 1, "a": 5}), ((1, 2), {"other": 1}), ((), {"other": 1}),
-    ((), {"key": 1, "other": 2}), ((1,), {"z": 1}), ((), {"z": 1}),
+    ((), {}),
+    ((1,), {}),
+    ((1, 2), {}),
+    ((1, 2, 3), {}),
+    ((1, 2, 3, 4), {}),
+    ((), {"a": 1}),
+    ((), {"a": 1, "b": 2}),
+    ((), {"b": 1, "c": 2}),
+    ((1,), {"b": 2}),
+    ((1,), {"c": 2}),
+    ((1,), {"a": 1}),
+    ((1, 2), {"b": 2}),
+    ((1, 2), {"c": 2}),
+    ((1, 2), {"z": 1}),
+    ((1, 2, 3), {"c": 1}),
+    ((), {"key": 1}),
+    ((1,), {"key": 1}),
+    ((1, 2), {"key": 1}),
+    ((1, 2, 3, 4), {"key": 1, "z": 2}),
+    ((1,), {"b": 2, "key": 1}),
+    ((1, 2), {"key": 1, "a": 5}),
+    ((1, 2), {"other": 1}),
+    ((), {"other": 1}),
+    ((), {"key": 1, "other": 2}),
+    ((1,), {"z": 1}),
+    ((), {"z": 1}),
 ]
 
 
@@ -60,10 +81,12 @@ def test_the_answer_is_that_of_inspect(function):
 def test_the_words_are_those_that_ray_gives():
     """The four mistakes there are, as real Ray words them."""
     check = checker(plain)
-    for args, kwargs, text in [((), {}, "missing a required argument: 'a'"),
-                               ((1, 2, 3, 4), {}, "too many positional arguments"),
-                               ((1, 2), {"z": 1}, "got an unexpected keyword argument 'z'"),
-                               ((1, 2), {"a": 1}, "multiple values for argument 'a'")]:
+    for args, kwargs, text in [
+        ((), {}, "missing a required argument: 'a'"),
+        ((1, 2, 3, 4), {}, "too many positional arguments"),
+        ((1, 2), {"z": 1}, "got an unexpected keyword argument 'z'"),
+        ((1, 2), {"a": 1}, "multiple values for argument 'a'"),
+    ]:
         with pytest.raises(TypeError) as caught:
             check(args, kwargs)
         assert str(caught.value) == text
@@ -128,6 +151,7 @@ def test_static_class_and_bound_methods_take_what_they_say():
 
 def test_a_class_takes_the_arguments_of_its_constructor():
     """Its own, an inherited one, or none; a built-in base's constructor does not count."""
+
     class Child(Base):
         pass
 
@@ -147,6 +171,7 @@ def wrapping(function):
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
         return function(*args, **kwargs)
+
     return wrapper
 
 
@@ -158,16 +183,19 @@ def test_odd_callables_are_judged_by_their_signature():
 
     def renamed(*args):
         pass
+
     renamed.__signature__ = inspect.Signature()
     assert not fits(checker(renamed), 1)
 
     class Holder:
         half = functools.partialmethod(plain, b=2)
+
     assert fits(checker(Holder.half, skip_first=True), c=1)
 
 
 def test_generators_and_coroutines_are_told_apart():
     """A wrapper of a generator function is a plain function, as inspect and Ray see it."""
+
     def generator():
         yield
 

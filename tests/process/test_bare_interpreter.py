@@ -1,4 +1,5 @@
 """Programs where nothing is set up for them: that end without shutdown, under unittest, -W error and pytest-xdist."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -102,8 +103,14 @@ def test_a_script_may_end_without_shutdown(tmp_path):
     registered to run at its end. Nothing of it is heard of, though warnings are errors; what the program raises is shown."""
     script = tmp_path / "ends.py"
     script.write_text(textwrap.dedent(ENDS))
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], cwd=ROOT, capture_output=True, text=True,
-                          timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+    )
     assert done.stdout.splitlines() == ["[1, 1, 1]", "0", "asyncio: 1", "after the main thread: 1", "at exit: 1"]
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, ["ValueError: the last line"]), done.stderr
     assert done.stderr.count("Traceback") == 1
@@ -112,6 +119,7 @@ def test_a_script_may_end_without_shutdown(tmp_path):
 
 def test_under_unittest():
     """A session for a class, one for each test, and coroutines as tests."""
+
     @ray.remote
     def one():
         return 1
@@ -141,6 +149,7 @@ def test_under_unittest():
             for n in range(3):
                 with self.subTest(n=n):
                     self.assertEqual(await ray.remote(lambda n=n: n).remote(), n)
+
     tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in (ForAll, ForEach))
     said = io.StringIO()
     result = unittest.TextTestRunner(stream=said, warnings="error").run(tests)
@@ -151,7 +160,8 @@ def test_under_unittest():
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed")
 def test_under_pytest_xdist(tmp_path):
     """Each of its processes has sessions of its own, with the alias and the fixtures."""
-    (tmp_path / "test_spread.py").write_text(textwrap.dedent("""
+    (tmp_path / "test_spread.py").write_text(
+        textwrap.dedent("""
         import os
         import pytest, ray
         @ray.remote
@@ -161,8 +171,30 @@ def test_under_pytest_xdist(tmp_path):
         def test_it(n, miniray_cluster):
             assert ray.get([pid.remote() for _ in range(5)]) == [os.getpid()] * 5
             assert ray.get_runtime_context().get_job_id() == "01000000"
-    """))
-    done = subprocess.run([sys.executable, "-W", "error", "-m", "pytest", "-q", "-n", "2", "-p", "miniray.testing.plugin",
-                           "--miniray", "--miniray-strict", "-p", "no:cacheprovider", str(tmp_path)],
-                          cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    """)
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "-p",
+            "miniray.testing.plugin",
+            "--miniray",
+            "--miniray-strict",
+            "-p",
+            "no:cacheprovider",
+            str(tmp_path),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout + done.stderr

@@ -1,4 +1,5 @@
 """Ctrl-C, wherever the program stands: it ends what the program does, and the session goes on."""
+
 from __future__ import annotations
 
 import asyncio
@@ -53,6 +54,7 @@ def press_when(ready, times=1):
             time.sleep(0.001)
         for _ in range(times):
             signal.pthread_kill(main, signal.SIGINT)
+
     thread = threading.Thread(target=run)
     thread.start()
     return thread
@@ -80,8 +82,16 @@ def it_runs():
     return any(row["state"] == "RUNNING" for row in state.list_tasks(filters=[("name", "=", "endless")]))
 
 
-@pytest.mark.parametrize("way", [lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get([ref], timeout=1000),
-                                 lambda ref: list(ray.util.as_completed([ref]))], ids=["get", "wait", "timed", "as_completed"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda ref: ray.get(ref),
+        lambda ref: ray.wait([ref]),
+        lambda ref: ray.get([ref], timeout=1000),
+        lambda ref: list(ray.util.as_completed([ref])),
+    ],
+    ids=["get", "wait", "timed", "as_completed"],
+)
 def test_it_ends_a_wait(way):
     """At once."""
     ref = endless.remote()
@@ -117,6 +127,7 @@ def test_asyncio_run_has_its_own_handler():
         except asyncio.CancelledError:
             seen.append(await one.remote())
             raise
+
     thread = press_when(it_runs)
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
@@ -132,14 +143,17 @@ def test_a_session_that_starts_in_a_coroutine_is_looked_after_when_it_has_ended(
     async def main():
         ray.init(num_cpus=1, log_to_driver=False)
         return await one.remote()
+
     assert asyncio.run(main()) == 1
     test_it_ends_a_wait(lambda ref: ray.get(ref))
 
 
 def test_it_ends_a_get_that_blocks_a_loop():
     """There asyncio's handler alone would be heard of only when the get is over."""
+
     async def main():
         ray.get(endless.remote())
+
     thread = press_when(main_waits)
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
@@ -155,6 +169,7 @@ def test_pressed_again_and_again_while_coroutines_submit():
             while True:
                 await asyncio.gather(*[one.remote() for _ in range(5)])
                 rounds.append(1)
+
         thread = press_when(lambda rounds=rounds, n=turn % 7: len(rounds) > n, times=3)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(main())
@@ -190,9 +205,9 @@ def test_one_press_is_one_interrupt_also_where_the_main_thread_comes_late(monkey
     again.start()
     assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [1]
     with pytest.raises(KeyboardInterrupt):
-        ctrl_c.interrupt()                          # as by a task that ends in local_mode
-    ctrl_c._on_interrupt(signal.SIGINT, None)       # what was on its way
+        ctrl_c.interrupt()  # as by a task that ends in local_mode
+    ctrl_c._on_interrupt(signal.SIGINT, None)  # what was on its way
     again.join(20)
-    with pytest.raises(KeyboardInterrupt):          # the next press
+    with pytest.raises(KeyboardInterrupt):  # the next press
         ctrl_c._on_interrupt(signal.SIGINT, None)
     assert sent == [1] and ctrl_c.put_off is None

@@ -1,4 +1,5 @@
 """`runtime_env={"env_vars": ...}` in one process: what changes for whom, and what is left when the session is over."""
+
 from __future__ import annotations
 
 import asyncio
@@ -25,8 +26,14 @@ def session(request):
 
 def in_place():
     """Whether anything stands in for the process's own."""
-    return [type(os.environ) is not os._Environ, type(os.environb) is not os._Environ,
-            *(hasattr(thing, "__wrapped__") for thing in (os.system, os.execv, threading.Thread.start, subprocess.Popen.__init__))]
+    return [
+        type(os.environ) is not os._Environ,
+        type(os.environb) is not os._Environ,
+        *(
+            hasattr(thing, "__wrapped__")
+            for thing in (os.system, os.execv, threading.Thread.start, subprocess.Popen.__init__)
+        ),
+    ]
 
 
 @ray.remote
@@ -77,6 +84,7 @@ def test_the_process_s_own_environment_is_never_touched(session, monkeypatch):
         os.environ["MR_SET"] = "1"
         del os.environ["MR_DROPPED"]
         return "MR_DROPPED" in os.environ, sorted(name for name in os.environ if name.startswith("MR_"))
+
     assert ray.get(changes.remote()) == (False, ["MR_MODE", "MR_SET"])
     assert [name for name in os.environ if name.startswith("MR_")] == ["MR_DROPPED"]
     seen = subprocess.run(["env"], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -85,6 +93,7 @@ def test_the_process_s_own_environment_is_never_touched(session, monkeypatch):
 
 def test_each_task_begins_anew_and_an_actor_keeps_what_it_has_set(session):
     """A thread that runs both one after the other makes no difference."""
+
     @ray.remote(runtime_env={"env_vars": {"MR_N": "0"}})
     def count():
         os.environ["MR_N"] += "1"
@@ -95,6 +104,7 @@ def test_each_task_begins_anew_and_an_actor_keeps_what_it_has_set(session):
         def count(self):
             os.environ["MR_N"] += "1"
             return os.environ["MR_N"]
+
     assert [ray.get(count.remote()) for _ in range(3)] == ["01"] * 3
     counts = Counts.remote()
     assert [ray.get(counts.count.remote()) for _ in range(3)] == ["01", "011", "0111"]
@@ -111,6 +121,7 @@ def test_tasks_side_by_side_see_each_its_own():
 def test_all_threads_of_an_actor_share_its_variables():
     """The first that looks makes them; a thread of the actor's own starting sees them too, and passes them on."""
     with ray.init(num_cpus=1):
+
         @ray.remote(runtime_env={"env_vars": {"MR_N": "0"}}, max_concurrency=3)
         class Shares:
             def set(self, value):
@@ -119,6 +130,7 @@ def test_all_threads_of_an_actor_share_its_variables():
             def get(self):
                 with ThreadPoolExecutor(1) as pool:
                     return os.environ["MR_N"], pool.submit(lambda: pool.submit(os.getenv, "MR_N")).result().result()
+
         shares = Shares.remote()
         ray.get([shares.set.remote("1")])
         assert ray.get([shares.get.remote() for _ in range(6)]) == [("1", "1")] * 6
@@ -135,11 +147,16 @@ def test_what_the_driver_sets_later_is_seen_where_nothing_stands_over_it(session
 
 def test_every_way_of_the_mapping(session):
     """It is the same object, with all that os.environ can do; `patch` and `monkeypatch` in a task stay in it."""
+
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a", "MR_B": "b"}})
     def ways():
         own = {name: value for name, value in os.environ.items() if name.startswith("MR_")}
         assert len(os.environ) == len(list(os.environ)) == len(dict(os.environ)) == len(os.environ.copy())
-        assert os.environ.setdefault("MR_A", "x") == "a" and os.environ.pop("MR_B") == "b" and os.environ.pop("MR_B", 1) == 1
+        assert (
+            os.environ.setdefault("MR_A", "x") == "a"
+            and os.environ.pop("MR_B") == "b"
+            and os.environ.pop("MR_B", 1) == 1
+        )
         assert (os.environ | {"MR_C": "c"})["MR_C"] == "c" and "MR_C" not in os.environ
         os.environ.update(MR_D="d")
         os.environb[b"MR_E"] = b"e"
@@ -159,17 +176,25 @@ def test_every_way_of_the_mapping(session):
         with pytest.raises(KeyError, match="MR_NONE"):
             del os.environ["MR_NONE"]
         return own
+
     assert ray.get(ways.remote()) == {"MR_A": "a", "MR_B": "b"}
 
 
 def test_programs_get_a_copy_however_they_are_started(session):
     """Also with `env` among the arguments by position, or given: then it is what was given."""
+
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a"}})
     def started(words=("sh", "-c", "printf %s $MR_A")):
         by_position = subprocess.Popen(words, -1, None, None, subprocess.PIPE, None, None, True, False, None, None)
         given = subprocess.run(words, env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, check=True)
-        return (subprocess.check_output(words), by_position.communicate()[0], given.stdout,
-                os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", "test $MR_A = a"]), os.system("kill -9 $$"))
+        return (
+            subprocess.check_output(words),
+            by_position.communicate()[0],
+            given.stdout,
+            os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", "test $MR_A = a"]),
+            os.system("kill -9 $$"),
+        )
+
     assert ray.get(started.remote()) == (b"a", b"a", b"", 0, 9)
 
 
@@ -185,6 +210,7 @@ def test_what_no_process_can_have_is_refused_at_once(variables):
 
 def test_a_function_first_called_under_variables_is_not_bound_to_them(session):
     """Its specification is made once for each session, but not out of what its first caller happens to inherit."""
+
     @ray.remote
     def calls():
         return ray.get(see.remote("MR_MODE")), ray.get(Sees.remote().see.remote())
@@ -193,6 +219,7 @@ def test_a_function_first_called_under_variables_is_not_bound_to_them(session):
     class Sees:
         def see(self):
             return os.environ.get("MR_MODE")
+
     inherits = calls.options(runtime_env={"env_vars": {"MR_MODE": "fast"}})
     under, plain = (["fast"], "fast"), ([None], None)
     assert ray.get([inherits.remote(), calls.remote(), inherits.remote()]) == [under, plain, under]

@@ -1,4 +1,5 @@
 """A process that forks while a session runs: the child is a plain program without one, the parent goes on undisturbed."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -13,9 +14,11 @@ import pytest
 
 import miniray as ray
 
-pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
-              # Python 3.12 warns of a fork beside other threads, and these are about what becomes of it.
-              pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+    # Python 3.12 warns of a fork beside other threads, and these are about what becomes of it.
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+]
 
 
 def forked(run):
@@ -51,10 +54,12 @@ def session(request):
 
 def test_the_child_has_no_session_and_may_start_its_own(session):
     """With the functions that the parent has used: they are not bound to the parent's workers. Both go on, at the same time."""
+
     def in_child():
         assert not ray.is_initialized()
         with ray.init(num_cpus=1, log_to_driver=False):
             return ray.get([add.remote(n) for n in range(5)])
+
     assert forked(in_child) == "[1, 2, 3, 4, 5]"
     assert ray.get([add.remote(n) for n in range(5)]) == [1, 2, 3, 4, 5]
 
@@ -73,21 +78,25 @@ def test_a_reference_of_the_parent_s_is_of_an_ended_session_in_the_child(session
             with pytest.raises(ValueError, match="shut down"):
                 ray.get(ref)
         return "told"
+
     assert forked(in_child) == "told"
     assert ray.get(there) == 1
 
 
 def test_nothing_of_the_session_is_in_place_in_the_child(session):
     """Neither the guards that keep a task from ending the process, nor what stands for sys.stdout."""
+
     def in_child():
         assert not hasattr(os._exit, "__wrapped__") and not hasattr(time.sleep, "__wrapped__")
         return type(sys).__name__, sys.__class__.__dict__.get("stdout")
+
     assert forked(in_child) == "('module', None)"
     assert hasattr(os._exit, "__wrapped__")
 
 
 def test_a_task_that_forks(session):
     """Its child ends where it says so, has the task's environment, in C too, and is a driver if it wants to be one."""
+
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a"}})
     def forks(forked):
         os.environ["MR_B"] = "b"
@@ -96,7 +105,9 @@ def test_a_task_that_forks(session):
             assert not ray.is_initialized()
             seen = subprocess.check_output(["sh", "-c", "echo $MR_A$MR_B"], text=True).strip()
             return seen, ray.get(add.remote(2))
+
         return forked(in_child)
+
     assert ray.get(forks.remote(forked)) == "('ab', 3)"
     assert ray.get(add.remote(1)) == 2 and "MR_A" not in os.environ
 
@@ -104,6 +115,7 @@ def test_a_task_that_forks(session):
 def test_a_child_that_returns_from_its_task_takes_no_other():
     """It has come to the end of a worker that is the parent's: its thread ends, and with it the process."""
     with ray.init(num_cpus=1, log_to_driver=False):
+
         @ray.remote
         def splits():
             return os.fork()
@@ -129,6 +141,7 @@ def test_multiprocessing_with_fork(session):
     def in_pool():
         with context.Pool(2) as pool:
             return pool.map(abs, [-1, -2, 3])
+
     for use, answer in (in_process, (False, 0)), (in_pool, [1, 2, 3]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,4 +1,5 @@
 """The frames of all threads are asked for while threads start and the cyclic collector runs."""
+
 from __future__ import annotations
 
 import gc

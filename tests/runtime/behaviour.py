@@ -1,4 +1,5 @@
 """The remote functions and actors that the suites of behaviours share."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -45,6 +46,7 @@ class Loop:
 
     def __init__(self) -> None:
         import asyncio
+
         self.came = asyncio.Event()
 
     async def wait(self) -> str:

@@ -7,6 +7,7 @@ A seed fixes what strikes and after which event of the core. After each event th
 after every Nth, and always after a strike). At the end every result is compared with what plain Python gives, every attempt
 must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread, no descriptor.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -28,14 +29,21 @@ from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from miniray.process import context
 from tests.runtime import chaos_notes as notes
 
-LARGE = bytes(120_000)          # what makes a value large enough for the object stores
-STORE = 1_500_000               # bytes of each: a dozen such values, so that there is something to spill
-PATIENCE_S = 60                 # longer than any seed takes
+LARGE = bytes(120_000)  # what makes a value large enough for the object stores
+STORE = 1_500_000  # bytes of each: a dozen such values, so that there is something to spill
+PATIENCE_S = 60  # longer than any seed takes
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
-EVENTS = [name for name in vars(Cluster) if not name.startswith("_") and name in (
-    "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer create_actor "
-    "submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled spill_failed "
-    "object_restored make_room lose_object create_placement_group remove_placement_group add_node remove_node").split()]
+EVENTS = [
+    name
+    for name in vars(Cluster)
+    if not name.startswith("_")
+    and name
+    in (
+        "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer create_actor "
+        "submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled spill_failed "
+        "object_restored make_room lose_object create_placement_group remove_placement_group add_node remove_node"
+    ).split()
+]
 
 
 # ---------------------------------------------------------------- the programs
@@ -148,7 +156,9 @@ def expected(sizes: Sizes, texts: list[str]) -> tuple:
     """What they must come to."""
     values = [1, 2, 3, 4, 5]
     for _ in range(sizes.rounds):
-        values = added(values, [[(value * (shard + 3) + shard) % 1009 for value in values] for shard in range(sizes.shards)])
+        values = added(
+            values, [[(value * (shard + 3) + shard) % 1009 for value in values] for shard in range(sizes.shards)]
+        )
     return dict(collections.Counter(" ".join(texts).split())), sizes.links * (sizes.links + 1) // 2, values
 
 
@@ -173,7 +183,7 @@ class Striker:
         self.ended: dict[int, records.TaskRecord] = {}
         self.cluster.history.limit = 20
         self._task_ended = self.cluster.history.task_ended
-        self.cluster.history.task_ended = self.task_ended       # type: ignore[method-assign]
+        self.cluster.history.task_ended = self.task_ended  # type: ignore[method-assign]
 
     def task_ended(self, task: records.TaskRecord) -> None:
         """Keep it."""
@@ -184,14 +194,14 @@ class Striker:
         due, self._due = self._due, None
         if due is None:
             return []
-        self._inside = True                             # the strike is a part of this event
+        self._inside = True  # the strike is a part of this event
         actions = self.strike(now, *due)
         self._inside = False
         return actions
 
     def _around(self, event: Callable) -> Callable:
         def call(now: float, *args: Any) -> Any:
-            if self._inside:                            # of a strike
+            if self._inside:  # of a strike
                 return event(now, *args)
             self.events += 1
             struck = self._due = self.plan.get(self.events, self._due)
@@ -205,9 +215,10 @@ class Striker:
                     self._check()
                 if self.is_quiet():
                     self.quiet.set()
-            except Exception as problem:                # raised where somebody looks, not in whoever came by
+            except Exception as problem:  # raised where somebody looks, not in whoever came by
                 self._note(problem)
             return result
+
         return call
 
     def _note(self, problem: Exception) -> None:
@@ -226,7 +237,11 @@ class Striker:
         elif kind == "node":
             found = [n for n in cluster.scheduler.alive if not n.is_head]
         else:
-            found = [o for o in cluster.objects.values() if o.status in (READY, SPILLED) and o.locations and o.task is not None]
+            found = [
+                o
+                for o in cluster.objects.values()
+                if o.status in (READY, SPILLED) and o.locations and o.task is not None
+            ]
         if not found:
             return []
         victim = found[int(pick * len(found))]
@@ -244,16 +259,21 @@ class Striker:
     def is_quiet(self) -> bool:
         """Whether nothing is left of the programs."""
         cluster = self.cluster
-        return not cluster.objects and all(a.status is ActorStatus.DEAD for a in cluster.actors.values()) \
-            and all(t.status in OVER for t in cluster.tasks.values()) \
+        return (
+            not cluster.objects
+            and all(a.status is ActorStatus.DEAD for a in cluster.actors.values())
+            and all(t.status in OVER for t in cluster.tasks.values())
             and all(w.status in (WorkerStatus.IDLE, WorkerStatus.DEAD) for w in cluster.workers.values())
+        )
 
 
 def plan_of(chance: random.Random, sizes: Sizes) -> dict[int, tuple[str, float]]:
     """What strikes, by the number of the event after which it does."""
-    length = 3 * (sizes.links + sizes.rounds * (sizes.shards + 1) + 6 * sizes.texts)        # about as many as there will be
-    return {chance.randrange(20, length): (chance.choice(("worker", "worker", "node", "object", "object")), chance.random())
-            for _ in range(sizes.strikes)}
+    length = 3 * (sizes.links + sizes.rounds * (sizes.shards + 1) + 6 * sizes.texts)  # about as many as there will be
+    return {
+        chance.randrange(20, length): (chance.choice(("worker", "worker", "node", "object", "object")), chance.random())
+        for _ in range(sizes.strikes)
+    }
 
 
 # ---------------------------------------------------------------- what must hold at the end
@@ -273,15 +293,21 @@ def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> 
             failure = attempt.failure
             if failure is None:
                 rebuilt += 1
-            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):     # of its constructor, and of its calls
+            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):  # of its constructor, and of its calls
                 restarted += 1
-                assert lines["actor_restarting", task.actor], f"{task!r}: its actor died, says {failure}, and the log does not"
+                assert lines["actor_restarting", task.actor], (
+                    f"{task!r}: its actor died, says {failure}, and the log does not"
+                )
             else:
                 kind = {"WORKER_DIED": "worker_died", "NODE_DIED": "node_died"}[failure.error_type]
                 assert lines[kind, failure.about], f"{task!r}: {failure} is not in the log"
-        assert rebuilt == lines["reconstruction", task], f"{task!r} was rebuilt {rebuilt} times: {lines['reconstruction', task]}"
+        assert rebuilt == lines["reconstruction", task], (
+            f"{task!r} was rebuilt {rebuilt} times: {lines['reconstruction', task]}"
+        )
         if task.actor is not None:
-            assert restarted <= task.actor.restarts == lines["actor_restarting", task.actor], f"{task!r}: {restarted} restarts"
+            assert restarted <= task.actor.restarts == lines["actor_restarting", task.actor], (
+                f"{task!r}: {restarted} restarts"
+            )
         if task.status is TaskStatus.FAILED:
             assert task.failure.error_type == "OWNER_DIED" and task.owner.t_died, f"{task!r} failed: {task.failure}"
     ran = collections.Counter(notes.entered)
@@ -294,8 +320,15 @@ def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> 
 
 
 def _hashable(events: Any) -> list:
-    return [event for event in events if event.about is None or isinstance(event.about, (
-        records.TaskRecord, records.ActorRecord, records.NodeRecord, records.WorkerRecord, records.ObjectRecord))]
+    return [
+        event
+        for event in events
+        if event.about is None
+        or isinstance(
+            event.about,
+            (records.TaskRecord, records.ActorRecord, records.NodeRecord, records.WorkerRecord, records.ObjectRecord),
+        )
+    ]
 
 
 def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
@@ -303,15 +336,23 @@ def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
     cluster = runtime.cluster
     for node in cluster.scheduler.alive:
         assert node.available == node.total, f"{node!r} misses {node.total} - {node.available}"
-        assert node.store.used == node.store.spilled == 0 and not node.store.objects, f"{node!r} stores {node.store.stats()}"
-    assert runtime.spill.path is None or not os.listdir(runtime.spill.path), f"files are left: {os.listdir(runtime.spill.path)}"
+        assert node.store.used == node.store.spilled == 0 and not node.store.objects, (
+            f"{node!r} stores {node.store.stats()}"
+        )
+    assert runtime.spill.path is None or not os.listdir(runtime.spill.path), (
+        f"files are left: {os.listdir(runtime.spill.path)}"
+    )
     assert not runtime.driver_waiters, f"waiters are left: {runtime.driver_waiters}"
     assert not cluster.references.freed, "values are left"
     for task in tasks.values():
-        assert task.args is None and not task.deps and not task.contained, f"{task!r} keeps its arguments: lineage nobody needs"
+        assert task.args is None and not task.deps and not task.contained, (
+            f"{task!r} keeps its arguments: lineage nobody needs"
+        )
 
 
-def play(seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None) -> dict[str, int]:
+def play(
+    seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None
+) -> dict[str, int]:
     """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is wrong."""
     chance, descriptors = random.Random(seed), open_descriptors()
     texts = texts_of(chance, sizes.texts)
@@ -330,22 +371,27 @@ def play(seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str]
         words, (total, _), (parameters, _) = ray.get(list(refs), timeout=PATIENCE_S)
         assert (words, total, parameters) == expected(sizes, texts), "wrong results"
         del refs
-        with runtime.locked():                          # an entry, at which what was let go of is counted
+        with runtime.locked():  # an entry, at which what was let go of is counted
             pass
         assert striker.quiet.wait(30), "it does not come to rest"
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)
         nothing_is_left(runtime, striker.ended)
-        found = {"events": striker.events, "attempts": extra, **collections.Counter(striker.struck),
-                 "spilled": sum(n.store.counters["spilled"] for n in cluster.nodes.values()),
-                 "rebuilt": cluster.task_manager.num_reconstructions}
+        found = {
+            "events": striker.events,
+            "attempts": extra,
+            **collections.Counter(striker.struck),
+            "spilled": sum(n.store.counters["spilled"] for n in cluster.nodes.values()),
+            "rebuilt": cluster.task_manager.num_reconstructions,
+        }
     except BaseException as problem:
         log = "\n".join(f"{event.at:.4f} {event.kind}: {event.text}" for event in list(cluster.events)[-60:])
         left = [task for task in cluster.tasks.values() if task.status not in OVER][:20]
-        raise AssertionError(f"{log}\nunfinished: {left}\nobjects: {list(cluster.objects.values())[:20]}\n"
-                             f"{striker.problem or problem!r}\nreplay: python -m tests.runtime.chaos --seed {seed}"
-                             ) from (striker.problem or problem)
+        raise AssertionError(
+            f"{log}\nunfinished: {left}\nobjects: {list(cluster.objects.values())[:20]}\n"
+            f"{striker.problem or problem!r}\nreplay: python -m tests.runtime.chaos --seed {seed}"
+        ) from (striker.problem or problem)
     finally:
         folder = runtime.spill.path
         ray.shutdown()
@@ -377,10 +423,14 @@ def main(arguments: list[str]) -> None:
     for seed in [options.seed] if one else range(options.first, options.first + options.seeds):
         began = time.perf_counter()
         found = play(seed, SMALL if options.small else Sizes(), options.every, print if one else lambda text: None)
-        print(f"seed {seed}: {time.perf_counter() - began:.1f} s, " + ", ".join(f"{n} {what}" for what, n in found.items()),
-              flush=True)
+        print(
+            f"seed {seed}: {time.perf_counter() - began:.1f} s, "
+            + ", ".join(f"{n} {what}" for what, n in found.items()),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
-    from tests.runtime.chaos import main as imported_main       # so that tasks find this module by its name
+    from tests.runtime.chaos import main as imported_main  # so that tasks find this module by its name
+
     imported_main(sys.argv[1:])

@@ -1,12 +1,13 @@
 """What the tasks of the chaos programs leave behind. A module travels by reference, so that all workers see this one."""
+
 from __future__ import annotations
 
 from collections import deque
 
 from miniray.process import context
 
-entered: deque = deque()        # the number of a task each time its code is entered; append is atomic, also without the GIL
-disk: dict[int, list] = {}      # the parameter server's checkpoints, by run: they outlive it
+entered: deque = deque()  # the number of a task each time its code is entered; append is atomic, also without the GIL
+disk: dict[int, list] = {}  # the parameter server's checkpoints, by run: they outlive it
 
 
 def enter() -> None:

@@ -1,4 +1,5 @@
 """The sessions of tests that have none of their own."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

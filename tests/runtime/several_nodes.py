@@ -1,4 +1,5 @@
 """A cluster of several nodes for tests, and ways to wait for what happens in it without sleeping."""
+
 from __future__ import annotations
 
 import asyncio

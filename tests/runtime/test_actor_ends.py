@@ -1,4 +1,5 @@
 """What is left of an actor that has ended, and one that ends before its thread is there."""
+
 from __future__ import annotations
 
 import gc
@@ -31,10 +32,12 @@ def remember(cls: type) -> int:
 
 def local_class(base: type = object) -> type:
     """A class that travels by value: each actor has a copy of its own."""
+
     class Local(base):
         def note(self) -> int:
             """Remember this actor's copy of the class."""
             return remember(type(self))
+
     return Local
 
 
@@ -55,7 +58,7 @@ def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, bas
     ended = actor._record.actor.worker.handle.done
     ray.kill(actor)
     if ended is not None:
-        assert ended.acquire(timeout=10)                    # its thread has ended
+        assert ended.acquire(timeout=10)  # its thread has ended
     gc.collect()
     assert classes[0]() is None
 

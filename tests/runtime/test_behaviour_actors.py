@@ -1,4 +1,5 @@
 """Actors, as a program sees them, in every runtime: one behaviour a test."""
+
 from __future__ import annotations
 
 import os
@@ -36,6 +37,7 @@ def test_an_error_of_a_call_leaves_the_actor_alive(session: str):
 
 def test_an_error_of_the_constructor_is_the_error_of_every_call(session: str):
     """It comes with the first."""
+
     @ray.remote
     class Broken:
         def __init__(self) -> None:
@@ -43,6 +45,7 @@ def test_an_error_of_the_constructor_is_the_error_of_every_call(session: str):
 
         def call(self) -> None:
             pass
+
     with pytest.raises(RayActorError, match="in the constructor"):
         ray.get(Broken.remote().call.remote())
 
@@ -140,15 +143,18 @@ def test_a_call_is_made_again_when_its_actor_crashed(session: str, tmp_path: Any
 
 def test_a_handle_may_be_passed_on(session: str):
     """To tasks and actors; it is the same actor there."""
+
     @ray.remote
     def add(counter: Any) -> int:
         return ray.get(counter.add.remote())
+
     counter = Counter.remote()
     assert ray.get([add.remote(counter), add.remote(counter)]) in ([1, 2], [2, 1])
 
 
 def test_an_actor_may_make_actors(session: str):
     """And call them."""
+
     @ray.remote
     class Parent:
         def __init__(self) -> None:
@@ -156,12 +162,14 @@ def test_an_actor_may_make_actors(session: str):
 
         def add(self) -> int:
             return ray.get(self.child.add.remote())
+
     parent = Parent.remote()
     assert ray.get([parent.add.remote(), parent.add.remote()]) == [2, 3]
 
 
 def test_a_method_may_return_several_references(session: str):
     """As its decorator says, or the call."""
+
     @ray.remote
     class Parts:
         @ray.method(num_returns=2)
@@ -170,17 +178,20 @@ def test_a_method_may_return_several_references(session: str):
 
         def three(self) -> tuple:
             return 1, 2, 3
+
     parts = Parts.remote()
     assert ray.get(parts.two.remote()) == [1, 2] and ray.get(parts.three.options(num_returns=3).remote()) == [1, 2, 3]
 
 
 def test_a_generator_method_yields_references(session: str):
     """As a generator task."""
+
     @ray.remote
     class Source:
         def items(self) -> Iterator[str]:
             yield "a"
             yield "b"
+
     source = Source.remote()
     assert [ray.get(ref) for ref in source.items.remote()] == ["a", "b"]
 
@@ -212,11 +223,13 @@ def test_a_coroutine_that_waits_is_cancelled(session: str):
 
 def test_a_call_knows_its_actor(session: str):
     """By its ids."""
+
     @ray.remote
     class Self:
         def look(self) -> tuple:
             here = ray.get_runtime_context()
             return here.get_actor_id(), here.get_actor_name(), here.current_actor
+
     actor = Self.options(name="me").remote()
     assert ray.get(actor.look.remote()) == (actor._actor_id.hex(), "me", actor)
 

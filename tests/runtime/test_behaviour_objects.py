@@ -1,4 +1,5 @@
 """Objects and the session, as a program sees them, in every runtime: one behaviour a test."""
+
 from __future__ import annotations
 
 import asyncio
@@ -42,9 +43,11 @@ def test_what_cannot_be_sent_is_refused_where_it_is_sent(session: str):
 
 def test_a_result_that_cannot_be_sent_is_the_error_of_its_task(session: str):
     """As if the task had raised it."""
+
     @ray.remote
     def lock() -> Any:
         return threading.Lock()
+
     with pytest.raises(TypeError, match="lock"):
         ray.get(lock.remote())
 
@@ -76,9 +79,11 @@ def test_references_are_compared_by_what_they_name(session: str):
 
 def test_classes_of_the_program_travel(session: str):
     """Also local ones; an instance that comes back is of the class it started from."""
+
     class Point:
         def __init__(self, x: int) -> None:
             self.x = x
+
     point = ray.get(ray.put(Point(4)))
     assert type(point) is Point and point.x == 4
 
@@ -92,8 +97,10 @@ def test_a_reference_gives_a_future(session: str):
 
 def test_a_reference_can_be_awaited(session: str):
     """In an event loop of the program."""
+
     async def main() -> list:
         return await asyncio.gather(double.remote(1), double.remote(2))
+
     assert asyncio.run(main()) == [2, 4]
 
 
@@ -118,10 +125,12 @@ def test_what_fits_nowhere_can_be_waited_for_with_a_timeout(session: str):
 
 def test_a_queue_is_shared(session: str):
     """Between the program and its tasks, first in first out."""
+
     @ray.remote
     def fill(queue: Any) -> None:
         for x in range(3):
             queue.put(x)
+
     queue = Queue()
     ray.get(fill.remote(queue))
     assert [queue.get() for _ in range(3)] == [0, 1, 2]

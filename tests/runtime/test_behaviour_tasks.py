@@ -1,4 +1,5 @@
 """Tasks, as a program sees them, in every runtime: one behaviour a test."""
+
 from __future__ import annotations
 
 import os
@@ -25,10 +26,12 @@ def test_a_task_returns_a_value(session: str):
 
 def test_a_task_gets_copies_of_its_arguments(session: str):
     """What it does to them stays with it."""
+
     @ray.remote
     def change(values: list) -> list:
         values.append(3)
         return values
+
     mine = [1, 2]
     assert ray.get(change.remote(mine)) == [1, 2, 3] and mine == [1, 2]
 
@@ -40,17 +43,21 @@ def test_a_reference_among_the_arguments_arrives_as_its_value(session: str):
 
 def test_a_reference_inside_an_argument_stays_a_reference(session: str):
     """The task gets it itself, if it wants it."""
+
     @ray.remote
     def look(refs: list) -> tuple[bool, Any]:
         return isinstance(refs[0], ray.ObjectRef), ray.get(refs[0])
+
     assert ray.get(look.remote([double.remote(4)])) == (True, 8)
 
 
 def test_keyword_arguments_and_defaults_are_as_in_a_call(session: str):
     """References among them, too."""
+
     @ray.remote
     def three(a: int, b: int = 2, *, c: int = 3) -> tuple:
         return a, b, c
+
     assert ray.get(three.remote(1, c=double.remote(5))) == (1, 2, 10)
 
 
@@ -64,9 +71,11 @@ def test_arguments_that_do_not_fit_are_refused_at_once(session: str):
 
 def test_a_task_may_return_several_references(session: str):
     """One for each of num_returns; none for 0."""
+
     @ray.remote(num_returns=3)
     def parts() -> tuple:
         return 1, 2, 3
+
     first, second, third = parts.remote()
     assert ray.get([third, first, second]) == [3, 1, 2]
     assert double.options(num_returns=0).remote(1) is None
@@ -88,7 +97,7 @@ def test_an_error_goes_down_a_chain(session: str):
 def test_get_of_several_raises_the_first_error(session: str):
     """In the order of the list."""
     refs = [double.remote(1), fail.remote("first"), fail.remote("second")]
-    ray.wait(refs, num_returns=3)           # before that it is the first to come
+    ray.wait(refs, num_returns=3)  # before that it is the first to come
     with pytest.raises(ValueError, match="first"):
         ray.get(refs)
 
@@ -133,9 +142,11 @@ def test_a_task_whose_worker_dies_is_tried_again(session: str, tmp_path: Any):
 
 def test_tasks_make_tasks(session: str):
     """As deep as they like, also with fewer CPUs than there are levels."""
+
     @ray.remote
     def fibonacci(n: int) -> int:
         return n if n < 2 else sum(ray.get([fibonacci.remote(n - 1), fibonacci.remote(n - 2)]))
+
     assert ray.get(fibonacci.remote(7)) == 13
 
 
@@ -176,14 +187,26 @@ def test_wait_splits_what_is_there_from_the_rest(session: str):
 
 def test_a_task_knows_where_it_runs(session: str):
     """Its ids, and what it holds."""
+
     @ray.remote(num_cpus=2)
     def look() -> dict[str, Any]:
         here = ray.get_runtime_context()
-        return {"task": here.get_task_id(), "job": here.get_job_id(), "node": here.get_node_id(), "worker": here.get_worker_id(),
-                "actor": here.get_actor_id(), "held": here.get_assigned_resources()}
+        return {
+            "task": here.get_task_id(),
+            "job": here.get_job_id(),
+            "node": here.get_node_id(),
+            "worker": here.get_worker_id(),
+            "actor": here.get_actor_id(),
+            "held": here.get_assigned_resources(),
+        }
+
     ref, here = look.remote(), ray.get_runtime_context()
     found = ray.get(ref)
-    assert found["task"] == ref.task_id().hex() and found["job"] == here.get_job_id() and found["node"] == here.get_node_id()
+    assert (
+        found["task"] == ref.task_id().hex()
+        and found["job"] == here.get_job_id()
+        and found["node"] == here.get_node_id()
+    )
     assert found["worker"] != here.get_worker_id() and found["actor"] is None and found["held"] == {"CPU": 2.0}
 
 
@@ -239,10 +262,12 @@ def sleeps() -> None:
 
 def test_a_running_task_is_cancelled(threaded: None):
     """It gets a KeyboardInterrupt, wherever it waits."""
+
     @ray.remote
     def tells(pipe: int) -> None:
         os.write(pipe, b"!")
         time.sleep(1000)
+
     came, here = os.pipe()
     ref = tells.remote(here)
     os.read(came, 1)
@@ -277,6 +302,7 @@ def test_tasks_run_side_by_side(threaded: None):
     def meet(mine: int, others: int) -> bytes:
         os.write(mine, b"!")
         return os.read(others, 1)
+
     refs = [meet.remote(pipes[0][1], pipes[1][0]), meet.remote(pipes[1][1], pipes[0][0])]
     assert ray.get(refs, timeout=20) == [b"!", b"!"]
     for pipe in pipes:
@@ -291,6 +317,7 @@ def test_each_thread_of_the_program_may_use_the_session(session: str):
 
     def use() -> None:
         found.append(ray.get(double.remote(4)) + 0 * ray.get(counter.add.remote()))
+
     threads = [threading.Thread(target=use) for _ in range(4)]
     for thread in threads:
         thread.start()

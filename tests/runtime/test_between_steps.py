@@ -1,5 +1,6 @@
 """What another thread does between two steps of a call of ours. Each situation is brought about on purpose, where it would
 otherwise need a million tries."""
+
 from __future__ import annotations
 
 import _thread
@@ -92,6 +93,7 @@ def test_a_coroutine_that_another_call_cancels_before_its_first_step_is_answered
 
 def test_an_actor_may_die_before_a_further_thread_of_its_is_started(session: Any, monkeypatch: pytest.MonkeyPatch):
     """The thread was ordered, and the one who was to start it found no first thread to share things with."""
+
     @ray.remote(max_concurrency=2)
     class Pair:
         def wait(self, pipe: int) -> None:
@@ -105,13 +107,14 @@ def test_an_actor_may_die_before_a_further_thread_of_its_is_started(session: Any
     def start_after_its_death(ordered: Any) -> None:
         session.tell(session.cluster.kill_actor, record)
         start(ordered)
+
     monkeypatch.setattr(session, "start_worker", start_after_its_death)
     second = actor.wait.remote(read_end)
     os.write(write_end, b"!!")
     for ref in (first, second):
         with pytest.raises(ActorDiedError):
             ray.get(ref, timeout=20)
-    for handle in list(session.threads):                # whose end is no event of the core
+    for handle in list(session.threads):  # whose end is no event of the core
         assert handle.record.actor is not record or handle.done.acquire(timeout=20)
     os.close(read_end)
     os.close(write_end)
@@ -150,6 +153,7 @@ def a_thread_that_waits(session: Any) -> tuple[threading.Thread, list[BaseExcept
             ray.get(ref)
         except BaseException as error:
             errors.append(error)
+
     ref = never.remote()
     thread = threading.Thread(target=wait)
     thread.start()
@@ -179,6 +183,7 @@ def test_others_may_stop_waiting_while_a_wait_is_looked_at(session: Any):
 def sleeps_in_turns() -> None:
     """A task that is often between two waits."""
     import time
+
     while True:
         time.sleep(1000)
 
@@ -187,6 +192,7 @@ def sleeps_in_turns() -> None:
 def runs_on() -> None:
     """A task that goes on with code of its own."""
     import time
+
     time.sleep(0.001)
     while True:
         pass
@@ -204,7 +210,7 @@ class Between:
 
     def __init__(self, session: Any, monkeypatch: pytest.MonkeyPatch):
         self.came, self.over = threading.Event(), threading.Event()
-        end = session.spill.remove              # the last that the end of a session does before it waits for the threads
+        end = session.spill.remove  # the last that the end of a session does before it waits for the threads
         monkeypatch.setattr(session.spill, "remove", lambda: (end(), self.over.set()))
         session.threads = self.threads = Threads(session.threads)
 
@@ -224,7 +230,9 @@ def test_a_task_that_begins_to_sleep_while_the_session_ends_is_ended(session: An
     assert between.threads.empty.wait(20)
 
 
-def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+):
     """It could not be interrupted there, and then went on for ever with code of its own."""
     between = Between(session, monkeypatch)
     monkeypatch.setattr(session, "sleep", lambda *args: (between.wait(), True)[1])
@@ -237,8 +245,13 @@ def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(sessi
 def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
     """As one that sleeps."""
     between = Between(session, monkeypatch)
-    monkeypatch.setattr(streams, "_thread", SimpleNamespace(
-        get_ident=_thread.get_ident, allocate_lock=lambda: (between.wait(), _thread.allocate_lock())[1]))
+    monkeypatch.setattr(
+        streams,
+        "_thread",
+        SimpleNamespace(
+            get_ident=_thread.get_ident, allocate_lock=lambda: (between.wait(), _thread.allocate_lock())[1]
+        ),
+    )
     stream = yields.remote()
     assert between.came.wait(20)
     ray.shutdown()
@@ -248,10 +261,12 @@ def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session
 
 def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
     """Between the two another thread may let go of the last reference, and the new one would be to nothing."""
+
     class Watched(dict):
         def get(self, *args: Any) -> Any:
             looks.append(session.lock.locked())
             return super().get(*args)
+
     looks: list[bool] = []
     ref = ray.put([ray.put(1)])
     session.cluster.objects = Watched(session.cluster.objects)
@@ -280,12 +295,17 @@ class Curious:
 
 def test_what_is_in_a_runtime_environment_is_shown_without_code_of_the_program(session: Any):
     """It was asked for its `__str__` while the core's lock was held, and whoever calls miniray there waits for ever."""
+
     @ray.remote(runtime_env={"config": {"some": Curious()}})
     def one() -> int:
         return 1
+
     assert ray.get(one.remote()) == 1
     assert [row.success for row in state.list_runtime_envs()] == [True]
-    assert state.list_tasks(detail=True)[0].runtime_env_info["serialized_runtime_env"] == '{"config": {"some": "<Curious>"}}'
+    assert (
+        state.list_tasks(detail=True)[0].runtime_env_info["serialized_runtime_env"]
+        == '{"config": {"some": "<Curious>"}}'
+    )
 
 
 class TellsOf:
@@ -309,8 +329,10 @@ def name_of(actor_class: Any) -> str:
 
 def test_an_actor_class_that_is_being_captured_may_be_sent_by_another_thread(session: Any):
     """A worker that got it had no copy of it to work with: AttributeError."""
+
     class Told:
         tells = TellsOf()
+
     actor_classes[:] = [ray.remote(Told)]
     assert ray.get(name_of.remote(actor_classes[0])) == "ActorClass(Told)"
     assert set(names) == {"ActorClass(Told)"}
@@ -363,6 +385,7 @@ def test_a_loop_that_is_woken_as_its_turn_ends_has_another_turn(local: LocalRunt
             monkeypatch.setattr(loop.loop, "is_running", lambda: True)
             loop.loop.call_soon_threadsafe(came.append, "looked at")
             monkeypatch.delattr(loop.loop, "is_running")
+
     monkeypatch.setattr(loop.loop, "run_forever", run_and_be_woken)
     ray.get(actor.answer.remote())
     ray.get(ray.put(None))
@@ -379,6 +402,7 @@ def test_threads_that_wait_for_one_loop_leave_it_to_each_other(local: LocalRunti
                 assert ray.get(actor.nap.remote(x), timeout=20) == x
         except BaseException as error:
             errors.append(error)
+
     threads = [threading.Thread(target=call) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -389,9 +413,11 @@ def test_threads_that_wait_for_one_loop_leave_it_to_each_other(local: LocalRunti
 
 def test_a_task_that_waits_on_another_thread_ends_with_the_session(local: LocalRuntime):
     """In local_mode it stands in the driver's thread, which would wait for ever."""
+
     @ray.remote
     def waits() -> None:
         ray.get(never.remote())
+
     ended: list[BaseException] = []
 
     def call() -> None:
@@ -399,21 +425,29 @@ def test_a_task_that_waits_on_another_thread_ends_with_the_session(local: LocalR
             waits.remote()
         except BaseException as error:
             ended.append(error)
+
     thread = threading.Thread(target=call)
     thread.start()
-    assert until(lambda: any(task.spec.name == "never" and task.returns[0].waiters for task in list(local.cluster.tasks.values())))
+    assert until(
+        lambda: any(
+            task.spec.name == "never" and task.returns[0].waiters for task in list(local.cluster.tasks.values())
+        )
+    )
     ray.shutdown()
     thread.join(20)
     assert not thread.is_alive()
 
 
-def test_an_actor_of_local_mode_may_be_killed_just_before_its_call(local: LocalRuntime, monkeypatch: pytest.MonkeyPatch):
+def test_an_actor_of_local_mode_may_be_killed_just_before_its_call(
+    local: LocalRuntime, monkeypatch: pytest.MonkeyPatch
+):
     """Its loop is closed then, which is no error of whoever calls it."""
     actor, begin = Sleeper.remote(), LocalAsyncWorker.begin
 
     def begin_after_its_death(loop: LocalAsyncWorker, task: Any) -> None:
         ray.kill(actor)
         begin(loop, task)
+
     ray.get(actor.nap.remote(0))
     monkeypatch.setattr(LocalAsyncWorker, "begin", begin_after_its_death)
     ref = actor.nap.remote(1)

@@ -1,4 +1,5 @@
 """A cancellation that comes between the lease of a worker and the task's first line of code."""
+
 from __future__ import annotations
 
 import time

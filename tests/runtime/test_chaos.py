@@ -1,4 +1,5 @@
 """Chaos, a little of it in every run: `make chaos N=200` plays whole programs under many seeds."""
+
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,5 @@
 """A session is shut down while other threads use it: each gets an answer, and nothing of the session stays behind."""
+
 from __future__ import annotations
 
 import asyncio
@@ -59,6 +60,7 @@ def in_a_thread(function):
             function()
         except BaseException as error:
             errors.append(error)
+
     thread = threading.Thread(target=run)
     thread.start()
     return errors, thread
@@ -72,9 +74,11 @@ def until(condition):
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("way", [
-    lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get([ref, ref], timeout=1000)],
-    ids=["get", "wait", "timed"])
+@pytest.mark.parametrize(
+    "way",
+    [lambda ref: ray.get(ref), lambda ref: ray.wait([ref]), lambda ref: ray.get([ref, ref], timeout=1000)],
+    ids=["get", "wait", "timed"],
+)
 def test_a_thread_that_waits_gets_an_error_that_can_be_caught(way):
     """An Exception that says what happened, in the driver's own threads."""
     ray.init(num_cpus=1)
@@ -109,6 +113,7 @@ def test_a_future_gets_an_error():
 
 def test_await_gets_an_error():
     """In an event loop of the driver, for an object and for a generator."""
+
     async def main():
         ray.init(num_cpus=2)
         ref, stream = endless.remote(), items.remote()
@@ -117,17 +122,22 @@ def test_await_gets_an_error():
         async def wait_for(awaitable):
             with pytest.raises(ValueError, match="shut down"):
                 await awaitable
+
         waiting = [asyncio.ensure_future(wait_for(ref)), asyncio.ensure_future(wait_for(stream.__anext__()))]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         ray.shutdown()
         await asyncio.wait_for(asyncio.gather(*waiting), 20)
+
     asyncio.run(main())
 
 
 def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
     """Each call works or is refused; every worker that was started ends."""
-    before, interval = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0, sys.getswitchinterval()
+    before, interval = (
+        len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0,
+        sys.getswitchinterval(),
+    )
     wrong: list[BaseException] = []
 
     def cycle():
@@ -141,6 +151,7 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
             except BaseException as error:
                 wrong.append(error)
             ray.shutdown()
+
     sys.setswitchinterval(1e-6)
     try:
         threads = [threading.Thread(target=cycle) for _ in range(4)]
@@ -157,9 +168,11 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
 
 
 @pytest.mark.parametrize("end", [ray.cancel, lambda ref: ray.shutdown()], ids=["cancelled", "shut_down"])
-@pytest.mark.parametrize("task, waits_in", [
-    (logs, (logging.Handler.acquire, logging.Handler.handle)), (enters_a_condition, (threading.Condition.__enter__,))],
-    ids=["logging", "condition"])
+@pytest.mark.parametrize(
+    "task, waits_in",
+    [(logs, (logging.Handler.acquire, logging.Handler.handle)), (enters_a_condition, (threading.Condition.__enter__,))],
+    ids=["logging", "condition"],
+)
 def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_free(task, waits_in, end):
     """The interrupt came when the lock was taken and before anybody was bound to release it: whoever took it next hung."""
     handler, logger = SharedHandler(), logging.getLogger("shared by all")
@@ -168,7 +181,11 @@ def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_fre
     ray.init(num_cpus=1)
     lock.acquire()
     ref = task.remote()
-    until(lambda: any(frame.f_code in [function.__code__ for function in waits_in] for frame in sys._current_frames().values()))
+    until(
+        lambda: any(
+            frame.f_code in [function.__code__ for function in waits_in] for frame in sys._current_frames().values()
+        )
+    )
     workers = list(ray.api.context.session.threads)
     end(ref)
     lock.release()

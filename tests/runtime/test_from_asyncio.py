@@ -1,4 +1,5 @@
 """Programs with an event loop of their own: references are awaited in it."""
+
 from __future__ import annotations
 
 import asyncio
@@ -44,6 +45,7 @@ class Bell:
 
 def test_references_are_awaited_and_gathered():
     """In the order in which they were given; an error comes out where it is awaited."""
+
     async def main():
         assert await double.remote(1) == 2
         assert await asyncio.gather(*[double.remote(n) for n in range(300)]) == [2 * n for n in range(300)]
@@ -55,6 +57,7 @@ def test_references_are_awaited_and_gathered():
         assert sorted(task.result() for task in done) == [0, 2, 4, 6, 8] and not rest
         ref = double.remote(4)
         assert [await ref, await ref, ray.get(ref)] == [8, 8, 8]
+
     asyncio.run(main())
 
 
@@ -64,6 +67,7 @@ async def _of(ref):
 
 def test_a_coroutine_that_awaits_is_cancelled_and_the_task_goes_on():
     """As in Ray: giving up waiting for a value is not giving up the value. Others that await the same one get it."""
+
     async def main():
         bell = Bell.remote()
         ref = bell.wait.remote()
@@ -75,6 +79,7 @@ def test_a_coroutine_that_awaits_is_cancelled_and_the_task_goes_on():
             await gives_up
         await bell.ring.remote()
         assert await stays == await ref == "ding"
+
     asyncio.run(main())
 
 
@@ -87,6 +92,7 @@ def test_a_reference_outlives_the_loop_that_awaited_it():
         asyncio.get_running_loop().call_soon(asyncio.ensure_future, _of(ref))
         await asyncio.sleep(0)
         return await double.remote(1)
+
     assert [asyncio.run(abandons()) for _ in range(3)] == [2, 2, 2]
     loop = asyncio.new_event_loop()
     try:
@@ -104,7 +110,9 @@ def test_loops_on_several_threads_at_once():
     def run(start):
         async def main():
             return [await double.remote(n) for n in range(start, start + 20)]
+
         answers[start] = asyncio.run(main())
+
     threads = [threading.Thread(target=run, args=(start,)) for start in (0, 100, 200)]
     for thread in threads:
         thread.start()
@@ -115,6 +123,7 @@ def test_loops_on_several_threads_at_once():
 
 def test_a_stream_is_iterated_in_a_loop(session):
     """`async for` gives references as they come."""
+
     @ray.remote
     def counts():
         for n in range(5):
@@ -122,6 +131,7 @@ def test_a_stream_is_iterated_in_a_loop(session):
 
     async def main():
         return [await ref async for ref in counts.remote()]
+
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]
 
 
@@ -141,4 +151,5 @@ def test_the_loop_goes_on_while_values_are_awaited(session):
             turns += 1
             await asyncio.sleep(0.001)
         return turns
+
     assert asyncio.run(main()) > 3

@@ -1,4 +1,5 @@
 """What a program lets go of is noticed at its next call, whichever that is."""
+
 from __future__ import annotations
 
 import os
@@ -38,9 +39,16 @@ def test_a_program_that_only_polls_lets_an_actor_go_by_it(one_cpu: Any):
     assert until(lambda: ray.wait([ref], timeout=0)[0] == [ref])
 
 
-@pytest.mark.parametrize("call", [
-    ray.get, lambda ref: ray.wait([ref]), lambda ref: ray.get(ref, timeout=20), lambda ref: ref.future().result(20),
-], ids=["get", "wait", "get with a timeout", "future"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ray.get,
+        lambda ref: ray.wait([ref]),
+        lambda ref: ray.get(ref, timeout=20),
+        lambda ref: ref.future().result(20),
+    ],
+    ids=["get", "wait", "get with a timeout", "future"],
+)
 def test_a_call_that_waits_lets_an_actor_go(one_cpu: Any, call: Any):
     """The task that is waited for gets the CPU that the actor held."""
     actor = Holder.remote()
@@ -65,7 +73,7 @@ def test_the_end_of_a_task_lets_an_actor_go_while_the_program_waits(one_cpu: Any
 
     kept = other.remote()
     os.read(come, 1)
-    answer = ref.future()               # from here on the program calls nothing of the session's
+    answer = ref.future()  # from here on the program calls nothing of the session's
     del actor
     os.write(write_end, b"!")
     assert answer.result(20) == 1

@@ -1,4 +1,5 @@
 """Lineage: what was lost with its node is made again, as far as the program allows it, and what cannot be says why."""
+
 from __future__ import annotations
 
 import pytest
@@ -102,12 +103,13 @@ def test_a_task_that_waits_for_a_lost_argument_gets_it(lose):
 
 def test_one_of_several_results_is_made_again(lose):
     """The others, which are on another node as well, stay as they are."""
+
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns=2)
     def two():
         return b"l" * LARGE, b"r" * LARGE
 
     left, right = two.remote()
-    assert ray.get(right)[:1] == b"r"                   # a copy is on the head now
+    assert ray.get(right)[:1] == b"r"  # a copy is on the head now
     lose.node_b()
     assert ray.get(left)[:1] == b"l" and ray.get(right)[:1] == b"r"
     assert left._record.task.attempt == 1
@@ -128,6 +130,7 @@ def test_a_put_that_a_lost_result_needs_is_kept(lose):
 
 def test_a_small_value_that_a_lost_result_needs_is_kept(lose):
     """As a put: what made it has been forgotten."""
+
     @ray.remote
     def small():
         return b"small"
@@ -169,6 +172,7 @@ def test_an_actor_that_nobody_holds_comes_back_for_a_lost_result(lose):
 
 def test_a_call_is_made_again_before_those_that_wait_for_its_value(lose):
     """The calls behind it are held up by one of them: it goes in front."""
+
     @ray.remote(max_restarts=-1, max_task_retries=-1, num_cpus=0, resources={"b": 0.1})
     class Chain:
         def link(self, before=None):
@@ -185,6 +189,7 @@ def test_a_call_is_made_again_before_those_that_wait_for_its_value(lose):
 
 def test_items_of_a_stream_are_made_again(lose):
     """The generator runs once more; what was not lost stays."""
+
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns="streaming")
     def stream():
         for number in range(3):
@@ -243,6 +248,7 @@ def test_a_put_that_is_lost_is_lost():
 
 def test_what_a_dead_worker_owned_is_gone_with_it(lose):
     """Its puts, and the results of tasks that it submitted, also when their values are elsewhere."""
+
     @ray.remote(resources={"b": 0.1}, num_cpus=0)
     class Owner:
         def own(self):
@@ -260,6 +266,7 @@ def test_what_a_dead_worker_owned_is_gone_with_it(lose):
 
 def test_a_rebuild_that_fails_leaves_the_other_results_alone(lose):
     """The lost one has the error, the others their values."""
+
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns=2, max_retries=3)
     def once(log):
         if ray.get(log.add.remote()) > 1:
@@ -307,6 +314,7 @@ def test_lineage_is_kept_while_something_could_be_lost(lose):
 def test_small_results_keep_no_lineage():
     """They are with their owner and cannot be lost."""
     with cluster():
+
         @ray.remote
         def add(a, b):
             return a + b

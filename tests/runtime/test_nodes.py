@@ -1,4 +1,5 @@
 """Several nodes: who has what, where tasks and actors go, and what happens when a node goes."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,7 +10,13 @@ from miniray.core.cluster import Cluster
 from miniray.core.records import TaskRecord, TaskSpec, units
 from miniray.core.transitions import TaskStatus
 from miniray.testing import faults
-from miniray.util.scheduling_strategies import (Exists, In, NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy, NotIn)
+from miniray.util.scheduling_strategies import (
+    Exists,
+    In,
+    NodeAffinitySchedulingStrategy,
+    NodeLabelSchedulingStrategy,
+    NotIn,
+)
 from tests.runtime.several_nodes import LARGE, Gate, blob, cluster, core, node_of, store_of, until
 
 

@@ -1,4 +1,5 @@
 """Object stores in a running session: capacity, eviction, spilling to files and reading back, and what happens when that fails."""
+
 from __future__ import annotations
 
 import errno
@@ -60,7 +61,11 @@ def test_a_small_value_is_in_no_store(session):
     """It stays with its owner, as in Ray's in-process store; a large one is counted with its bytes."""
     small, large = ray.put(b"x" * 50_000), put(1)
     assert small._record.locations is None and large._record.locations is not None
-    assert (stats()["num_objects"], stats()["used_bytes"] // LARGE, stats()["capacity_bytes"]) == (1, 1, 5 * LARGE + 1000)
+    assert (stats()["num_objects"], stats()["used_bytes"] // LARGE, stats()["capacity_bytes"]) == (
+        1,
+        1,
+        5 * LARGE + 1000,
+    )
 
 
 def test_what_nobody_refers_to_leaves_the_store(session):
@@ -103,8 +108,11 @@ class Opaque:
         self.payload, self.inner = payload, inner
 
 
-@pytest.mark.parametrize("value", [
-    b"b" * LARGE, "s" * LARGE, (1, "t" * LARGE), ["l" * LARGE, {"k": 1}], bytearray(b"a" * LARGE)], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [b"b" * LARGE, "s" * LARGE, (1, "t" * LARGE), ["l" * LARGE, {"k": 1}], bytearray(b"a" * LARGE)],
+    ids=lambda v: type(v).__name__,
+)
 def test_a_spilled_value_comes_back_as_it_was(session, value):
     """Whatever it is made of."""
     ref = ray.put(value)
@@ -190,7 +198,9 @@ def test_ten_times_the_capacity_goes_through_a_store(session):
     assert stats()["peak_bytes"] <= stats()["capacity_bytes"]
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is measured in /proc, and is glibc's to give back")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="memory is measured in /proc, and is glibc's to give back"
+)
 @frees_memory
 def test_memory_stays_near_the_capacity_when_ten_times_as_much_goes_through():
     """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's heap."""
@@ -218,7 +228,9 @@ for number, ref in enumerate(refs):
 print((resident() - before) / CAPACITY)
 """
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as quick:
-        done = subprocess.run([sys.executable, "-c", program, quick], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        done = subprocess.run(
+            [sys.executable, "-c", program, quick], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+        )
         assert os.listdir(quick) == []
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 1.3
@@ -237,7 +249,7 @@ def test_spilled_values_are_for_the_users_eyes_only(session):
 def test_a_file_goes_with_its_value(session):
     """When nobody refers to it, and not before: a value that is back in memory may have to go from there again."""
     refs = [put(number) for number in range(7)]
-    ray.get(refs[0])                                    # two are spilled, this one comes back, another goes
+    ray.get(refs[0])  # two are spilled, this one comes back, another goes
     assert len(list(folder().iterdir())) == 3 and there(refs).count(False) == 2
     refs.clear()
     settle()
@@ -275,7 +287,9 @@ def test_the_folder_is_gone_after_shutdown():
 
 def test_the_folder_is_made_where_init_says(tmp_path):
     """object_spilling_directory is Ray's name for it."""
-    ray.init(num_cpus=1, object_store_memory=2 * LARGE, log_to_driver=False, object_spilling_directory=str(tmp_path / "here"))
+    ray.init(
+        num_cpus=1, object_store_memory=2 * LARGE, log_to_driver=False, object_spilling_directory=str(tmp_path / "here")
+    )
     refs = [put(number) for number in range(4)]
     assert folder().parent == tmp_path / "here" and len(refs) == 4
     ray.shutdown()
@@ -292,7 +306,9 @@ import os
 print(len(os.listdir({str(tmp_path)!r})), flush=True)
 raise RuntimeError("the program fails")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
     assert done.returncode == 1 and "the program fails" in done.stderr
     assert done.stdout.strip() == "1" and os.listdir(tmp_path) == []
 
@@ -314,7 +330,7 @@ def test_no_folder_is_made_by_a_thread_that_is_late():
 def test_a_value_that_cannot_be_spilled_stays_in_memory(session):
     """The store is over its capacity for a while; the next time room is needed it is tried again."""
     refs = [put(number) for number in range(5)]
-    with faults.fail_spill(times=2) as fault:           # before the value is stored, and when it is one too many
+    with faults.fail_spill(times=2) as fault:  # before the value is stored, and when it is one too many
         refs.append(put(5))
         assert fault.count == 2 and there(refs) == [True] * 6 and stats()["spill_failures"] == 2
         refs.append(put(6))
@@ -332,11 +348,12 @@ def test_a_full_disk_is_told_to_who_stores(session):
         with pytest.raises(ray.exceptions.OutOfDiskError):
             ray.get(blob.remote())
         assert [value[0] for value in ray.get(refs)] == list(range(5))
-    assert ray.get(put(6))[0] == 6                      # there is space again
+    assert ray.get(put(6))[0] == 6  # there is space again
 
 
 def test_a_full_store_is_told_to_who_stores(session):
     """ObjectStoreFullError from put, from a task, and from a generator; small values go on."""
+
     @ray.remote(num_returns="streaming")
     def stream():
         yield b"small"

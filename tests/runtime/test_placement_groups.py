@@ -1,4 +1,5 @@
 """Placement groups over several nodes: where bundles lie, who runs in them, and what becomes of them when a node goes."""
+
 from __future__ import annotations
 
 import pytest
@@ -53,19 +54,23 @@ def made(strategy: str, bundles: list, *sizes: int) -> list[int] | None:
 ONE, TWO = {"CPU": 1}, {"CPU": 2}
 
 
-@pytest.mark.parametrize(("strategy", "bundles", "sizes", "places"), [
-    ("PACK", [ONE] * 3, (4, 4), [0, 0, 0]),
-    ("PACK", [ONE] * 4, (1, 4), [1, 1, 1, 1]),              # the emptiest node first, so that one is enough
-    ("PACK", [TWO] * 3, (4, 2), [0, 0, 1]),                 # more nodes when one is not enough
-    ("PACK", [TWO] * 4, (4, 2), None),
-    ("STRICT_PACK", [ONE] * 3, (2, 4), [1, 1, 1]),
-    ("STRICT_PACK", [TWO] * 2, (2, 2), None),
-    ("SPREAD", [ONE] * 3, (4, 4, 4), [0, 1, 2]),
-    ("SPREAD", [ONE] * 3, (4, 4), [0, 1, 0]),               # some share a node when they have to
-    ("STRICT_SPREAD", [ONE] * 3, (1, 1, 1), [0, 1, 2]),
-    ("STRICT_SPREAD", [ONE] * 3, (4, 4), None),
-    ("STRICT_SPREAD", [ONE, TWO], (2, 1), [1, 0]),          # the large one has the fewest places to go to
-], ids=lambda value: str(value) if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("strategy", "bundles", "sizes", "places"),
+    [
+        ("PACK", [ONE] * 3, (4, 4), [0, 0, 0]),
+        ("PACK", [ONE] * 4, (1, 4), [1, 1, 1, 1]),  # the emptiest node first, so that one is enough
+        ("PACK", [TWO] * 3, (4, 2), [0, 0, 1]),  # more nodes when one is not enough
+        ("PACK", [TWO] * 4, (4, 2), None),
+        ("STRICT_PACK", [ONE] * 3, (2, 4), [1, 1, 1]),
+        ("STRICT_PACK", [TWO] * 2, (2, 2), None),
+        ("SPREAD", [ONE] * 3, (4, 4, 4), [0, 1, 2]),
+        ("SPREAD", [ONE] * 3, (4, 4), [0, 1, 0]),  # some share a node when they have to
+        ("STRICT_SPREAD", [ONE] * 3, (1, 1, 1), [0, 1, 2]),
+        ("STRICT_SPREAD", [ONE] * 3, (4, 4), None),
+        ("STRICT_SPREAD", [ONE, TWO], (2, 1), [1, 0]),  # the large one has the fewest places to go to
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
 def test_the_strategy_says_where_bundles_lie(strategy, bundles, sizes, places):
     """All of them are reserved, or none is."""
     assert made(strategy, bundles, *sizes) == places
@@ -151,6 +156,7 @@ def test_a_bundle_gives_no_more_than_it_has():
 def test_children_stay_in_the_group_when_they_are_captured():
     """placement_group_capture_child_tasks: what a task in the group submits runs there too; without it, outside."""
     with cluster(head_cpus=2):
+
         @ray.remote(num_cpus=0.5)
         def current() -> str | None:
             group = get_current_placement_group()
@@ -201,6 +207,7 @@ def test_a_group_is_found_by_its_name():
 def test_a_group_outlives_the_worker_that_made_it():
     """As in Ray: it goes with the job, or when it is removed."""
     with cluster():
+
         @ray.remote(num_cpus=0)
         class Maker:
             def make(self):
@@ -220,7 +227,10 @@ def test_the_table_knows_every_group():
         remove_placement_group(second)
         table = placement_group_table()
         assert (table[first.id.hex()]["name"], table[first.id.hex()]["strategy"], table[first.id.hex()]["bundles"]) == (
-            "a", "SPREAD", {0: ONE})
+            "a",
+            "SPREAD",
+            {0: ONE},
+        )
         assert table[second.id.hex()]["state"] == "REMOVED"
 
 
@@ -234,11 +244,13 @@ def test_lost_bundles_are_reserved_anew_and_the_others_stay():
         group = placement_group([ONE, ONE], strategy="STRICT_SPREAD")
         head, lost = nodes_of(group)
         stays = Where.options(num_cpus=0, scheduling_strategy=inside(group, 0)).remote()
-        moves = Where.options(num_cpus=1, max_restarts=1, max_task_retries=1, scheduling_strategy=inside(group, 1)).remote()
+        moves = Where.options(
+            num_cpus=1, max_restarts=1, max_task_retries=1, scheduling_strategy=inside(group, 1)
+        ).remote()
         assert ray.get([stays.node.remote(), moves.node.remote()]) == [head, lost]
         nodes.remove_node(node)
         assert state_of(group) == "RESCHEDULING" and nodes_of(group) == [head, ""]
-        assert placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE"        # it said FINISHED
+        assert placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE"  # it said FINISHED
         assert ray.get(node_of.options(scheduling_strategy=inside(group, 0)).remote()) == head
         waits = moves.node.remote()
         assert ray.wait([waits], timeout=0)[0] == []

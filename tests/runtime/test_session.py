@@ -1,4 +1,5 @@
 """Sessions begin and end: nothing of them is left, however many there were, and one that has nothing to do does nothing."""
+
 from __future__ import annotations
 
 import gc
@@ -78,9 +79,14 @@ def held() -> dict[str, int]:
     """What a process has of everything that a session might leave behind."""
     gc.collect()
     kinds = [type(thing).__module__ for thing in gc.get_objects()]
-    return {"threads": len(os.listdir("/proc/self/task")), "files": len(os.listdir("/proc/self/fd")),
-            "records": sum(kind.startswith("miniray") for kind in kinds), "pipes": len(inbox._pipes),
-            "known threads": threading.active_count(), "looks at the end": len(sessions.before_end)}
+    return {
+        "threads": len(os.listdir("/proc/self/task")),
+        "files": len(os.listdir("/proc/self/fd")),
+        "records": sum(kind.startswith("miniray") for kind in kinds),
+        "pipes": len(inbox._pipes),
+        "known threads": threading.active_count(),
+        "looks at the end": len(sessions.before_end),
+    }
 
 
 def threads_are(number: int) -> None:
@@ -113,10 +119,12 @@ def test_hundreds_of_sessions_leave_nothing_behind(local_mode: bool):
 @pytest.mark.slow
 def test_a_thousand_empty_sessions_take_no_memory():
     """What one allocates is free again for the next. It takes a second, for it is a thousand."""
+
     def cycle(times: int) -> None:
         for _ in range(times):
             ray.init(num_cpus=1, log_to_driver=False)
             ray.shutdown()
+
     cycle(50)
     before = resident_bytes()
     cycle(1_000)
@@ -170,7 +178,7 @@ def test_a_session_with_nothing_to_do_does_nothing():
         ray.get([*(double.remote(x) for x in range(8)), cell.put.remote(1), loop.echo.remote(1)])
         came = came_to_rest()
         before, cpu_s = switches(), time.process_time()
-        assert not threading.Event().wait(0.2)          # a time in which nothing happens is what is measured here
+        assert not threading.Event().wait(0.2)  # a time in which nothing happens is what is measured here
         assert (switches() - before, came) == (0, True)
         assert time.process_time() - cpu_s < 0.02
     finally:
@@ -212,8 +220,11 @@ def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
 
 
 @MODES
-@pytest.mark.parametrize("call", [lambda: ray.get(double.remote(4)), lambda: ray.get(Cell.remote().put.remote(8)),
-                                  lambda: ray.get(ray.put(8))], ids=["task", "actor", "put"])
+@pytest.mark.parametrize(
+    "call",
+    [lambda: ray.get(double.remote(4)), lambda: ray.get(Cell.remote().put.remote(8)), lambda: ray.get(ray.put(8))],
+    ids=["task", "actor", "put"],
+)
 def test_a_remote_function_serves_one_session_after_the_other(local_mode: bool, call: Callable[[], Any]):
     """It is captured anew in each."""
     for _ in range(3):

@@ -1,4 +1,5 @@
 """Threads of actors are started a few at a time, each by one that has come up."""
+
 from __future__ import annotations
 
 import _thread
@@ -43,6 +44,7 @@ def test_many_actors_made_at_once_all_come_up_each_with_a_thread_of_its_own(sess
 
 def test_an_actor_whose_constructor_blocks_holds_up_no_other(session: Any):
     """What is bounded is how many threads are coming up, not how many constructors run."""
+
     @ray.remote
     class Slow:
         def __init__(self, gate: Any):
@@ -64,6 +66,7 @@ def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypa
     def start_later(function: Any, args: tuple) -> int:
         started.append((function, args))
         return 0
+
     monkeypatch.setattr(_thread, "start_new_thread", start_later)
     actors = [Named.remote(name) for name in range(MANY)]
     assert len(started) == STARTING_AT_A_TIME and len(session.unstarted) == MANY - STARTING_AT_A_TIME
@@ -80,8 +83,10 @@ def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypa
 
 def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: Any, monkeypatch: pytest.MonkeyPatch):
     """The next one, for which there is a thread again, comes up."""
+
     def refuse(function: Any, args: tuple) -> int:
         raise RuntimeError("can't start new thread")
+
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     actor = Named.remote(1)
     with pytest.raises(ActorDiedError, match="can't start new thread"):
@@ -90,8 +95,11 @@ def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: 
     assert ray.get(Named.remote(2).who.remote(), timeout=60) == (2, True)
 
 
-def test_a_task_whose_worker_cannot_start_is_retried_and_fails_with_the_worker(session: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_task_whose_worker_cannot_start_is_retried_and_fails_with_the_worker(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+):
     """The limit of retries holds, so that a system without threads is no endless loop."""
+
     @ray.remote(max_retries=2)
     def anything() -> int:
         return 1
@@ -101,6 +109,7 @@ def test_a_task_whose_worker_cannot_start_is_retried_and_fails_with_the_worker(s
     def refuse(function: Any, args: tuple) -> int:
         attempts.append(1)
         raise RuntimeError("can't start new thread")
+
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     ref = anything.remote()
     with pytest.raises(ray.exceptions.WorkerCrashedError):

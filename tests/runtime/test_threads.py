@@ -1,4 +1,5 @@
 """Many threads of the program do everything at once, under seeds. Each call is answered, and at the end nothing is left."""
+
 from __future__ import annotations
 
 import random
@@ -99,6 +100,7 @@ class Loop:
     async def echo(self, x: int) -> int:
         """The same."""
         import asyncio
+
         await asyncio.sleep(0)
         return x
 
@@ -109,8 +111,23 @@ class Program:
     def __init__(self, seed: int, shared: dict[str, Any]):
         self.chance, self.shared, self.seed = random.Random(seed), shared, seed
         self.steps: list[Callable[[], None]] = [
-            self.task, self.put, self.nested, self.tasks_in_tasks, self.chain, self.wait, self.cancelled, self.cancelled_in_time,
-            self.stream, self.dropped, self.own_actor, self.named_actor, self.shared_actor, self.coroutine, self.timeout, self.look]
+            self.task,
+            self.put,
+            self.nested,
+            self.tasks_in_tasks,
+            self.chain,
+            self.wait,
+            self.cancelled,
+            self.cancelled_in_time,
+            self.stream,
+            self.dropped,
+            self.own_actor,
+            self.named_actor,
+            self.shared_actor,
+            self.coroutine,
+            self.timeout,
+            self.look,
+        ]
 
     def run(self) -> None:
         """All steps."""
@@ -212,7 +229,7 @@ class Program:
             assert self.get(actor.add.remote()) >= 1
             if self.chance.random() < 0.3:
                 ray.kill(ray.get_actor(name))
-        except (*ENDED, ValueError):        # another thread has killed it
+        except (*ENDED, ValueError):  # another thread has killed it
             return
 
     def shared_actor(self) -> None:
@@ -240,9 +257,20 @@ class Program:
 
     def look(self) -> None:
         """The tables, while they change."""
-        read = self.chance.choice((
-            state.list_tasks, state.list_actors, state.list_objects, state.list_workers, util_state.list_tasks,
-            util_state.list_objects, util_state.summarize_tasks, ray.nodes, ray.cluster_resources, ray.timeline))
+        read = self.chance.choice(
+            (
+                state.list_tasks,
+                state.list_actors,
+                state.list_objects,
+                state.list_workers,
+                util_state.list_tasks,
+                util_state.list_objects,
+                util_state.summarize_tasks,
+                ray.nodes,
+                ray.cluster_resources,
+                ray.timeline,
+            )
+        )
         assert read() is not None
         ref = double.remote(1)
         assert state.explain(ref) and self.get(ref) == 2
@@ -264,6 +292,7 @@ def test_many_threads_do_everything_at_once(seed: int):
                 Program(100 * seed + number, shared).run()
             except BaseException as problem:
                 problems.append(problem)
+
         threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
         for thread in threads:
             thread.start()
@@ -287,10 +316,12 @@ def test_many_threads_do_everything_at_once(seed: int):
 
 def at_rest(runtime: Any) -> bool:
     """Whether nothing runs any more, nothing is to come, and nothing that the program let go of is still held."""
-    with runtime.locked() as cluster:       # which takes into account what was let go of
-        return not cluster.objects and all(
-            task.status in (TaskStatus.FINISHED, TaskStatus.FAILED) for task in cluster.tasks.values()) and all(
-            actor.status is ActorStatus.DEAD for actor in cluster.actors.values())
+    with runtime.locked() as cluster:  # which takes into account what was let go of
+        return (
+            not cluster.objects
+            and all(task.status in (TaskStatus.FINISHED, TaskStatus.FAILED) for task in cluster.tasks.values())
+            and all(actor.status is ActorStatus.DEAD for actor in cluster.actors.values())
+        )
 
 
 def left_over(cluster: Any) -> str:

@@ -1,4 +1,5 @@
 """The error of a task whose worker crashed says what happened to the worker."""
+
 from __future__ import annotations
 
 import os

@@ -17,7 +17,7 @@ def turn(value: Any) -> Any:
 @contextmanager
 def inside(space: Space) -> Iterator[None]:
     """Run the block as code of the worker with this space."""
-    token = current.set(SimpleNamespace(space=space))       # type: ignore[arg-type]
+    token = current.set(SimpleNamespace(space=space))  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -1,4 +1,5 @@
 """`import ray` gives miniray while the alias is in force, and never otherwise."""
+
 from __future__ import annotations
 
 import importlib
@@ -31,9 +32,23 @@ def names_of_ray():
     return sorted(name for name in sys.modules if name == "ray" or name.startswith("ray."))
 
 
-@pytest.mark.parametrize("name", ["", ".util.queue", ".util.state", ".util.metrics", ".util.placement_group",
-                                  ".exceptions", ".actor", ".remote_function", ".runtime_context", ".cluster_utils",
-                                  ".cloudpickle", ".experimental.tqdm_ray"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".util.queue",
+        ".util.state",
+        ".util.metrics",
+        ".util.placement_group",
+        ".exceptions",
+        ".actor",
+        ".remote_function",
+        ".runtime_context",
+        ".cluster_utils",
+        ".cloudpickle",
+        ".experimental.tqdm_ray",
+    ],
+)
 def test_modules_are_miniray_s_own(aliased, name):
     """Not copies: a class is the same whichever way it was imported. What they call themselves stays."""
     module = importlib.import_module(f"ray{name}")
@@ -44,17 +59,27 @@ def test_modules_are_miniray_s_own(aliased, name):
 def test_a_function_is_not_hidden_by_the_module_of_its_name(aliased):
     """`util.placement_group` is both, in Ray as here."""
     import ray.util.placement_group
+
     assert callable(ray.util.placement_group) and callable(miniray.util.placement_group)
 
 
-@pytest.mark.parametrize("statement", ["import ray.util.placement_group", "import ray; ray.util.placement_group",
-                                       "from ray.util.placement_group import placement_group", "from ray.util import ActorPool"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import ray.util.placement_group",
+        "import ray; ray.util.placement_group",
+        "from ray.util.placement_group import placement_group",
+        "from ray.util import ActorPool",
+    ],
+)
 def test_nor_is_it_where_nothing_was_imported_before(statement):
     """In a fresh interpreter, whichever statement comes first; those that follow find the same."""
-    program = (f"from miniray.testing import alias_ray\nalias_ray()\n{statement}\n"
-               "import ray, ray.util.placement_group, miniray.util\n"
-               "from ray.util.placement_group import placement_group\n"
-               "assert ray.util.placement_group is placement_group is miniray.util.placement_group, ray.util.placement_group\n")
+    program = (
+        f"from miniray.testing import alias_ray\nalias_ray()\n{statement}\n"
+        "import ray, ray.util.placement_group, miniray.util\n"
+        "from ray.util.placement_group import placement_group\n"
+        "assert ray.util.placement_group is placement_group is miniray.util.placement_group, ray.util.placement_group\n"
+    )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=pathlib.Path(__file__).resolve().parents[2])
 
 
@@ -64,12 +89,21 @@ def test_every_form_of_import(aliased):
     import ray.util.queue
     from ray.util import ActorPool
     from ray.util.queue import Queue
+
     assert ray is miniray and ray.util.queue.Queue is Queue
     assert ActorPool is importlib.import_module("miniray.util").ActorPool
 
 
-@pytest.mark.parametrize("statement", ["import ray.data", "from ray import tune", "from ray.train import ScalingConfig",
-                                       "import ray.serve.handle", "import ray.nonsense"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import ray.data",
+        "from ray import tune",
+        "from ray.train import ScalingConfig",
+        "import ray.serve.handle",
+        "import ray.nonsense",
+    ],
+)
 def test_what_miniray_does_not_have_is_named_with_the_page(aliased, statement):
     """ModuleNotFoundError, as if it were not installed."""
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'ray\.\w+.*portability") as refused:
@@ -86,6 +120,7 @@ def test_the_page_that_is_named_is_there():
 def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
     """`hasattr` can be asked; other names are plainly not there."""
     import ray
+
     assert not hasattr(ray, "data")
     with pytest.raises(AttributeError, match="portability"):
         ray.data.range(3)
@@ -98,8 +133,9 @@ def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
 def test_a_program_runs(aliased):
     """As it would with miniray's own name."""
     namespace = {}
-    exec("import ray\nfrom ray.exceptions import RayTaskError\n"
-         "@ray.remote\ndef f(): raise ValueError('no')\n", namespace)
+    exec(
+        "import ray\nfrom ray.exceptions import RayTaskError\n@ray.remote\ndef f(): raise ValueError('no')\n", namespace
+    )
     with miniray.init(num_cpus=1), pytest.raises(namespace["RayTaskError"]):
         miniray.get(namespace["f"].remote())
 
@@ -108,7 +144,7 @@ def test_afterwards_ray_is_what_it_was():
     """Where Ray is not installed, not there; the import system and miniray are as before."""
     found, path, own = names_of_ray(), list(sys.meta_path), miniray.__getattr__
     with alias_ray():
-        import ray.util.queue                                               # noqa: F401
+        import ray.util.queue  # noqa: F401
     assert names_of_ray() == found and sys.meta_path == path
     assert miniray.__getattr__ is own
     if not RAY_IS_INSTALLED:
@@ -155,6 +191,7 @@ def test_the_version_is_that_of_the_ray_whose_answers_are_given():
     own = miniray.__version__
     with alias_ray():
         import ray
+
         assert ray.__version__ == importlib.metadata.version("ray") == miniray.__ray_version__ != own
         assert importlib.metadata.metadata("ray")["Name"] == "ray" and importlib.metadata.version("pytest")
         assert "ray" in {found.metadata["Name"] for found in importlib.metadata.distributions()}

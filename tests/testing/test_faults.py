@@ -1,4 +1,5 @@
 """Faults caused on purpose: each strikes when it was told to, is written down, and is gone afterwards."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -130,6 +131,7 @@ def test_an_actors_worker_crashes_in_a_call_or_in_its_constructor(session, kind,
 
 def test_a_generators_worker_crashes_before_its_first_item_or_after_its_last(session):
     """The items of the first attempt stay."""
+
     @ray.remote(num_returns="streaming")
     def stream():
         for number in range(3):
@@ -189,6 +191,7 @@ def test_the_worker_of_an_actor_is_killed(session):
 
 def test_a_task_in_a_loop_of_its_own_code_is_ended(session):
     """Its thread is interrupted, wherever it is."""
+
     @ray.remote(max_retries=0)
     def spin(log):
         ray.get(log.add.remote("spins"))
@@ -229,7 +232,9 @@ def test_a_node_goes_in_the_midst_of_its_work():
             return ray.get_runtime_context().get_node_id()
 
         log = Log.remote()
-        with faults.remove_node(node, when=lambda tables: node.record.alive and faults.started("where", 2)(tables)) as fault:
+        with faults.remove_node(
+            node, when=lambda tables: node.record.alive and faults.started("where", 2)(tables)
+        ) as fault:
             refs = [where.remote(log) for _ in range(2)]
             assert until(lambda: fault.count == 1)
         other = nodes.add_node(num_cpus=2, resources={"here": 2})
@@ -319,6 +324,7 @@ def test_faults_need_a_session():
 
 def test_the_same_faults_give_the_same_attempts(session):
     """What is caused can be repeated: a program under the same faults takes the same number of attempts."""
+
     @ray.remote
     def link(x, name):
         return x + 1
@@ -332,7 +338,11 @@ def test_the_same_faults_give_the_same_attempts(session):
         return [ref._record.task.attempt for ref in refs]
 
     def faulty() -> list[int]:
-        with faults.crash_worker("link 3"), faults.crash_worker("link 7", times=2), faults.crash_worker("link 9", after=True):
+        with (
+            faults.crash_worker("link 3"),
+            faults.crash_worker("link 7", times=2),
+            faults.crash_worker("link 9", after=True),
+        ):
             return run()
 
     assert run() == [0] * 12

@@ -2,6 +2,7 @@
 
 The table was counted over the files of 32 public repositories. What is marked `-` is not part of miniray.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -43,7 +44,9 @@ LOOKED_UP = """
   util.client.common.ClientObjectRef util.client.common.ClientActorHandle
 - LoggingConfig cross_language java_function util.tracing util.tracing.tracing_helper data tune serve train util.spark
 """
-NAMES = [(name, not line.startswith("-")) for line in (USED + LOOKED_UP).splitlines() for name in line.lstrip("-").split()]
+NAMES = [
+    (name, not line.startswith("-")) for line in (USED + LOOKED_UP).splitlines() for name in line.lstrip("-").split()
+]
 
 
 @pytest.fixture(autouse=True)
@@ -76,19 +79,24 @@ def test_it_is_there_or_the_page_is_named(name, there):
     with pytest.raises(ModuleNotFoundError, match=f"ray is miniray here|`ray` is miniray here.*{PORTABILITY}"):
         look_up(name)
     with pytest.raises(ImportError):
-        exec("from ray.{} import {}".format(*name.rpartition(".")[::2]) if "." in name else f"from ray import {name}", {})
+        exec(
+            "from ray.{} import {}".format(*name.rpartition(".")[::2]) if "." in name else f"from ray import {name}", {}
+        )
 
 
 def test_every_absence_has_its_row_on_the_page():
     """By the first two parts of its name at least."""
     page = (pathlib.Path(__file__).resolve().parents[2] / PORTABILITY).read_text(encoding="utf-8")
-    absent = {".".join(f"ray.{name}".split(".")[:3 if name.startswith("util") else 2]) for name, there in NAMES if not there}
+    absent = {
+        ".".join(f"ray.{name}".split(".")[: 3 if name.startswith("util") else 2]) for name, there in NAMES if not there
+    }
     assert [name for name in sorted(absent) if f"`{name}`" not in page and f"`{name}." not in page] == []
 
 
 def test_ids_of_every_kind_are_bytes_of_a_length():
     """As Ray's: what is not part of another has 28, and can be made up."""
     import ray
+
     for kind in ray.UniqueID, ray.FunctionID, ray.ActorClassID, ray.ClusterID, ray.NodeID, ray.WorkerID:
         made = kind.from_random()
         assert issubclass(kind, ray.UniqueID) and kind.size() == 28 == len(made.binary())
@@ -100,6 +108,7 @@ def test_ids_of_every_kind_are_bytes_of_a_length():
 def test_a_client_without_an_address_is_a_session_here():
     """With its namespace and environment; one with an address says how to run there."""
     import ray
+
     with ray.client().namespace("mine").env({"env_vars": {"A": "1"}}).connect():
         context = ray.get_runtime_context()
         assert (context.namespace, context.runtime_env) == ("mine", {"env_vars": {"A": "1"}})
@@ -115,11 +124,13 @@ def test_a_job_config_gives_what_init_was_not_given():
     """Its metadata are in the table of jobs."""
     import ray
     from ray.job_config import JobConfig
+
     config = JobConfig(ray_namespace="config", runtime_env={"env_vars": {"A": "1"}}, metadata={"who": "me"})
     with ray.init(num_cpus=1, job_config=config):
         context = ray.get_runtime_context()
         assert (context.namespace, context.runtime_env) == ("config", {"env_vars": {"A": "1"}})
         from ray.util.state import list_jobs
+
         assert list_jobs(detail=True)[0].metadata == {"who": "me"}
     with ray.init(num_cpus=1, job_config=config, namespace="own"):
         assert ray.get_runtime_context().namespace == "own"
@@ -127,15 +138,25 @@ def test_a_job_config_gives_what_init_was_not_given():
         JobConfig(default_actor_lifetime="long")
 
 
-@pytest.mark.parametrize(("given", "error"), [
-    ({"num_cpus": "x"}, TypeError), ({"num_cpus": 1.5}, TypeError),
-    ({"bundles": {"CPU": 1}}, TypeError), ({"bundles": [1]}, TypeError),
-    ({"bundles": [{"CPU": "x"}]}, TypeError), ({"bundles": [{1: 1}]}, TypeError), ({"bundles": [{"CPU": 1}]}, RuntimeError),
-    ({}, RuntimeError), ({"num_cpus": -1}, RuntimeError)])
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"num_cpus": "x"}, TypeError),
+        ({"num_cpus": 1.5}, TypeError),
+        ({"bundles": {"CPU": 1}}, TypeError),
+        ({"bundles": [1]}, TypeError),
+        ({"bundles": [{"CPU": "x"}]}, TypeError),
+        ({"bundles": [{1: 1}]}, TypeError),
+        ({"bundles": [{"CPU": 1}]}, RuntimeError),
+        ({}, RuntimeError),
+        ({"num_cpus": -1}, RuntimeError),
+    ],
+)
 def test_what_is_asked_of_the_autoscaler_is_checked_as_by_ray(given, error):
     """First its types, then whether a session runs, in which it changes nothing."""
     import ray
     from ray.autoscaler.sdk import request_resources
+
     with pytest.raises(error):
         request_resources(**given)
     if error is RuntimeError:
@@ -147,6 +168,7 @@ def test_what_is_asked_of_the_autoscaler_is_checked_as_by_ray(given, error):
 def test_the_global_worker_tells_who_asks():
     """Without a session it is not connected, and has nothing else to say."""
     import ray
+
     worker = ray._private.worker.global_worker
     assert (worker.connected, worker.mode) == (False, None)
     with pytest.raises(ray.exceptions.RaySystemError):
@@ -154,24 +176,33 @@ def test_the_global_worker_tells_who_asks():
 
     @ray.remote
     def inside():
-        return worker.mode, worker.current_task_id.hex() == ray.get_runtime_context().get_task_id(), worker.actor_id.is_nil()
+        return (
+            worker.mode,
+            worker.current_task_id.hex() == ray.get_runtime_context().get_task_id(),
+            worker.actor_id.is_nil(),
+        )
+
     with ray.init(num_cpus=1, namespace="n"):
         assert ray.get(inside.remote()) == (ray.WORKER_MODE, True, True)
         assert (worker.mode, worker.namespace, worker.current_job_id.int()) == (ray.SCRIPT_MODE, "n", 1)
         assert worker.current_node_id.hex() == ray.nodes()[0]["NodeID"] and len(worker.worker_id) == 28
     with pytest.raises(AttributeError, match="public"):
-        worker.core_worker                                                  # noqa: B018
+        worker.core_worker  # noqa: B018
 
 
 def test_the_key_value_store_lasts_as_long_as_the_session():
     """Its answers are those that were seen on Ray 2.60."""
     import ray
     from ray.experimental import internal_kv as kv
+
     assert not kv._internal_kv_initialized()
     with ray.init(num_cpus=1):
         assert kv._internal_kv_initialized()
-        assert [kv._internal_kv_put("a", "1"), kv._internal_kv_put("a", "2"), kv._internal_kv_put("a", "3", overwrite=False)] == [
-            False, True, True]
+        assert [
+            kv._internal_kv_put("a", "1"),
+            kv._internal_kv_put("a", "2"),
+            kv._internal_kv_put("a", "3", overwrite=False),
+        ] == [False, True, True]
         assert [kv._internal_kv_get(key) for key in ("a", b"a", "no")] == [b"2", b"2", None]
         kv._internal_kv_put("ab", b"x", namespace="n")
         assert [kv._internal_kv_get("ab"), kv._internal_kv_get("ab", namespace="n")] == [None, b"x"]
@@ -192,10 +223,13 @@ def test_where_objects_are():
     """A small value is in no store, one that is not there yet has no size."""
     import ray
     from ray.experimental import get_object_locations
+
     with ray.init(num_cpus=1):
+
         @ray.remote
         def make(size):
             return b"x" * size
+
         small, large, never = make.remote(1), make.remote(10**6), make.options(num_cpus=9).remote(1)
         ray.wait([small, large], num_returns=2)
         found = get_object_locations([small, large, never])
@@ -215,14 +249,21 @@ def test_helpers_for_tests_of_ray_programs():
     def held(signal):
         ray.get(signal.wait.remote())
         return "went on"
+
     with ray.init(num_cpus=1):
         signal, semaphore = SignalActor.remote(), Semaphore.remote(1)
         ref = held.remote(signal)
         wait_for_condition(lambda: ray.get(signal.cur_num_waiters.remote()) == 1, retry_interval_ms=1)
         ray.get(signal.send.remote())
         assert ray.get(ref) == "went on"
-        assert ray.get([semaphore.acquire.remote(), semaphore.locked.remote(), semaphore.release.remote(),
-                        semaphore.locked.remote()]) == [None, True, None, False]
+        assert ray.get(
+            [
+                semaphore.acquire.remote(),
+                semaphore.locked.remote(),
+                semaphore.release.remote(),
+                semaphore.locked.remote(),
+            ]
+        ) == [None, True, None, False]
     with pytest.raises(RuntimeError, match="before the timeout expired.$"):
         wait_for_condition(lambda: False, timeout=0.01, retry_interval_ms=1)
     with pytest.raises(RuntimeError, match="Last exception:(?s:.*)ZeroDivisionError"):
@@ -234,6 +275,7 @@ def test_helpers_for_tests_of_ray_programs():
 def test_log_once():
     """Once for each key, until it is forgotten."""
     from ray.util import debug, log_once
+
     assert [log_once("names in use"), log_once("names in use"), debug.log_once("others")] == [True, False, True]
     debug.reset_log_once("names in use")
     assert log_once("names in use") and not debug.log_once("others")
@@ -251,6 +293,7 @@ def test_two_places_for_one_thing():
     from ray.util.debug import log_once
     from ray.util.rpdb import set_trace
     from ray.util.serialization import register_serializer
+
     assert SignalActor is test_utils.SignalActor and client is miniray.client and pdb.set_trace is set_trace
     assert get_object_locations is miniray.experimental.get_object_locations and log_once is miniray.util.log_once
     assert inspect_serializability is miniray.util.inspect_serializability

@@ -1,4 +1,5 @@
 """The pytest plugin, as somebody's tests see it: fixtures, the alias, the limit, what is left behind, timelines."""
+
 from __future__ import annotations
 
 import pathlib
@@ -21,8 +22,16 @@ def tests(pytester, monkeypatch):
 
     def run(source, *options):
         pytester.makepyfile(source)
-        return pytester.runpytest_inprocess("-p", "miniray.testing.plugin", "-p", "no:cacheprovider",
-                                          "-W", "ignore::pytest.PytestAssertRewriteWarning", *options)
+        return pytester.runpytest_inprocess(
+            "-p",
+            "miniray.testing.plugin",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
+            *options,
+        )
+
     return run
 
 
@@ -30,11 +39,13 @@ def test_it_is_inert_until_it_is_used(pytester, monkeypatch):
     """Every run of pytest loads it where miniray is installed: nothing else of miniray, nor what that would load, comes with it."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile("def test_it(): pass")
-    pytester.makepyfile(start="""
+    pytester.makepyfile(
+        start="""
         import sys, pytest
         code = pytest.main(["-q", "-p", "miniray.testing.plugin", "-p", "no:cacheprovider", "test_test_it_is_inert.py"])
         print(int(code), sorted(name for name in sys.modules if name.split(".")[0] in ("miniray", "ray", "asyncio")))
-    """)
+    """
+    )
     pytester.path.joinpath("test_it_is_inert_until_it_is_used.py").rename(pytester.path / "test_test_it_is_inert.py")
     said = pytester.runpython("start.py").stdout.lines[-1]
     assert said == "0 ['miniray', 'miniray._version', 'miniray.testing', 'miniray.testing.plugin']"
@@ -45,7 +56,8 @@ def test_it_is_inert_until_it_is_used(pytester, monkeypatch):
 
 def test_each_test_has_a_fresh_session_and_the_marker_says_with_what(tests):
     """The nearest marker wins; deadlocks are raised."""
-    result = tests("""
+    result = tests(
+        """
         import pytest, miniray
         from miniray import api
         pytestmark = pytest.mark.miniray(num_cpus=3)
@@ -61,7 +73,9 @@ def test_each_test_has_a_fresh_session_and_the_marker_says_with_what(tests):
             assert api.session not in seen
         def test_without():
             assert not miniray.is_initialized()
-    """, "--strict-markers")
+    """,
+        "--strict-markers",
+    )
     result.assert_outcomes(passed=3)
 
 
@@ -113,13 +127,16 @@ def test_two_sessions_at_once_are_refused_in_words(tests):
 def test_with_miniray_every_import_of_ray_is_miniray(tests, pytester):
     """In conftest files too; the head of the run says so. Afterwards it is not."""
     pytester.makeconftest("import ray\nassert ray.__name__ == 'miniray'")
-    result = tests("""
+    result = tests(
+        """
         import ray
         def test_it():
             ray.init(num_cpus=1)
             assert ray.get(ray.put(1)) == 1
             ray.shutdown()
-    """, "--miniray")
+    """,
+        "--miniray",
+    )
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines([f"miniray: `import ray` is miniray {miniray.__version__}"])
 
@@ -155,15 +172,30 @@ HANGS = """
 """
 
 
-@pytest.mark.parametrize("more, options", [("", ["--miniray-timeout=0.2"]), ("", ["-o", "miniray_timeout=0.2"]),
-                                           ("pytestmark = pytest.mark.miniray(timeout=0.2)", [])])
+@pytest.mark.parametrize(
+    "more, options",
+    [
+        ("", ["--miniray-timeout=0.2"]),
+        ("", ["-o", "miniray_timeout=0.2"]),
+        ("pytestmark = pytest.mark.miniray(timeout=0.2)", []),
+    ],
+)
 def test_a_test_that_takes_too_long_fails_with_reasons_and_stacks(tests, more, options):
     """Of everything pending, and of each worker that runs something and each thread."""
     result = tests(HANGS.format(more=more), *options)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([
-        "*test_hangs took longer than 0.2 s.", "Pending:", "  task sits *", "  task too_large needs 100 CPU*",
-        "Worker 1 runs sits", "    ray.get(too_large.remote())", "Thread MainThread", "    ray.get(sits.remote())"])
+    result.stdout.fnmatch_lines(
+        [
+            "*test_hangs took longer than 0.2 s.",
+            "Pending:",
+            "  task sits *",
+            "  task too_large needs 100 CPU*",
+            "Worker 1 runs sits",
+            "    ray.get(too_large.remote())",
+            "Thread MainThread",
+            "    ray.get(sits.remote())",
+        ]
+    )
     result.stdout.no_fnmatch_line("*pluggy/*")
 
 
@@ -177,7 +209,8 @@ def test_where_there_is_no_alarm_the_session_is_ended(tests, monkeypatch, capfd)
 
 def test_a_quick_test_is_not_disturbed(tests):
     """Nor is somebody else's alarm."""
-    result = tests("""
+    result = tests(
+        """
         import signal
         def ring(*ignored): pass
         signal.signal(signal.SIGALRM, ring)
@@ -185,7 +218,9 @@ def test_a_quick_test_is_not_disturbed(tests):
             assert signal.getsignal(signal.SIGALRM) is not ring
         def test_after():
             assert signal.getsignal(signal.SIGALRM) is ring
-    """, "--miniray-timeout=20")
+    """,
+        "--miniray-timeout=20",
+    )
     result.assert_outcomes(passed=2)
 
 
@@ -222,13 +257,19 @@ def test_what_a_test_leaves_behind_is_a_warning(tests):
     """Of each kind of thing, by name; a tidy test gets none."""
     result = tests(LEAVES)
     result.assert_outcomes(passed=3, warnings=1)
-    result.stdout.fnmatch_lines(["*LeftBehindWarning: *test_leaves left behind: task never (PENDING_NODE_ASSIGNMENT); "
-                                 "actor *Actor 'bob' (*); object *, put; object *, of task never; "
-                                 "placement group group (*); thread idler"])
+    result.stdout.fnmatch_lines(
+        [
+            "*LeftBehindWarning: *test_leaves left behind: task never (PENDING_NODE_ASSIGNMENT); "
+            "actor *Actor 'bob' (*); object *, put; object *, of task never; "
+            "placement group group (*); thread idler"
+        ]
+    )
 
 
-@pytest.mark.parametrize("options", [["--miniray-strict"], ["-o", "miniray_strict=true"],
-                                     ["-W", "error::miniray.testing.plugin.LeftBehindWarning"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--miniray-strict"], ["-o", "miniray_strict=true"], ["-W", "error::miniray.testing.plugin.LeftBehindWarning"]],
+)
 def test_on_request_it_is_a_failure(tests, options):
     """The next test is not harmed."""
     tests(LEAVES, *options).assert_outcomes(passed=3, errors=1)
@@ -236,13 +277,16 @@ def test_on_request_it_is_a_failure(tests, options):
 
 def test_the_marker_may_forgive(tests):
     """strict=False stands above the command line."""
-    result = tests("""
+    result = tests(
+        """
         import pytest
         held = []
         @pytest.mark.miniray(strict=False)
         def test_leaves(miniray_cluster):
             held.append(miniray_cluster.put(1))
-    """, "--miniray-strict")
+    """,
+        "--miniray-strict",
+    )
     result.assert_outcomes(passed=1, warnings=1)
 
 
@@ -265,11 +309,14 @@ def test_in_a_shared_session_only_what_the_test_made_is_meant(tests):
 
 def test_a_failed_test_is_not_blamed_for_what_its_traceback_holds(tests):
     """One failure is enough."""
-    result = tests("""
+    result = tests(
+        """
         def test_fails(miniray_cluster):
             ref = miniray_cluster.put(1)
             assert not ref
-    """, "--miniray-strict")
+    """,
+        "--miniray-strict",
+    )
     result.assert_outcomes(failed=1)
 
 
@@ -278,7 +325,8 @@ def test_a_failed_test_is_not_blamed_for_what_its_traceback_holds(tests):
 
 def test_a_failed_test_s_timeline_is_kept(tests, pytester):
     """As a page and as a trace, named after the test; those of passed tests are not."""
-    result = tests("""
+    result = tests(
+        """
         import pytest
         def work(ray):
             assert ray.get(ray.remote(lambda: 1).remote()) == 1
@@ -288,7 +336,9 @@ def test_a_failed_test_s_timeline_is_kept(tests, pytester):
         def test_fails(miniray_cluster, path):
             work(miniray_cluster)
             assert False
-    """, "--miniray-timeline=kept")
+    """,
+        "--miniray-timeline=kept",
+    )
     result.assert_outcomes(passed=1, failed=1)
     names = sorted(path.name for path in (pytester.path / "kept").iterdir())
     assert [name.rpartition(".")[2] for name in names] == ["html", "json"]
@@ -309,11 +359,15 @@ def test_a_folder_that_cannot_be_made_is_said(tests, pytester):
 
 def test_unused_it_does_nothing(tests):
     """No session, no alias, no warning about threads that a test leaves."""
-    result = tests("""
+    result = tests(
+        """
         import threading
         import sys
         def test_it():
             threading.Thread(target=threading.Event().wait, args=(0.2,), daemon=True).start()
             assert sys.modules["miniray.api"].session is None
-    """, "--miniray-strict", "--miniray-timeout=5")
+    """,
+        "--miniray-strict",
+        "--miniray-timeout=5",
+    )
     result.assert_outcomes(passed=1)

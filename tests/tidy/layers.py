@@ -1,4 +1,5 @@
 """The layers of miniray, from the ground up. A module imports modules of its own layer and of lower ones."""
+
 from __future__ import annotations
 
 # The name of each layer, and its modules: a package stands for everything in it, unless a longer name is listed elsewhere.
@@ -13,7 +14,18 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "references": ("object_ref",),
     "session": ("session", "cluster_utils"),
     "calls": ("calls", "remote_function", "actor", "runtime_context", "dag"),
-    "api": ("api", "_raylet", "types", "client_builder", "autoscaler", "_common", "util", "experimental", "state", "_private"),
+    "api": (
+        "api",
+        "_raylet",
+        "types",
+        "client_builder",
+        "autoscaler",
+        "_common",
+        "util",
+        "experimental",
+        "state",
+        "_private",
+    ),
     "facade": ("",),
     "tools": ("engine", "testing", "cli", "__main__"),
 }
@@ -22,8 +34,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
 def layer_of(module: str) -> str:
     """The layer that a module belongs to. LookupError for one that belongs to none, or to two."""
     name = "" if module == "miniray" else module.removeprefix("miniray.")
-    found = [(len(root), layer) for layer, roots in LAYERS.items() for root in roots
-             if name == root or root and name.startswith(root + ".")]
+    found = [
+        (len(root), layer)
+        for layer, roots in LAYERS.items()
+        for root in roots
+        if name == root or root and name.startswith(root + ".")
+    ]
     if not found:
         raise LookupError(f"{module} belongs to no layer")
     longest = [layer for length, layer in found if length == max(found)[0]]

@@ -1,4 +1,5 @@
 """miniray's own source, read once: which modules there are, and what each imports."""
+
 from __future__ import annotations
 
 import ast
@@ -50,7 +51,7 @@ class Module:
                 base = node.module or ""
                 if node.level:
                     parts = self.package.split(".")
-                    base = ".".join([*parts[:len(parts) - node.level + 1], *filter(None, [base])])
+                    base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [base])])
                 for alias in node.names:
                     yield node.lineno, f"{base}.{alias.name}"
 

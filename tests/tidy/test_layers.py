@@ -1,18 +1,49 @@
 """The house has floors: imports point down only, the core decides without doing, and nothing is needed but Python."""
+
 import ast
 import sys
 
 from tests.tidy.layers import LAYERS, layer_of
 from tests.tidy.source import MINIRAY, listed
 
-BANNED_IN_CORE = {"threading", "_thread", "queue", "concurrent", "multiprocessing", "asyncio", "contextvars",  # who
-                  "time", "datetime",  # when: time comes in as an argument
-                  "secrets", "uuid",  # chance comes in too
-                  "io", "os", "pathlib", "tempfile", "shutil", "socket", "subprocess", "signal", "sys",
-                  "pickle", "copyreg", "marshal", "inspect", "importlib",  # the user's values and code
-                  "logging", "warnings"}
-CALLS_BANNED_IN_CORE = {"open", "print", "input", "exec", "eval",
-                        "id", "hash"}  # they differ from run to run, and so does an order that leans on them
+BANNED_IN_CORE = {
+    "threading",
+    "_thread",
+    "queue",
+    "concurrent",
+    "multiprocessing",
+    "asyncio",
+    "contextvars",  # who
+    "time",
+    "datetime",  # when: time comes in as an argument
+    "secrets",
+    "uuid",  # chance comes in too
+    "io",
+    "os",
+    "pathlib",
+    "tempfile",
+    "shutil",
+    "socket",
+    "subprocess",
+    "signal",
+    "sys",
+    "pickle",
+    "copyreg",
+    "marshal",
+    "inspect",
+    "importlib",  # the user's values and code
+    "logging",
+    "warnings",
+}
+CALLS_BANNED_IN_CORE = {
+    "open",
+    "print",
+    "input",
+    "exec",
+    "eval",
+    "id",
+    "hash",
+}  # they differ from run to run, and so does an order that leans on them
 
 
 CORE = [m for m in MINIRAY if layer_of(m.name) == "core"]
@@ -21,8 +52,12 @@ CORE = [m for m in MINIRAY if layer_of(m.name) == "core"]
 def test_every_module_imports_its_own_layer_and_lower_ones():
     """At its top, for type checkers only, and inside functions: an arrow that points up hides in all three places."""
     order = list(LAYERS)
-    found = [f"{m.name} ({layer_of(m.name)}) imports {name} ({layer_of(name)})" for m in MINIRAY for name in m.imports_of(MINIRAY)
-             if order.index(layer_of(name)) > order.index(layer_of(m.name))]
+    found = [
+        f"{m.name} ({layer_of(m.name)}) imports {name} ({layer_of(name)})"
+        for m in MINIRAY
+        for name in m.imports_of(MINIRAY)
+        if order.index(layer_of(name)) > order.index(layer_of(m.name))
+    ]
     assert not found, listed(sorted(found))
 
 
@@ -50,6 +85,7 @@ def package_of(name: str) -> str:
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """The groups of nodes that reach each other."""
+
     def reach(start: str) -> set[str]:
         seen: set[str] = set()
         todo = [start]
@@ -59,9 +95,13 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
                     seen.add(following)
                     todo.append(following)
         return seen
+
     reached = {name: reach(name) for name in graph}
-    found = {tuple(sorted(other for other in reached[name] if name in reached.get(other, ()))) for name in graph
-             if name in reached[name]}
+    found = {
+        tuple(sorted(other for other in reached[name] if name in reached.get(other, ())))
+        for name in graph
+        if name in reached[name]
+    }
     return [list(circle) for circle in found]
 
 
@@ -74,19 +114,33 @@ def test_every_layer_has_modules():
 
 def test_the_core_starts_waits_reads_and_says_nothing():
     """No thread, lock, clock, file, pickle or log in core/: it is told and it answers."""
-    imports = [m.at(line, f"imports {name}") for m in CORE for line, name in m.imports()
-               if name.split(".")[0] in BANNED_IN_CORE]
+    imports = [
+        m.at(line, f"imports {name}")
+        for m in CORE
+        for line, name in m.imports()
+        if name.split(".")[0] in BANNED_IN_CORE
+    ]
     calls = [m.at(line, f"calls {name}") for m in CORE for line, name in m.calls() if name in CALLS_BANNED_IN_CORE]
     assert not imports + calls, listed(imports + calls)
 
 
 def test_the_core_draws_no_chance_of_its_own():
     """Only the class Random may be named there, as the type of the generator that is handed in."""
-    imports = [m.at(line, f"imports {name}") for m in CORE for line, name in m.imports()
-               if name.split(".")[0] == "random" and name not in ("random", "random.Random")]
-    uses = [m.at(node.lineno, f"uses random.{node.attr}") for m in CORE for node in m.nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
-            and node.attr != "Random"]
+    imports = [
+        m.at(line, f"imports {name}")
+        for m in CORE
+        for line, name in m.imports()
+        if name.split(".")[0] == "random" and name not in ("random", "random.Random")
+    ]
+    uses = [
+        m.at(node.lineno, f"uses random.{node.attr}")
+        for m in CORE
+        for node in m.nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "random"
+        and node.attr != "Random"
+    ]
     assert not imports + uses, listed(imports + uses)
 
 
@@ -99,6 +153,10 @@ def test_nothing_sleeps():
 def test_the_standard_library_is_enough():
     """Only testing/ may ask for more: it is a pytest plugin, and it runs programs on real Ray where there is one."""
     known = set(sys.stdlib_module_names) | {"miniray", "__future__"}
-    found = [m.at(line, name) for m in MINIRAY for line, name in m.imports()
-             if name.split(".")[0] not in known | ({"pytest", "ray"} if layer_of(m.name) == "tools" else set())]
+    found = [
+        m.at(line, name)
+        for m in MINIRAY
+        for line, name in m.imports()
+        if name.split(".")[0] not in known | ({"pytest", "ray"} if layer_of(m.name) == "tools" else set())
+    ]
     assert not found, listed(found)

@@ -1,4 +1,5 @@
 """There is one door to the core: events on `Cluster`. Nobody else writes a record, and nothing writes a status but `move`."""
+
 import ast
 import inspect
 
@@ -7,9 +8,26 @@ from miniray.core.cluster import Cluster
 from tests.tidy.source import MINIRAY, Module, listed
 
 CORE = [m for m in MINIRAY if m.name.startswith("miniray.core.")]
-SLOTS = {slot: name for name, value in vars(records).items() if inspect.isclass(value) for slot in vars(value).get("__slots__", ())}
+SLOTS = {
+    slot: name
+    for name, value in vars(records).items()
+    if inspect.isclass(value)
+    for slot in vars(value).get("__slots__", ())
+}
 RUNTIME_SLOTS = {slot for slots in records.RUNTIME_SLOTS.values() for slot in slots}
-NOT_RECORDS = {"self", "cls", "handle", "execution", "span", "entry", "error", "refusal", "text", "definition", "source"}
+NOT_RECORDS = {
+    "self",
+    "cls",
+    "handle",
+    "execution",
+    "span",
+    "entry",
+    "error",
+    "refusal",
+    "text",
+    "definition",
+    "source",
+}
 """Names of variables that hold something else with a field of the same name."""
 
 
@@ -22,9 +40,13 @@ def written(m: Module):
 
 def test_only_the_core_writes_its_records():
     """But for the slots that `records.RUNTIME_SLOTS` names, which a runtime writes."""
-    found = [m.at(line, f"{variable}.{field} belongs to {SLOTS[field]}") for m in MINIRAY if m not in CORE
-             for line, variable, field in written(m)
-             if field in SLOTS and field not in RUNTIME_SLOTS and variable not in NOT_RECORDS]
+    found = [
+        m.at(line, f"{variable}.{field} belongs to {SLOTS[field]}")
+        for m in MINIRAY
+        if m not in CORE
+        for line, variable, field in written(m)
+        if field in SLOTS and field not in RUNTIME_SLOTS and variable not in NOT_RECORDS
+    ]
     assert not found, listed(found)
 
 
@@ -36,14 +58,21 @@ def test_the_slots_of_a_runtime_are_slots():
 
 def test_a_status_is_written_by_move_only():
     """Or by the constructor of a record."""
-    found = [m.at(line, f"{variable}.status") for m in MINIRAY for line, variable, field in written(m)
-             if field == "status" and variable != "self" and m.name != "miniray.core.transitions"]
+    found = [
+        m.at(line, f"{variable}.status")
+        for m in MINIRAY
+        for line, variable, field in written(m)
+        if field == "status" and variable != "self" and m.name != "miniray.core.transitions"
+    ]
     assert not found, listed(found)
 
 
 def test_public_methods_of_the_cluster_are_events():
     """An event is told the time first."""
     methods = {name: value for name, value in vars(Cluster).items() if not name.startswith("_")}
-    found = [name for name, value in methods.items()
-             if not inspect.isfunction(value) or list(inspect.signature(value).parameters)[:2] != ["self", "now"]]
+    found = [
+        name
+        for name, value in methods.items()
+        if not inspect.isfunction(value) or list(inspect.signature(value).parameters)[:2] != ["self", "now"]
+    ]
     assert not found, listed(found)

@@ -1,4 +1,5 @@
 """README.md runs: its Python blocks are executed in order, and the text block after one is what it prints."""
+
 import re
 import subprocess
 import sys
@@ -17,8 +18,14 @@ def test_every_python_block_prints_what_the_page_says(tmp_path):
     for i in programs:
         program = tmp_path / f"readme_{i}.py"
         program.write_text(blocks[i][1], encoding="utf-8")
-        done = subprocess.run([sys.executable, str(program)], env={"PYTHONPATH": str(ROOT), "PATH": ""}, cwd=tmp_path,
-                              capture_output=True, text=True, timeout=50)
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
         assert done.returncode == 0, done.stderr
         if i + 1 < len(blocks) and blocks[i + 1][0] == "text":
             assert done.stdout == blocks[i + 1][1]

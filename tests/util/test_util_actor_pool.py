@@ -1,4 +1,5 @@
 """ActorPool: who gets which call, in which order results come, and what failures and timeouts leave behind."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -179,6 +180,7 @@ def test_a_busy_actor_cannot_be_pushed_again():
 
 def test_a_class_that_derives_from_it_finds_rays_names():
     """Libraries extend the pool, or look into it: they know its attributes."""
+
     class Watched(ActorPool):
         def load(self):
             return len(self._idle_actors), len(self._future_to_actor), len(self._pending_submits), self._next_task_index

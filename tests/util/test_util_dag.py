@@ -1,4 +1,5 @@
 """Graphs of calls: which calls are made, how often, in which order, and what can be bound where."""
+
 from __future__ import annotations
 
 import collections
@@ -70,8 +71,13 @@ def run(node: Any, *args: Any, **kwargs: Any) -> Any:
 def test_nodes_are_found_inside_of_values():
     """There they arrive as references, as in any call; the values themselves are left as they were."""
     one = add.bind(1)
-    for value, arrived in [([one], [("ref", 1)]), ((2, one), [2, ("ref", 1)]), ({"a": [one]}, {"a": [("ref", 1)]}),
-                           (Box(one), {"inside": ("ref", 1)}), (Box([Box(one)]), {"inside": [{"inside": ("ref", 1)}]})]:
+    for value, arrived in [
+        ([one], [("ref", 1)]),
+        ((2, one), [2, ("ref", 1)]),
+        ({"a": [one]}, {"a": [("ref", 1)]}),
+        (Box(one), {"inside": ("ref", 1)}),
+        (Box([Box(one)]), {"inside": [{"inside": ("ref", 1)}]}),
+    ]:
         assert run(seen.bind(value)) == arrived
         assert run(seen.bind(value)) == arrived
 
@@ -143,9 +149,16 @@ def test_one_input_as_a_whole_and_in_parts():
     assert x.inside is x.inside and x[0] is x[0]
 
 
-@pytest.mark.parametrize(("part", "args", "kwargs", "error"), [
-    ("x[1]", (), {}, IndexError), ("x[1]", (7,), {}, TypeError), ("x.key", (), {"other": 1}, KeyError),
-    ("x.key", ({"key": 1},), {}, AttributeError), ("x['key']", ({},), {}, KeyError)])
+@pytest.mark.parametrize(
+    ("part", "args", "kwargs", "error"),
+    [
+        ("x[1]", (), {}, IndexError),
+        ("x[1]", (7,), {}, TypeError),
+        ("x.key", (), {"other": 1}, KeyError),
+        ("x.key", ({"key": 1},), {}, AttributeError),
+        ("x['key']", ({},), {}, KeyError),
+    ],
+)
 def test_a_part_that_is_not_there(part: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: type[Exception]):
     """The input's own error, at execute."""
     with InputNode() as x:
@@ -217,6 +230,7 @@ def test_several_outputs_come_in_a_list():
 
 def test_a_graph_can_be_sent():
     """A task may execute what another has built."""
+
     @miniray.remote
     def execute(graph: list[Any]) -> Any:
         return run(graph[0])

@@ -1,4 +1,5 @@
 """as_completed and map_unordered: chunks, bounds, refusals."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -23,15 +24,20 @@ def double(x: int) -> int:
 
 def test_refusals_come_with_the_first_next():
     """Both are generators: the call itself refuses nothing."""
-    for results in (as_completed([], chunk_size=0), as_completed([], num_returns=1),
-                    map_unordered(double, [], chunk_size=0), map_unordered(double, [], num_returns=1),
-                    map_unordered(double, [], backpressure_size=0)):
+    for results in (
+        as_completed([], chunk_size=0),
+        as_completed([], num_returns=1),
+        map_unordered(double, [], chunk_size=0),
+        map_unordered(double, [], num_returns=1),
+        map_unordered(double, [], backpressure_size=0),
+    ):
         with pytest.raises(ValueError):
             next(results)
 
 
 def test_a_failure_ends_the_iteration():
     """Its error is raised where its chunk would have come."""
+
     @miniray.remote
     def fail() -> None:
         raise KeyError("no")

@@ -1,4 +1,5 @@
 """joblib's backend "ray": loops of joblib as calls of a Pool."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -28,6 +29,7 @@ def divide(n):
 def test_a_loop_runs_on_the_actors_of_a_pool(session: None):
     """As many as there are CPUs, unless n_jobs says otherwise; results in order."""
     import joblib
+
     register_ray()
     with joblib.parallel_backend("ray"):
         assert joblib.effective_n_jobs(-1) == 3 and joblib.effective_n_jobs(-2) == 2
@@ -40,6 +42,7 @@ def test_a_loop_runs_on_the_actors_of_a_pool(session: None):
 def test_an_error_in_the_loop_is_raised_by_it(session: None):
     """As with joblib's own backends."""
     import joblib
+
     register_ray()
     with joblib.parallel_backend("ray", n_jobs=2), pytest.raises(ZeroDivisionError):
         joblib.Parallel()(joblib.delayed(divide)(n) for n in (1, 0))

@@ -1,4 +1,5 @@
 """Pool: what an error becomes, how work is cut, when callbacks come, how it ends. Compared with Ray's answers."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -137,8 +138,9 @@ def test_imap_waits_for_its_turn():
     """A timeout loses nothing, and the batches that were ready earlier come in their turn."""
     gate = RemoteGate.remote()
     with Pool(2) as pool:
-        results = pool.imap(lambda item: after(item) if isinstance(item, list) else item,
-                            [[gate.passed.remote()], "quick"])
+        results = pool.imap(
+            lambda item: after(item) if isinstance(item, list) else item, [[gate.passed.remote()], "quick"]
+        )
         with pytest.raises(TimeoutError):
             results.next(timeout=0)
         miniray.get(gate.open.remote())

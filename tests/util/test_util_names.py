@@ -1,4 +1,5 @@
 """The names of miniray.util, and what is only imported when it is asked for."""
+
 from __future__ import annotations
 
 import subprocess
@@ -44,6 +45,7 @@ def test_there_is_no_client():
 
 def test_a_node_has_the_address_that_nodes_gives(session: None):
     """In the driver and in a task."""
+
     @miniray.remote
     def where() -> str:
         return util.get_node_ip_address()
@@ -53,12 +55,16 @@ def test_a_node_has_the_address_that_nodes_gives(session: None):
 
 def test_named_actors_are_listed_by_namespace(session: None):
     """Names for this one, dicts for all; detached ones too, nameless ones not."""
+
     @miniray.remote(num_cpus=0)
     class Actor:
         """Has nothing to do."""
 
-    kept = [Actor.options(name="here").remote(), Actor.options(name="there", namespace="elsewhere").remote(),
-            Actor.remote()]
+    kept = [
+        Actor.options(name="here").remote(),
+        Actor.options(name="there", namespace="elsewhere").remote(),
+        Actor.remote(),
+    ]
     assert util.list_named_actors() == ["here"]
     assert {"name": "there", "namespace": "elsewhere"} in util.list_named_actors(all_namespaces=True)
     assert len(util.list_named_actors(True)) == len(kept) - 1

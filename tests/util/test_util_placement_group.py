@@ -1,4 +1,5 @@
 """Placement groups for users: what is refused, what a handle is, and what a removed group answers."""
+
 from __future__ import annotations
 
 import pickle
@@ -10,8 +11,15 @@ import pytest
 import miniray
 from miniray import util
 from miniray.util.placement_group import PlacementGroup
-from miniray.util.scheduling_strategies import (DoesNotExist, Exists, In, NodeAffinitySchedulingStrategy,
-                                                NodeLabelSchedulingStrategy, NotIn, PlacementGroupSchedulingStrategy)
+from miniray.util.scheduling_strategies import (
+    DoesNotExist,
+    Exists,
+    In,
+    NodeAffinitySchedulingStrategy,
+    NodeLabelSchedulingStrategy,
+    NotIn,
+    PlacementGroupSchedulingStrategy,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,21 +36,50 @@ def group() -> Iterator[PlacementGroup]:
     util.remove_placement_group(made)
 
 
-@pytest.mark.parametrize("bundles", [
-    [], None, {}, ({"CPU": 1},), "CPU", [{}], [{"CPU": 0}], [{"CPU": 1}, {}], ["CPU"], [{1: 1}], [{"": 1}],
-    [{"CPU": "1"}], [{"CPU": None}], [{"CPU": -1}], [{"CPU": float("nan")}]])
+@pytest.mark.parametrize(
+    "bundles",
+    [
+        [],
+        None,
+        {},
+        ({"CPU": 1},),
+        "CPU",
+        [{}],
+        [{"CPU": 0}],
+        [{"CPU": 1}, {}],
+        ["CPU"],
+        [{1: 1}],
+        [{"": 1}],
+        [{"CPU": "1"}],
+        [{"CPU": None}],
+        [{"CPU": -1}],
+        [{"CPU": float("nan")}],
+    ],
+)
 def test_bundles_are_dicts_that_reserve_something(bundles: Any):
     """Everything else is a ValueError. (Ray takes a negative amount, and the group then waits for ever.)"""
     with pytest.raises(ValueError):
         util.placement_group(bundles)
 
 
-@pytest.mark.parametrize("options", [
-    {"strategy": "TIGHT"}, {"strategy": 5}, {"lifetime": "weekend"}, {"bundle_label_selector": []},
-    {"bundle_label_selector": {}}, {"bundle_label_selector": [{"a": 1}]}, {"bundle_label_selector": [{"-a": "b"}]},
-    {"bundle_label_selector": ["a"]}, {"_soft_target_node_id": "ab"}, {"topology_strategy": {"zone": "PACK"}},
-    {"topology_strategy": {"ray.io/node-id": "TIGHT"}}, {"topology_strategy": []},
-    {"topology_strategy": {}, "strategy": "PACK"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "TIGHT"},
+        {"strategy": 5},
+        {"lifetime": "weekend"},
+        {"bundle_label_selector": []},
+        {"bundle_label_selector": {}},
+        {"bundle_label_selector": [{"a": 1}]},
+        {"bundle_label_selector": [{"-a": "b"}]},
+        {"bundle_label_selector": ["a"]},
+        {"_soft_target_node_id": "ab"},
+        {"topology_strategy": {"zone": "PACK"}},
+        {"topology_strategy": {"ray.io/node-id": "TIGHT"}},
+        {"topology_strategy": []},
+        {"topology_strategy": {}, "strategy": "PACK"},
+    ],
+)
 def test_options_that_are_none_of_ours_are_refused(options: dict[str, Any]):
     """ValueError, and no group is made."""
     before = len(util.placement_group_table())
@@ -51,9 +88,16 @@ def test_options_that_are_none_of_ours_are_refused(options: dict[str, Any]):
     assert len(util.placement_group_table()) == before
 
 
-@pytest.mark.parametrize(("options", "strategy"), [
-    ({}, "PACK"), ({"strategy": None}, "PACK"), ({"strategy": "SPREAD"}, "SPREAD"),
-    ({"topology_strategy": {}}, "PACK"), ({"topology_strategy": {"ray.io/node-id": "STRICT_PACK"}}, "STRICT_PACK")])
+@pytest.mark.parametrize(
+    ("options", "strategy"),
+    [
+        ({}, "PACK"),
+        ({"strategy": None}, "PACK"),
+        ({"strategy": "SPREAD"}, "SPREAD"),
+        ({"topology_strategy": {}}, "PACK"),
+        ({"topology_strategy": {"ray.io/node-id": "STRICT_PACK"}}, "STRICT_PACK"),
+    ],
+)
 def test_pack_is_the_default_strategy(options: dict[str, Any], strategy: str):
     """A topology strategy over nodes is the same thing in other words."""
     made = util.placement_group([{"CPU": 1}], **options)
@@ -130,13 +174,16 @@ def test_ready_of_a_group_that_was_never_placed_fails_when_it_is_removed():
 
 def test_a_task_knows_its_group(group: PlacementGroup):
     """By a handle that knows the bundles; outside there is none."""
+
     @miniray.remote
     def mine() -> Any:
         current = util.get_current_placement_group()
         return current, current.bundle_specs
 
-    for options in ({"scheduling_strategy": PlacementGroupSchedulingStrategy(group)},
-                    {"placement_group": group, "placement_group_bundle_index": 0}):
+    for options in (
+        {"scheduling_strategy": PlacementGroupSchedulingStrategy(group)},
+        {"placement_group": group, "placement_group_bundle_index": 0},
+    ):
         assert miniray.get(mine.options(**options).remote()) == (group, group.bundle_specs)
     assert util.get_current_placement_group() is None
 
@@ -184,8 +231,10 @@ def test_a_label_strategy_picks_a_node():
     def run() -> str:
         return "ran"
 
-    for met in (NodeLabelSchedulingStrategy({"ray.io/node-id": In(node)}),
-                NodeLabelSchedulingStrategy({}, soft={"zone": In("x")})):
+    for met in (
+        NodeLabelSchedulingStrategy({"ray.io/node-id": In(node)}),
+        NodeLabelSchedulingStrategy({}, soft={"zone": In("x")}),
+    ):
         assert miniray.get(run.options(scheduling_strategy=met).remote()) == "ran"
     unmet = run.options(scheduling_strategy=NodeLabelSchedulingStrategy({"zone": In("x")})).remote()
     assert miniray.wait([unmet], timeout=0) == ([], [unmet])

@@ -1,4 +1,5 @@
 """Queue: what it refuses, who waits, and what a shutdown leaves."""
+
 from __future__ import annotations
 
 import asyncio
@@ -137,6 +138,7 @@ def test_a_forced_shutdown_does_not_wait():
 
 def test_coroutines_of_one_loop_can_wait_for_each_other():
     """get_async lets the coroutine run that puts."""
+
     async def main() -> Any:
         queue = Queue()
         getting = asyncio.ensure_future(queue.get_async())

@@ -1,4 +1,5 @@
 """Programs whose functions and classes are defined anew again and again, as the cells of a notebook are."""
+
 from __future__ import annotations
 
 import gc
@@ -64,8 +65,9 @@ def cells(request, monkeypatch):
 
     def run(source):
         exec(compile(source, "<cell>", "exec"), vars(main))
+
     run.main = main
-    gc.freeze()                                             # what other tests have left is not looked at
+    gc.freeze()  # what other tests have left is not looked at
     with ray.init(num_cpus=2, local_mode=request.param == "local_mode", log_to_driver=False):
         yield run
     gc.unfreeze()
@@ -94,21 +96,35 @@ def test_what_was_defined_anew_goes(cells):
         cells(CELL.format(n=n))
         cells(USE)
         cells.main.f._function.held = Big()
-        gone += [weakref.ref(thing) for thing in (
-            cells.main.Point, cells.main.f, cells.main.f._function, cells.main.f._function.held, cells.main.Counter,
-            cells.main.Counter.__ray_metadata__.modified_class, cells.main.Async.__ray_metadata__.modified_class)]
+        gone += [
+            weakref.ref(thing)
+            for thing in (
+                cells.main.Point,
+                cells.main.f,
+                cells.main.f._function,
+                cells.main.f._function.held,
+                cells.main.Counter,
+                cells.main.Counter.__ray_metadata__.modified_class,
+                cells.main.Async.__ray_metadata__.modified_class,
+            )
+        ]
     vars(cells.main).clear()
 
     one = ray.remote(lambda: 1)
 
     def left():
         gc.collect()
-        ray.get(one.remote())                               # what was let go of is taken note of at the next call
+        ray.get(one.remote())  # what was let go of is taken note of at the next call
         return [ref() for ref in gone if ref() is not None] or [
-            kind for kind in gc.get_objects() if isinstance(kind, type) and kind.__module__ == "__main__"
-            and kind.__name__ in ("Point", "Counter", "Async")]
+            kind
+            for kind in gc.get_objects()
+            if isinstance(kind, type)
+            and kind.__module__ == "__main__"
+            and kind.__name__ in ("Point", "Counter", "Async")
+        ]
+
     deadline = time.monotonic() + 20
-    while left() and time.monotonic() < deadline:           # the threads of the actors end by themselves
+    while left() and time.monotonic() < deadline:  # the threads of the actors end by themselves
         time.sleep(0.001)
     assert left() == []
 
@@ -141,8 +157,11 @@ class Bell:
 
 def test_what_a_function_had_captured_goes_when_no_task_will_call_it_again(cells):
     """Though the records of its tasks are kept. One that is still to run, or an actor that may be made anew, keeps its own."""
+
     def captured(thing):
-        return weakref.ref((thing._source if hasattr(thing, "_source") else thing.__ray_metadata__).capture(ray.api.session))
+        return weakref.ref(
+            (thing._source if hasattr(thing, "_source") else thing.__ray_metadata__).capture(ray.api.session)
+        )
 
     gone = []
     for n in range(4):

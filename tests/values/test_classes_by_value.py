@@ -87,8 +87,16 @@ def test_a_worker_has_one_working_copy_of_each_class(space):
 
     def look(value, cls):
         value.double = 10
-        return (type(value) is cls is Derived, cls.own() is cls, cls.kind() is cls, value.name(), value.n,
-                cls.Inner.value, isinstance(value, Base), cls.__mro__[1] is Base)
+        return (
+            type(value) is cls is Derived,
+            cls.own() is cls,
+            cls.kind() is cls,
+            value.name(),
+            value.n,
+            cls.Inner.value,
+            isinstance(value, Base),
+            cls.__mro__[1] is Base,
+        )
 
     assert call(space, look, Derived(1), Derived) == (True, True, True, "derived of base", 5, 3, True, True)
     with pytest.raises(TypeError, match="abstract"):
@@ -140,6 +148,7 @@ def test_a_changed_class_arrives_as_it_is_now(space):
 
 def test_a_method_replaced_by_another_at_the_same_address_is_noticed(space):
     """The memory of the first is free again when the third is made, and so may be its id."""
+
     class Changing:
         pass
 
@@ -155,6 +164,7 @@ def test_an_arriving_value_sets_the_copy_of_its_class_back_as_in_ray(space):
     """The definition comes with each value, and overwrites what the worker changed; the driver's original stays as it
     is.
     """
+
     class Level:
         n = 1
 
@@ -169,6 +179,7 @@ def test_an_arriving_value_sets_the_copy_of_its_class_back_as_in_ray(space):
 
 def test_a_class_and_a_function_captured_together_share_their_globals(space):
     """What a method of the class does to a global, the function sees."""
+
     class Adding:
         def add(self):
             global COUNT
@@ -185,10 +196,12 @@ def test_a_class_and_a_function_captured_together_share_their_globals(space):
 
 def test_a_class_made_in_a_worker_becomes_one_class_of_the_drivers(space):
     """However often an instance of it is read; and it finds the worker's original when it goes back."""
+
     def make():
         class Made:
             def who(self):
                 return Made
+
         return Made(), id(Made)
 
     captured = capture(make)
@@ -205,6 +218,7 @@ def test_enum_members_keep_their_identity(space):
     """In the driver and in the worker; aliases, flags and mixed-in types too. Only what __init__ has set on them is
     lost.
     """
+
     class Colour(enum.Enum):
         RED = 1
         BLUE = (2, "b")
@@ -227,8 +241,18 @@ def test_enum_members_keep_their_identity(space):
             self.mass = mass
 
     def look(red, both, text, listed):
-        return (red is Colour.RED, Colour((2, "b")) is Colour.AZURE, red.shout(), both == Rights.READ | Rights.WRITE,
-                text is Text.A, text.upper(), listed[0] is red, list(Colour.__members__), red, both)
+        return (
+            red is Colour.RED,
+            Colour((2, "b")) is Colour.AZURE,
+            red.shout(),
+            both == Rights.READ | Rights.WRITE,
+            text is Text.A,
+            text.upper(),
+            listed[0] is red,
+            list(Colour.__members__),
+            red,
+            both,
+        )
 
     result = call(space, look, Colour.RED, Rights.READ | Rights.WRITE, Text.A, [Colour.RED])
     assert result[:-2] == (True, True, "RED!", True, True, "A", True, ["RED", "BLUE", "AZURE"])
@@ -240,6 +264,7 @@ def test_enum_members_keep_their_identity(space):
 
 def test_classes_that_the_library_makes_travel(space):
     """Dataclasses, named tuples, typed dicts, protocols, generics, slots, metaclasses, exceptions."""
+
     @dataclasses.dataclass(frozen=True)
     class Order:
         name: str
@@ -286,14 +311,44 @@ def test_classes_that_the_library_makes_travel(space):
     Broken = type("Broken", (ValueError,), {"__init__": lambda self, text: Exception.__init__(self, text)})
 
     def look(order, slim, slotted, point, row, box):
-        return (order == Order("o", [1]), dataclasses.replace(order, name="p").name, dataclasses.asdict(order),
-                dataclasses.fields(order)[0].default is dataclasses.MISSING, slim == Slim(5), hasattr(slim, "__dict__"),
-                slotted.both(), point._replace(y=3) == Point(1, 3), row == Row(1), row._fields, box.put(1),
-                Options(depth=1), Options.__total__, Named.__name__, WithMeta.twice(), T.__bound__ is int)
+        return (
+            order == Order("o", [1]),
+            dataclasses.replace(order, name="p").name,
+            dataclasses.asdict(order),
+            dataclasses.fields(order)[0].default is dataclasses.MISSING,
+            slim == Slim(5),
+            hasattr(slim, "__dict__"),
+            slotted.both(),
+            point._replace(y=3) == Point(1, 3),
+            row == Row(1),
+            row._fields,
+            box.put(1),
+            Options(depth=1),
+            Options.__total__,
+            Named.__name__,
+            WithMeta.twice(),
+            T.__bound__ is int,
+        )
 
     result = call(space, look, Order("o", [1]), Slim(5), Slotted(), Point(1), Row(1), Box())
-    assert result == (True, "p", {"name": "o", "lines": [1]}, True, True, False, (1, 2), True, True, ("a", "b"), 1,
-                      {"depth": 1}, False, "Named", 8, True)
+    assert result == (
+        True,
+        "p",
+        {"name": "o", "lines": [1]},
+        True,
+        True,
+        False,
+        (1, 2),
+        True,
+        True,
+        ("a", "b"),
+        1,
+        {"depth": 1},
+        False,
+        "Named",
+        8,
+        True,
+    )
     for value in (Order("o"), Slim(2), Point(1), Row(1)):
         assert turn(value) == value and type(call(space, lambda x: x, value)) is type(value)
     assert turn(Box[int]) == Box[int] and turn(T) is T and turn(typing.Optional[T]) == typing.Optional[T]
@@ -304,7 +359,8 @@ def test_classes_that_the_library_makes_travel(space):
 
 def test_a_virtual_subclass_stays_one(space):
     """The registry of an abstract class is part of its definition."""
-    class Shape(abc.ABC):       # noqa: B024
+
+    class Shape(abc.ABC):  # noqa: B024
         pass
 
     class Round:
@@ -316,7 +372,8 @@ def test_a_virtual_subclass_stays_one(space):
 
 def test_a_virtual_subclass_is_kept_until_the_first_of_its_instances_comes(space):
     """A registry holds its classes weakly: what came with the function was gone, now and then, before the argument came."""
-    class Shape(abc.ABC):       # noqa: B024
+
+    class Shape(abc.ABC):  # noqa: B024
         pass
 
     class Round:
@@ -330,6 +387,7 @@ def test_a_virtual_subclass_is_kept_until_the_first_of_its_instances_comes(space
 
 def test_a_class_that_cannot_be_sent_is_named():
     """The way leads through the class to the attribute."""
+
     class Holding:
         guard = threading.Lock()
 
@@ -343,6 +401,7 @@ def test_a_class_that_a_worker_finds_by_an_imported_module_is_its_own_there(spac
     """Threads share modules: a class by value that a worker reaches without any load is not taken for another
     space's.
     """
+
     class Shared:
         pass
 

@@ -13,7 +13,8 @@ LIMIT = 1
 
 def test_a_function_keeps_all_that_belongs_to_it():
     """As copies: a change of a mutable default is not seen on the other side."""
-    def original(a, b=[1], *, c={"x": 1}) -> "int":     # noqa: B006
+
+    def original(a, b=[1], *, c={"x": 1}) -> "int":  # noqa: B006
         "The docs."
         return a, b, c
 
@@ -27,11 +28,13 @@ def test_a_function_keeps_all_that_belongs_to_it():
 
 def test_only_the_globals_that_a_function_uses_are_copied():
     """Also those that a function nested in it uses; setting one of them changes the copy's only."""
+
     def uses():
         def nested():
             global COUNT
             COUNT += 1
             return COUNT
+
         return nested
 
     back = turn(uses)
@@ -41,6 +44,7 @@ def test_only_the_globals_that_a_function_uses_are_copied():
 
 def test_functions_of_one_value_share_their_copied_globals():
     """Those of two values do not."""
+
     def add():
         global COUNT
         COUNT += 1
@@ -72,6 +76,7 @@ def test_two_closures_over_one_variable_part_company():
 
 def test_recursion_survives_through_cells_and_through_globals():
     """Alone and mutual; the copy calls the copy."""
+
     def factorial(n):
         return 1 if n == 0 else n * factorial(n - 1)
 
@@ -91,6 +96,7 @@ def test_recursion_survives_through_cells_and_through_globals():
 
 def test_a_variable_without_a_value_yet_stays_without_one():
     """An empty cell is no reason to fail."""
+
     def early():
         return late
 
@@ -103,6 +109,7 @@ def test_a_variable_without_a_value_yet_stays_without_one():
 
 def test_many_kinds_of_functions_travel():
     """Lambdas, generators, coroutines, partials, bound methods, wrapped ones."""
+
     class Counter:
         def __init__(self):
             self.n = 1
@@ -123,6 +130,7 @@ def test_many_kinds_of_functions_travel():
         @functools.wraps(function)
         def wrapper(*args):
             return "wrapped", function(*args)
+
         return wrapper
 
     def items():
@@ -152,6 +160,7 @@ def test_an_importable_function_travels_by_name():
 
 def test_what_main_defines_travels_by_value(monkeypatch):
     """Another process would have another __main__."""
+
     def function():
         return 1
 
@@ -163,10 +172,12 @@ def test_what_main_defines_travels_by_value(monkeypatch):
 
 def test_code_with_constants_that_no_compiler_makes_travels_too():
     """As tools leave it behind that patch code."""
+
     def function():
         return "a constant"
 
     odd = [1]
     function.__code__ = function.__code__.replace(
-        co_consts=tuple(odd if constant == "a constant" else constant for constant in function.__code__.co_consts))
+        co_consts=tuple(odd if constant == "a constant" else constant for constant in function.__code__.co_consts)
+    )
     assert turn(function)() == [1] and turn(function)() is not odd

@@ -14,8 +14,15 @@ import types
 import pytest
 
 from miniray import cloudpickle
-from miniray.values.serialization import (Serialized, contain, deregister_serializer, deserialize, register_serializer,
-                                          serialize, size_of)
+from miniray.values.serialization import (
+    Serialized,
+    contain,
+    deregister_serializer,
+    deserialize,
+    register_serializer,
+    serialize,
+    size_of,
+)
 
 
 class Pair:
@@ -55,19 +62,41 @@ def turn(value):
 
 
 @pytest.mark.parametrize(
-    "value", [5, 2 ** 80, 1.5, "text", b"bytes", None, True, 1j, ..., (1, ("a", None)), frozenset({1, "a"})])
+    "value", [5, 2**80, 1.5, "text", b"bytes", None, True, 1j, ..., (1, ("a", None)), frozenset({1, "a"})]
+)
 def test_what_is_immutable_is_stored_as_it_is(value):
     """Nobody can tell it from a copy, and pickling it would cost more than all the rest."""
     assert serialize(value) is value
     assert turn(value) is value
 
 
-@pytest.mark.parametrize("value", [
-    [], {}, set(), [1, 2, 3], {"a": 1}, {1, 2}, [1, [2, {"k": [3]}]], {"a": {"b": [None, 1.5, b"x", 2 ** 80]}},
-    [(1, (2,))], {(1, 2): "tuple key"}, {frozenset({1}): [1]}, ([1], {"a": 2}), collections.deque([1], maxlen=3),
-    collections.Counter("aab"), collections.OrderedDict(b=1, a=2), range(3), slice(1, 2), NotImplemented,
-    array.array("i", [1, 2]), [NotImplemented, [1]], {"\ud800": "a surrogate"}, [[["deep"]] * 3] * 3,
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        set(),
+        [1, 2, 3],
+        {"a": 1},
+        {1, 2},
+        [1, [2, {"k": [3]}]],
+        {"a": {"b": [None, 1.5, b"x", 2**80]}},
+        [(1, (2,))],
+        {(1, 2): "tuple key"},
+        {frozenset({1}): [1]},
+        ([1], {"a": 2}),
+        collections.deque([1], maxlen=3),
+        collections.Counter("aab"),
+        collections.OrderedDict(b=1, a=2),
+        range(3),
+        slice(1, 2),
+        NotImplemented,
+        array.array("i", [1, 2]),
+        [NotImplemented, [1]],
+        {"\ud800": "a surrogate"},
+        [[["deep"]] * 3] * 3,
+    ],
+)
 def test_a_value_comes_back_equal_of_the_same_type_and_fresh_each_time(value):
     """Whichever way it is stored."""
     stored = serialize(value)
@@ -135,6 +164,7 @@ def test_a_bytearray_becomes_bytes_unless_pickle_carries_it():
 
 def test_subclasses_of_builtin_types_stay_what_they_are():
     """Only exact types are plain: a named int or a counting dict has a meaning of its own."""
+
     class Level(enum.IntEnum):
         LOW = 1
 
@@ -148,11 +178,17 @@ def test_not_a_number_survives():
     assert math.isnan(turn([float("nan")])[0])
 
 
-@pytest.mark.parametrize(("view", "shown"), [
-    ({1: 2}.keys(), [1]), ({1: [2]}.values(), [[2]]), ({1: 2}.items(), [(1, 2)]),
-    (collections.OrderedDict(a=1).keys(), ["a"]), (collections.OrderedDict(a=1).values(), [1]),
-    (collections.OrderedDict(a=1).items(), [("a", 1)]),
-])
+@pytest.mark.parametrize(
+    ("view", "shown"),
+    [
+        ({1: 2}.keys(), [1]),
+        ({1: [2]}.values(), [[2]]),
+        ({1: 2}.items(), [(1, 2)]),
+        (collections.OrderedDict(a=1).keys(), ["a"]),
+        (collections.OrderedDict(a=1).values(), [1]),
+        (collections.OrderedDict(a=1).items(), [("a", 1)]),
+    ],
+)
 def test_the_view_of_a_dict_travels_with_what_it_shows(view, shown):
     """Pickle refuses it; cloudpickle, and so Ray, does not."""
     back = turn(view)
@@ -212,15 +248,18 @@ def test_sizes_are_exact_for_bytes_and_near_for_the_rest():
 # --------------------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(("value", "place"), [
-    (threading.Lock(), "it is a _thread.lock"),
-    ([1, {"deep": (threading.Lock(),)}], "[1]['deep'][0] is"),
-    ({"k": Pair(1, [threading.Lock()])}, "['k'].b[0] is"),
-    ((n for n in range(3)), "it is a generator"),
-    ({1: [1], 2: len, 3: threading.Event()}, "[3]._cond._lock is"),
-    (collections.deque([1, threading.Lock()]), "[1] is"),
-    (Pair.__init__.__get__(Pair(threading.Lock(), 1)), ".a is"),
-])
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (threading.Lock(), "it is a _thread.lock"),
+        ([1, {"deep": (threading.Lock(),)}], "[1]['deep'][0] is"),
+        ({"k": Pair(1, [threading.Lock()])}, "['k'].b[0] is"),
+        ((n for n in range(3)), "it is a generator"),
+        ({1: [1], 2: len, 3: threading.Event()}, "[3]._cond._lock is"),
+        (collections.deque([1, threading.Lock()]), "[1] is"),
+        (Pair.__init__.__get__(Pair(threading.Lock(), 1)), ".a is"),
+    ],
+)
 def test_the_text_of_a_refusal_leads_to_the_culprit(value, place):
     """TypeError, as in Ray, with the way into the value and pickle's own words."""
     with pytest.raises(TypeError) as caught:
@@ -233,6 +272,7 @@ def test_the_text_of_a_refusal_leads_to_the_culprit(value, place):
 
 def test_a_culprit_whose_repr_fails_is_reported_all_the_same():
     """The error that is shown is pickle's, not that of the repr."""
+
     class Silent:
         def __repr__(self):
             raise RuntimeError("no repr")
@@ -247,6 +287,7 @@ def test_a_culprit_whose_repr_fails_is_reported_all_the_same():
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyError("mine"), pickle.PicklingError("mine")])
 def test_other_errors_of_a_hook_come_out_unchanged(error):
     """Ray dresses up TypeError only."""
+
     class Refusing:
         def __getstate__(self):
             raise error
@@ -263,12 +304,13 @@ def test_what_is_nested_too_deeply_is_a_pickling_error():
         deep = [deep]
     with pytest.raises(pickle.PicklingError):
         serialize(deep)
-    while deep:         # taken down step by step, so that its end does not recurse either
+    while deep:  # taken down step by step, so that its end does not recurse either
         deep = deep.pop()
 
 
 def test_an_exception_that_cannot_be_rebuilt_fails_when_it_is_read():
     """Its __init__ takes two arguments, its args hold one: pickle calls it with one."""
+
     class Fragile(Exception):
         def __init__(self, code, detail):
             super().__init__(code)
@@ -363,6 +405,7 @@ def test_threads_do_not_mix_up_their_references():
 
 def test_a_registered_serializer_is_used_until_it_is_taken_back():
     """For values of exactly that class; its deserializer travels along, by value if need be."""
+
     class Guarded:
         def __init__(self, value):
             self.value, self.lock = value, threading.Lock()
@@ -382,6 +425,7 @@ def test_a_registered_serializer_is_used_until_it_is_taken_back():
 
 def test_cloudpickle_makes_bytes_that_plain_pickle_reads():
     """Everything is written out in them, also the definition of a local class and the memory of a buffer."""
+
     class Local:
         def __init__(self, n):
             self.n = n

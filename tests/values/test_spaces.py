@@ -62,6 +62,7 @@ class Reference:
 
 def test_references_in_a_closure_and_in_a_class_are_contained():
     """In the capture that holds them, and in every value of the class, though its definition is made once only."""
+
     class Holding:
         reference = Reference("in the class")
 
@@ -93,6 +94,7 @@ def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
     globals()["_meet_for_this_test"] = meet
     meet.__module__, meet.__qualname__ = __name__, "_meet_for_this_test"
     try:
+
         class Built:
             hold_up = Meeting()
 
@@ -119,10 +121,12 @@ def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
 
 def test_no_two_classes_have_one_id():
     """Also when threads name them at once; without the GIL a plain count gives some numbers twice."""
+
     def name_some() -> None:
         start.wait()
         for cls in [type("Local", (), {}) for _ in range(300)]:
             named.append((spaces.track(cls).tracker_id, cls))
+
     named, start = [], threading.Barrier(4)
     threads = [threading.Thread(target=name_some) for _ in range(4)]
     for thread in threads:

@@ -3,6 +3,7 @@
 `explain` follows from one record to what it waits for, and from there on. A deadlock is found by asking which of the
 things that are waited for, directly or in turn, could still go on: what needs only things that cannot, cannot either.
 """
+
 from __future__ import annotations
 
 import threading
@@ -16,7 +17,7 @@ from ...core.transitions import TaskStatus, WorkerStatus
 from ..state.lookup import find, id_text
 from .links import Link, Record, calls_ahead, identity, link, missing, name_of
 
-LINKS_SPOKEN = 6                # a longer chain is told by its first links and its last
+LINKS_SPOKEN = 6  # a longer chain is told by its first links and its last
 LINKS_KEPT = 1_000
 
 
@@ -76,23 +77,34 @@ def _explain(runtime: Any, record: Record) -> Explanation:
         seen.add(id(links[-1].next))
         links.append(link(runtime, links[-1].next))
     if isinstance(record, (ObjectRecord, StreamRecord)) and len(links) > 1:
-        del links[0]                                # it is told by the task that makes it
+        del links[0]  # it is told by the task that makes it
     return _told(record, links, links[-1].reason, "")
 
 
 def _told(record: Record, links: list[Link], reason: str, prefix: str) -> Explanation:
     first, last = links[0], links[-1]
-    spoken = links if len(links) <= LINKS_SPOKEN else links[:LINKS_SPOKEN - 1]
+    spoken = links if len(links) <= LINKS_SPOKEN else links[: LINKS_SPOKEN - 1]
     words = [f"{prefix}{first.name} {first.phrase}"]
     words += [f"{one.name}, which {one.phrase}" for one in spoken[1:]]
     if len(spoken) < len(links):
-        words.append(f"{links[len(spoken)].name}, and so on over {len(links) - len(spoken)} more, the last of which, "
-                     f"{last.name}, {last.phrase}")
+        words.append(
+            f"{links[len(spoken)].name}, and so on over {len(links) - len(spoken)} more, the last of which, "
+            f"{last.name}, {last.phrase}"
+        )
     sentence = " ".join(words)
     if last.next is not None:
         sentence += f" {name_of(last.next)}"
-    chain = [{"kind": one.kind, "id": one.id, "name": one.name, "reason": one.reason,
-              "text": f"{one.name} {one.phrase}", "details": one.details} for one in links[:LINKS_KEPT]]
+    chain = [
+        {
+            "kind": one.kind,
+            "id": one.id,
+            "name": one.name,
+            "reason": one.reason,
+            "text": f"{one.name} {one.phrase}",
+            "details": one.details,
+        }
+        for one in links[:LINKS_KEPT]
+    ]
     kind, id = identity(record)
     return Explanation(reason, sentence, kind, id, name_of(record), last.details, chain)
 
@@ -126,7 +138,7 @@ def find_deadlock(runtime: Any, objects: list) -> Explanation | None:
 
 def _waiter_for(runtime: Any, objects: list) -> Waiter | None:
     """The waiter of whoever waits for exactly this list."""
-    for waiter, waited in runtime.driver_waiters.copy().items():    # who has waited steps out of it without the lock
+    for waiter, waited in runtime.driver_waiters.copy().items():  # who has waited steps out of it without the lock
         if waited is objects:
             return waiter
     for worker in runtime.cluster.workers.values():
@@ -170,7 +182,7 @@ def _stuck(runtime: Any, roots: list[Record]) -> dict[int, Record]:
     All are taken to be stuck at first. What needs nothing goes on, then whatever has enough of those that do, and so
     forth; what is never reached so waits in a circle.
     """
-    left: dict[int, int] = {}                       # how many more it needs
+    left: dict[int, int] = {}  # how many more it needs
     known: dict[int, Record] = {}
     wanted_by: dict[int, list[int]] = {}
     goes_on: deque[int] = deque()
@@ -213,7 +225,7 @@ def _circle(runtime: Any, record: Record, stuck: dict[int, Record] | None = None
         seen.add(id(at))
         needs = _needs(runtime, at)
         after = next((other for other in (needs[1] if needs is not None else ()) if id(other) in stuck), None)
-        if not isinstance(at, (ObjectRecord, StreamRecord)):        # these are told by the task that makes them
+        if not isinstance(at, (ObjectRecord, StreamRecord)):  # these are told by the task that makes them
             links.append(link(runtime, at))
             links[-1].next = after.task if isinstance(after, (ObjectRecord, StreamRecord)) else after
         at = after
@@ -231,7 +243,8 @@ def _something_runs(runtime: Any, cluster: Cluster) -> bool:
         if busy and _blocked(runtime, worker) is None and not _held_back(worker):
             return True
     return bool(cluster.task_manager.interrupted) or any(
-        not runtime.waits_forever(thread.ident or 0) for thread in threading.enumerate() if not thread.daemon)
+        not runtime.waits_forever(thread.ident or 0) for thread in threading.enumerate() if not thread.daemon
+    )
 
 
 def _held_back(worker: WorkerRecord) -> bool:

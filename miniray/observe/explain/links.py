@@ -3,6 +3,7 @@
 A Link says what a record waits for, as a phrase and as data, and names the record that is to be asked next. The reasons
 are those that the scheduler, the actor manager and the placement groups can give. The caller holds the runtime's lock.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -10,16 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.cluster import Cluster
-from ...core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, FAILED, LOST, PENDING, READY, SPILLED, UNIT, ActorRecord, Bundle,
-                             NodeRecord, ObjectRecord, PlacementGroupRecord, SchedulingClass, StreamRecord, TaskRecord,
-                             WorkerRecord, amounts)
+from ...core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    FAILED,
+    LOST,
+    PENDING,
+    READY,
+    SPILLED,
+    UNIT,
+    ActorRecord,
+    Bundle,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    SchedulingClass,
+    StreamRecord,
+    TaskRecord,
+    WorkerRecord,
+    amounts,
+)
 from ...core.scheduler import fits, labels_match
 from ...core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ...ids import INDEX_BITS
 from ..state.lookup import object_id
 
-Record = Any                    # TaskRecord | ActorRecord | PlacementGroupRecord | ObjectRecord | StreamRecord
-HOLDERS_NAMED = 5               # how many holders of a resource a sentence names
+Record = Any  # TaskRecord | ActorRecord | PlacementGroupRecord | ObjectRecord | StreamRecord
+HOLDERS_NAMED = 5  # how many holders of a resource a sentence names
 
 
 @dataclass(slots=True)
@@ -85,8 +103,15 @@ def group_of_ready(cluster: Cluster, obj: ObjectRecord) -> PlacementGroupRecord 
 
 def missing(objects: Iterable[Any]) -> list[Any]:
     """Those that have neither a value nor an error yet; of streams, those with no item to take. A value in a file is there."""
-    return [o for o in objects if (not (o.taken < len(o.items) or o.ended) if isinstance(o, StreamRecord)
-                                   else o.status not in (READY, FAILED, SPILLED))]
+    return [
+        o
+        for o in objects
+        if (
+            not (o.taken < len(o.items) or o.ended)
+            if isinstance(o, StreamRecord)
+            else o.status not in (READY, FAILED, SPILLED)
+        )
+    ]
 
 
 def producer(cluster: Cluster, obj: Any) -> Record:
@@ -110,8 +135,9 @@ def _of_object(cluster: Cluster, obj: ObjectRecord) -> Link:
         return _link(obj, "ready", "is there", size=obj.size)
     if obj.status is FAILED:
         failure: Any = obj.value
-        return _link(obj, "failed", f"holds an error: {failure.error_type}: {failure.message}",
-                     error_type=failure.error_type)
+        return _link(
+            obj, "failed", f"holds an error: {failure.error_type}: {failure.message}", error_type=failure.error_type
+        )
     if obj.status is SPILLED:
         return _link(obj, "spilled", "stands in a file, and is read back by whoever takes it", size=obj.size)
     maker = producer(cluster, obj)
@@ -132,8 +158,9 @@ def _of_task(runtime: Any, task: TaskRecord) -> Link:
     if status is TaskStatus.FAILED:
         failure = task.failure
         said = failure.message if failure is not None else ""
-        return _link(task, "failed", f"has failed: {said}", error_type=failure.error_type if failure is not None
-                     else "")
+        return _link(
+            task, "failed", f"has failed: {said}", error_type=failure.error_type if failure is not None else ""
+        )
     if status is TaskStatus.PENDING_ARGS_AVAIL:
         return _of_arguments(cluster, task)
     if status is TaskStatus.PENDING_NODE_ASSIGNMENT:
@@ -157,9 +184,14 @@ def _of_actor_to_come(task: TaskRecord) -> Link:
     actor = task.actor
     assert actor is not None
     restarting = actor.status is ActorStatus.RESTARTING
-    return _link(task, "actor_restarting" if restarting else "actor_not_alive",
-                 f"waits for its actor, which is {'restarting' if restarting else 'not alive yet'}:",
-                 next=actor.creation, actor_id=actor.hex, actor_state=actor.status.name)
+    return _link(
+        task,
+        "actor_restarting" if restarting else "actor_not_alive",
+        f"waits for its actor, which is {'restarting' if restarting else 'not alive yet'}:",
+        next=actor.creation,
+        actor_id=actor.hex,
+        actor_state=actor.status.name,
+    )
 
 
 def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
@@ -167,10 +199,13 @@ def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
     actor = task.actor
     assert actor is not None
     group = actor.groups[task.spec.group]
-    running = [call for call in actor.calls.values() if call.worker is not None and not call.t_finished
-               and call.spec.group == task.spec.group]
+    running = [
+        call
+        for call in actor.calls.values()
+        if call.worker is not None and not call.t_finished and call.spec.group == task.spec.group
+    ]
     if actor.in_order and not running:
-        for call in group.queue:                    # the first of the same caller that waits for its arguments
+        for call in group.queue:  # the first of the same caller that waits for its arguments
             if call is task:
                 break
             if call.owner is task.owner and call.status is TaskStatus.PENDING_ARGS_AVAIL:
@@ -180,19 +215,28 @@ def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
 
 def _of_mailbox(task: TaskRecord) -> Link:
     actor = task.actor
-    if actor is None:                               # it is a normal task that was leased and let go again in one step
+    if actor is None:  # it is a normal task that was leased and let go again in one step
         return _link(task, "about_to_run", "is about to be given to a worker")
     reason, ahead = calls_ahead(task)
     group = actor.groups[task.spec.group]
-    details = {"actor_id": actor.hex, "limit": group.limit, "running": [call.hex for call in ahead],
-               "queued": len(group.queue), "concurrency_group": group.name}
+    details = {
+        "actor_id": actor.hex,
+        "limit": group.limit,
+        "running": [call.hex for call in ahead],
+        "queued": len(group.queue),
+        "concurrency_group": group.name,
+    }
     if not ahead:
         return _link(task, "about_to_run", f"is about to be run by {name_of(actor)}", **details)
     where = f"the queue of {name_of(actor)}" + (f", group {group.name!r}," if group.name else "")
     if reason == "concurrency_limit":
-        return _link(task, reason,
-                     f"stands in {where} which runs {len(ahead)} of at most {group.limit} calls at once, among them",
-                     next=ahead[0], **details)
+        return _link(
+            task,
+            reason,
+            f"stands in {where} which runs {len(ahead)} of at most {group.limit} calls at once, among them",
+            next=ahead[0],
+            **details,
+        )
     return _link(task, reason, f"stands in {where} behind", next=ahead[0], **details)
 
 
@@ -204,12 +248,23 @@ def _of_running(runtime: Any, task: TaskRecord) -> Link:
         return _link(task, "worker_starting", "was given to a worker whose thread is starting", **details)
     absent = missing(runtime.waiting_for(worker))
     if absent and (worker.task is task or worker.running):
-        return _link(task, "waits_in_get", "waits in get or wait for", next=producer(runtime.cluster, absent[0]),
-                     missing=[o.hex for o in absent if isinstance(o, ObjectRecord)], **details)
+        return _link(
+            task,
+            "waits_in_get",
+            "waits in get or wait for",
+            next=producer(runtime.cluster, absent[0]),
+            missing=[o.hex for o in absent if isinstance(o, ObjectRecord)],
+            **details,
+        )
     if task.stream is not None and task.stream.producer_waiter is not None:
-        return _link(task, "backpressure",
-                     f"has yielded {len(task.stream.items)} items, and waits until its consumer takes more",
-                     produced=len(task.stream.items), taken=task.stream.taken, **details)
+        return _link(
+            task,
+            "backpressure",
+            f"has yielded {len(task.stream.items)} items, and waits until its consumer takes more",
+            produced=len(task.stream.items),
+            taken=task.stream.taken,
+            **details,
+        )
     if not task.t_started:
         return _link(task, "about_to_run", "was given to a worker and is about to start", **details)
     return _link(task, "running", "is running", **details)
@@ -227,22 +282,37 @@ def _of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
     allowed = [node for node in alive if _may_run_on(node, wanted)]
     needs = {"needs": amounts(wanted.need)}
     if not allowed:
-        return _link(task, "no_such_node", f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that "
-                     "are alive is one", **needs, strategy=list(wanted.strategy), label_selector=list(wanted.selector))
+        return _link(
+            task,
+            "no_such_node",
+            f"needs a node {_condition(wanted)}, and none of the {len(alive)} nodes that are alive is one",
+            **needs,
+            strategy=list(wanted.strategy),
+            label_selector=list(wanted.selector),
+        )
     able = [node for node in allowed if fits(node.total, wanted.need)]
     if not able:
         near, lacks = nearest(allowed, wanted.need)
-        return _link(task, "infeasible",
-                     f"needs {spell(wanted.need)}, and no node has that much: the nearest, node {near.name}, "
-                     f"has {spell_or_none(near.total, lacks)}", **needs, nearest_node=near.hex,
-                     nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks})
+        return _link(
+            task,
+            "infeasible",
+            f"needs {spell(wanted.need)}, and no node has that much: the nearest, node {near.name}, "
+            f"has {spell_or_none(near.total, lacks)}",
+            **needs,
+            nearest_node=near.hex,
+            nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks},
+        )
     return _of_busy_nodes(cluster, task, wanted, able, needs)
 
 
-def _of_busy_nodes(cluster: Cluster, task: TaskRecord, wanted: SchedulingClass, able: list[NodeRecord],
-                   needs: dict[str, Any]) -> Link:
+def _of_busy_nodes(
+    cluster: Cluster, task: TaskRecord, wanted: SchedulingClass, able: list[NodeRecord], needs: dict[str, Any]
+) -> Link:
     def freedom(node: NodeRecord) -> float:
-        return min((node.available.get(name, 0) / amount for name, amount in wanted.need.items() if amount), default=1.0)
+        return min(
+            (node.available.get(name, 0) / amount for name, amount in wanted.need.items() if amount), default=1.0
+        )
+
     node = max(able, key=freedom)
     short = {name: amount for name, amount in wanted.need.items() if node.available.get(name, 0) < amount}
     free = amounts({name: node.available.get(name, 0) for name in short})
@@ -251,16 +321,28 @@ def _of_busy_nodes(cluster: Cluster, task: TaskRecord, wanted: SchedulingClass, 
     if short:
         held = holders(cluster, node, short)
         queue = f"; {ahead} that ask for the same stand before it" if ahead else ""
-        return _link(task, "resources_busy", f"waits for {spell(short)} on node {node.name}, where "
-                     f"{_free(node, short)}: {_spell_holders(held)}{queue}", holders=held, **details)
+        return _link(
+            task,
+            "resources_busy",
+            f"waits for {spell(short)} on node {node.name}, where {_free(node, short)}: {_spell_holders(held)}{queue}",
+            holders=held,
+            **details,
+        )
     if "GPU" in wanted.need:
-        return _link(task, "no_whole_gpu",
-                     f"needs {spell({'GPU': wanted.need['GPU']})} of one device, and on node {node.name} no "
-                     "single GPU has so much left", **details)
+        return _link(
+            task,
+            "no_whole_gpu",
+            f"needs {spell({'GPU': wanted.need['GPU']})} of one device, and on node {node.name} no "
+            "single GPU has so much left",
+            **details,
+        )
     if node.starting:
-        return _link(task, "workers_starting",
-                     f"waits for one of the {node.starting} workers that are being started on node "
-                     f"{node.name}", **details)
+        return _link(
+            task,
+            "workers_starting",
+            f"waits for one of the {node.starting} workers that are being started on node {node.name}",
+            **details,
+        )
     return _link(task, "about_to_run", f"is about to be given to a worker of node {node.name}", **details)
 
 
@@ -278,16 +360,20 @@ def _condition(wanted: SchedulingClass) -> str:
         return f"with the id {wanted.strategy[1]}"
     selector = wanted.selector or (wanted.strategy[1] if wanted.strategy[0] == "NODE_LABEL" else ())
     words = {"not_in": "not in", "exists": "set", "absent": "not set"}
-    said = [f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip()
-            for key, operator, values in selector]
+    said = [
+        f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip()
+        for key, operator, values in selector
+    ]
     return "whose labels are " + " and ".join(said)
 
 
 def nearest(nodes: list[NodeRecord], need: dict[str, int]) -> tuple[NodeRecord, list[str]]:
     """The node that comes nearest to a demand, and the resources of which it has too little even when idle."""
+
     def meets(node: NodeRecord) -> tuple[int, float]:
         shares = [min(1.0, node.total.get(name, 0) / amount) for name, amount in need.items() if amount]
         return sum(share >= 1 for share in shares), sum(shares)
+
     near = max(nodes, key=meets)
     return near, [name for name, amount in need.items() if near.total.get(name, 0) < amount]
 
@@ -298,8 +384,12 @@ def spell_or_none(total: dict[str, int], names: list[str]) -> str:
 
 
 def _free(node: NodeRecord, short: dict[str, int]) -> str:
-    return " and ".join(f"{max(0, node.available.get(name, 0)) / UNIT:g} of {node.total[name] / UNIT:g} {name}"
-                        for name in short) + " are free"
+    return (
+        " and ".join(
+            f"{max(0, node.available.get(name, 0)) / UNIT:g} of {node.total[name] / UNIT:g} {name}" for name in short
+        )
+        + " are free"
+    )
 
 
 def holders(cluster: Cluster, node: NodeRecord, names: Iterable[str]) -> list[dict[str, Any]]:
@@ -311,8 +401,11 @@ def holders(cluster: Cluster, node: NodeRecord, names: Iterable[str]) -> list[di
     for group in cluster.placement_groups.values():
         for bundle in group.bundles:
             if bundle.node is node:
-                found += [{"holder": name_of(group), "id": group.hex, "resource": name, "amount": amount / UNIT}
-                          for name, amount in bundle.total.items() if name in names and amount]
+                found += [
+                    {"holder": name_of(group), "id": group.hex, "resource": name, "amount": amount / UNIT}
+                    for name, amount in bundle.total.items()
+                    if name in names and amount
+                ]
     return sorted(found, key=lambda holder: -holder["amount"])
 
 
@@ -321,8 +414,11 @@ def _holding(worker: WorkerRecord, names: Iterable[str]) -> list[dict[str, Any]]
     if who is None or worker.lease is None:
         return []
     held = {name: worker.lease.hold.get(name, 0) - (worker.lent if name == "CPU" else 0) for name in names}
-    return [{"holder": name_of(who), "id": who.hex, "resource": name, "amount": amount / UNIT}
-            for name, amount in held.items() if amount > 0]
+    return [
+        {"holder": name_of(who), "id": who.hex, "resource": name, "amount": amount / UNIT}
+        for name, amount in held.items()
+        if amount > 0
+    ]
 
 
 def _spell_holders(held: list[dict[str, Any]]) -> str:
@@ -338,21 +434,39 @@ def _of_bundle(task: TaskRecord, wanted: SchedulingClass, group: PlacementGroupR
     bundles: list[Bundle] = group.bundles if index < 0 else [group.bundles[index]]
     details = {"placement_group_id": group.hex, "bundle_index": index, "needs": amounts(wanted.need)}
     if group.status is PlacementGroupStatus.REMOVED:
-        return _link(task, "placement_group_removed",
-                     f"waits for ever: {name_of(group)}, in which it was to run, was removed", **details)
+        return _link(
+            task,
+            "placement_group_removed",
+            f"waits for ever: {name_of(group)}, in which it was to run, was removed",
+            **details,
+        )
     if group.status is not PlacementGroupStatus.CREATED:
         return _link(task, "placement_group_pending", "is to run in", next=group, **details)
     where = f"bundle {index} of {name_of(group)}" if index >= 0 else f"a bundle of {name_of(group)}"
     able = [bundle for bundle in bundles if fits(bundle.total, wanted.need)]
     if not able:
         largest = max(bundles, key=lambda bundle: sum(bundle.total.values()))
-        return _link(task, "bundle_too_small",
-                     f"needs {spell(wanted.need)} in {where}, which has {spell(largest.total)}: it will "
-                     "never fit", **details)
-    held = [one for bundle in able if bundle.node is not None for worker in bundle.node.workers.values()
-            if worker.bundle is bundle for one in _holding(worker, wanted.need)]
-    return _link(task, "bundle_busy", f"waits for {spell(wanted.need)} in {where}: {_spell_holders(held)}",
-                 holders=held, **details)
+        return _link(
+            task,
+            "bundle_too_small",
+            f"needs {spell(wanted.need)} in {where}, which has {spell(largest.total)}: it will never fit",
+            **details,
+        )
+    held = [
+        one
+        for bundle in able
+        if bundle.node is not None
+        for worker in bundle.node.workers.values()
+        if worker.bundle is bundle
+        for one in _holding(worker, wanted.need)
+    ]
+    return _link(
+        task,
+        "bundle_busy",
+        f"waits for {spell(wanted.need)} in {where}: {_spell_holders(held)}",
+        holders=held,
+        **details,
+    )
 
 
 # ------------------------------------------------------------ actors and placement groups
@@ -367,12 +481,21 @@ def _of_actor(actor: ActorRecord) -> Link:
         return _link(actor, "actor_dead", f"is dead: {said}", error_type=failure.error_type, restarts=actor.restarts)
     if actor.status is ActorStatus.ALIVE:
         running = sum(call.worker is not None for call in actor.calls.values())
-        return _link(actor, "alive", f"is alive: {running} calls run and {len(actor.calls) - running} wait",
-                     running=running, waiting=len(actor.calls) - running)
+        return _link(
+            actor,
+            "alive",
+            f"is alive: {running} calls run and {len(actor.calls) - running} wait",
+            running=running,
+            waiting=len(actor.calls) - running,
+        )
     again = actor.status is ActorStatus.RESTARTING
-    return _link(actor, "actor_restarting" if again else "actor_not_alive",
-                 f"is {'being made anew' if again else 'not alive yet'}, for it waits for", next=actor.creation,
-                 restarts=actor.restarts)
+    return _link(
+        actor,
+        "actor_restarting" if again else "actor_not_alive",
+        f"is {'being made anew' if again else 'not alive yet'}, for it waits for",
+        next=actor.creation,
+        restarts=actor.restarts,
+    )
 
 
 def _of_group(cluster: Cluster, group: PlacementGroupRecord) -> Link:
@@ -388,18 +511,28 @@ def _of_group(cluster: Cluster, group: PlacementGroupRecord) -> Link:
     if cluster.groups.feasible(group):
         names = list({name: None for bundle in group.bundles for name in bundle.total})
         held = [one for node in alive for one in holders(cluster, node, names)]
-        return _link(group, "resources_busy", f"{asks}, and not so much is free: {_spell_holders(held)}", holders=held,
-                     **details)
+        return _link(
+            group, "resources_busy", f"{asks}, and not so much is free: {_spell_holders(held)}", holders=held, **details
+        )
     large = [bundle for bundle in group.bundles if not any(fits(node.total, bundle.total) for node in alive)]
     if large and alive:
         near, lacks = nearest(alive, large[0].total)
-        return _link(group, "infeasible",
-                     f"{asks}, and no node has room for bundle {large[0].index}: the nearest, node "
-                     f"{near.name}, has {spell_or_none(near.total, lacks)}", nearest_node=near.hex,
-                     nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks}, **details)
-    return _link(group, "infeasible",
-                 f"{asks}, which the {len(alive)} nodes that are alive could not give together even when idle",
-                 num_nodes=len(alive), **details)
+        return _link(
+            group,
+            "infeasible",
+            f"{asks}, and no node has room for bundle {large[0].index}: the nearest, node "
+            f"{near.name}, has {spell_or_none(near.total, lacks)}",
+            nearest_node=near.hex,
+            nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks},
+            **details,
+        )
+    return _link(
+        group,
+        "infeasible",
+        f"{asks}, which the {len(alive)} nodes that are alive could not give together even when idle",
+        num_nodes=len(alive),
+        **details,
+    )
 
 
 def _spell_bundles(group: PlacementGroupRecord) -> str:

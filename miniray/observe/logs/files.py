@@ -4,6 +4,7 @@ A worker has two logs, as in Ray: `worker-<worker id>-<job id>-<pid>.out` and `.
 that wrote it, so that a task's own lines can be read out of its worker's. In Ray these are files; here they are memory
 of the session.
 """
+
 from __future__ import annotations
 
 import _thread
@@ -17,14 +18,14 @@ from ...ids import JOB_HEX
 from ...process.context import Execution
 from ..escape import escaped
 
-FILE_BYTES = 4 << 20            # most that one log keeps: the newest lines that fit
-ALL_BYTES = 256 << 20           # most that all logs of a session keep
-MOST_WORKERS = 10_000           # whose logs are kept, the oldest dead ones go first
-LONGEST_LINE = 64 << 10         # a longer unfinished line is taken as if it had ended
-LINE_COST = 100                 # what keeping a line costs besides its bytes
-REMEMBERED = 1_000              # attempts of which a log remembers how much it has let go
+FILE_BYTES = 4 << 20  # most that one log keeps: the newest lines that fit
+ALL_BYTES = 256 << 20  # most that all logs of a session keep
+MOST_WORKERS = 10_000  # whose logs are kept, the oldest dead ones go first
+LONGEST_LINE = 64 << 10  # a longer unfinished line is taken as if it had ended
+LINE_COST = 100  # what keeping a line costs besides its bytes
+REMEMBERED = 1_000  # attempts of which a log remembers how much it has let go
 
-Attempt = tuple[int, int]       # a task's number and the attempt's
+Attempt = tuple[int, int]  # a task's number and the attempt's
 
 
 class Follower:
@@ -38,7 +39,7 @@ class Follower:
 
     def wake(self) -> None:
         """There is something new, or the log has ended."""
-        with suppress(RuntimeError):            # it is awake already
+        with suppress(RuntimeError):  # it is awake already
             self.lock.release()
 
 
@@ -63,7 +64,7 @@ class LogFile:
         """Keep a line; it ends in a newline, unless its task ended in the middle of it. attempt: None for a marker."""
         if len(line) > FILE_BYTES // 4:
             rest = len(line) - FILE_BYTES // 8
-            line = line[:FILE_BYTES // 8] + b" [%d more bytes of this line are not kept]\n" % rest
+            line = line[: FILE_BYTES // 8] + b" [%d more bytes of this line are not kept]\n" % rest
         self._lines.append((attempt, line))
         for follower in self.followers:
             follower.lines.append((attempt, line))
@@ -88,14 +89,17 @@ class LogFile:
         if attempt is None:
             lines = [line for _, line in self._lines]
             if self.dropped_lines:
-                lines.insert(0, b"[%d older lines, %d bytes, of this log are not kept]\n" % (
-                    self.dropped_lines, self.dropped_bytes))
+                lines.insert(
+                    0,
+                    b"[%d older lines, %d bytes, of this log are not kept]\n"
+                    % (self.dropped_lines, self.dropped_bytes),
+                )
         else:
             lines = [line for writer, line in self._lines if writer == attempt]
             if attempt in self.lost:
                 lines.insert(0, b"[%d older bytes of this task's log are not kept]\n" % self.lost[attempt])
         for i, line in enumerate(lines[:-1]):
-            if not line.endswith(b"\n"):        # a task ended in the middle of a line: what follows begins a new one
+            if not line.endswith(b"\n"):  # a task ended in the middle of a line: what follows begins a new one
                 lines[i] = line + b"\n"
         return lines
 

@@ -5,6 +5,7 @@ is held back and counted; repeats from the same worker are all shown. What is he
 that is printed after the window, or at the end of the session: nothing here has a timer. Ray: LogDeduplicator in
 _private/ray_logging.
 """
+
 from __future__ import annotations
 
 import os
@@ -13,11 +14,13 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 DIGIT = re.compile(r"\d")
-HINT = (" (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see "
-        "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication "
-        "for more options.)")
-SYSTEM = "raylet"               # the source whose own repeats are folded too
-Labelled = tuple[Any, str]      # who a line is said to come from, opaque here, and the line
+HINT = (
+    " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see "
+    "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication "
+    "for more options.)"
+)
+SYSTEM = "raylet"  # the source whose own repeats are folded too
+Labelled = tuple[Any, str]  # who a line is said to come from, opaque here, and the line
 
 
 class _Repeats:
@@ -36,12 +39,17 @@ class Folding:
     shown. green: what to colour the remark with, and how to end that.
     """
 
-    def __init__(self, window_s: float = 5.0, allow: str | None = None, skip: str | None = None,
-                 green: tuple[str, str] = ("", "")):
+    def __init__(
+        self,
+        window_s: float = 5.0,
+        allow: str | None = None,
+        skip: str | None = None,
+        green: tuple[str, str] = ("", ""),
+    ):
         self.window_s, self.green = window_s, green
         self._allow = re.compile(allow) if allow else None
         self._skip = re.compile(skip) if skip else None
-        self._recent: dict[str, _Repeats] = {}          # the oldest first
+        self._recent: dict[str, _Repeats] = {}  # the oldest first
         self._hinted = False
 
     def fold(self, now: float, source: Hashable, label: Any, lines: list[str]) -> list[Labelled]:
@@ -76,7 +84,7 @@ class Folding:
             if now - repeats.since < self.window_s:
                 return
             del self._recent[pattern]
-            if repeats.count > 1:               # it keeps coming: go on counting, from now
+            if repeats.count > 1:  # it keeps coming: go on counting, from now
                 yield self._summary(repeats)
                 repeats.since, repeats.count = now, 0
                 self._recent[pattern] = repeats
@@ -85,8 +93,11 @@ class Folding:
 
     def flush(self) -> list[Labelled]:
         """Everything that is held back, at once."""
-        held = [self._summary(repeats) if repeats.count > 1 else repeats.last
-                for repeats in self._recent.values() if repeats.count]
+        held = [
+            self._summary(repeats) if repeats.count > 1 else repeats.last
+            for repeats in self._recent.values()
+            if repeats.count
+        ]
         self._recent.clear()
         return held
 
@@ -99,5 +110,9 @@ class Folding:
 
 def folding_from_environment(green: tuple[str, str]) -> Folding:
     """A Folding as the variables RAY_DEDUP_LOGS_AGG_WINDOW_S, _ALLOW_REGEX and _SKIP_REGEX say."""
-    return Folding(float(os.environ.get("RAY_DEDUP_LOGS_AGG_WINDOW_S") or 5),
-                   os.environ.get("RAY_DEDUP_LOGS_ALLOW_REGEX"), os.environ.get("RAY_DEDUP_LOGS_SKIP_REGEX"), green)
+    return Folding(
+        float(os.environ.get("RAY_DEDUP_LOGS_AGG_WINDOW_S") or 5),
+        os.environ.get("RAY_DEDUP_LOGS_ALLOW_REGEX"),
+        os.environ.get("RAY_DEDUP_LOGS_SKIP_REGEX"),
+        green,
+    )

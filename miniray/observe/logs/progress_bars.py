@@ -5,6 +5,7 @@ erased, the text written, the block drawn again; text that stops in the middle o
 line ends. That is why the doors of `log_streams` stand open while bars do. Everything is drawn by the thread that
 reports: there is none of its own.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -21,8 +22,8 @@ from ...process.context import at_end, in_forked_child
 from ...process import standard_streams
 from ..escape import escaped
 
-State = dict[str, Any]          # what a bar reports: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
-Key = tuple[int, str]           # the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
+State = dict[str, Any]  # what a bar reports: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
+Key = tuple[int, str]  # the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
 MOST_DRAWINGS_PER_S = 20
 DIM, RESET, ERASE = "\x1b[2m\x1b[36m", "\x1b[0m", "\r\x1b[J"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -78,8 +79,8 @@ class Bars:
         self.lock = threading.RLock()
         self.bars: dict[Key, Bar] = {}
         self.gone: deque[tuple[State, int, str]] = deque()
-        self.terminal: Any = None           # the stream that the block stands on; None: no doors are held open
-        self.drawn = 0                      # how many lines of it stand there now
+        self.terminal: Any = None  # the stream that the block stands on; None: no doors are held open
+        self.drawn = 0  # how many lines of it stand there now
         self.hidden = self.in_a_line = False
         self._last_drawn = 0.0
         atexit.register(self.close, False)
@@ -130,7 +131,7 @@ class Bars:
     @staticmethod
     def _write_line(bar: Bar) -> None:
         what = f"{bar.desc} {bar.done} {bar.total}"
-        if what != bar.line:                # a report that says nothing new is no line
+        if what != bar.line:  # a report that says nothing new is no line
             bar.line = what
             standard_streams.write_to_driver("stderr", bar.text() + "\n")
 
@@ -154,7 +155,7 @@ class Bars:
         columns, lines = terminal_size(self.terminal)
         texts = [self._text(self.bars[key], columns) for key in ordered]
         if len(texts) >= lines:
-            texts[max(0, lines - 2):] = [fitted(f"... and {len(texts) - lines + 2} more", columns - 1)]
+            texts[max(0, lines - 2) :] = [fitted(f"... and {len(texts) - lines + 2} more", columns - 1)]
         self.drawn = len(texts)
         return "\n".join(texts) + "\r" + (f"\x1b[{len(texts) - 1}A" if len(texts) > 1 else "")
 
@@ -162,7 +163,7 @@ class Bars:
         fine = "utf" in (getattr(self.terminal, "encoding", None) or "").lower()
         text = bar.text(width - 1, fine)
         name = bar.name
-        return f"{DIM}{name}{RESET}{text[len(name):]}" if name and text.startswith(name) else text
+        return f"{DIM}{name}{RESET}{text[len(name) :]}" if name and text.startswith(name) else text
 
     def _erasing(self) -> str:
         erasing = ERASE if self.drawn else ""
@@ -246,7 +247,7 @@ in_forked_child.append(after_fork)
 
 def number(value: Any) -> float | None:
     """value, when it is a finite number; else None."""
-    return value if isinstance(value, Real) and math.isfinite(value) else None      # type: ignore[return-value]
+    return value if isinstance(value, Real) and math.isfinite(value) else None  # type: ignore[return-value]
 
 
 def scaled(value: float, digits: int = 0) -> str:

@@ -5,6 +5,7 @@
 
 `list_logs` and `get_log` answer as `ray.util.state`'s do. Ray: util/state/api.py, dashboard/modules/log/log_manager.py.
 """
+
 from __future__ import annotations
 
 import fnmatch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"out": "stdout", "err": "stderr"}
 ESCAPE_CODE = re.compile(rb"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
-BLOCK = 1 << 16                 # bytes of a log that one step of get_log yields at most
+BLOCK = 1 << 16  # bytes of a log that one step of get_log yields at most
 
 
 def _session() -> SessionLogs:
@@ -41,8 +42,13 @@ def _session() -> SessionLogs:
 # ---------------------------------------------------------------- list_logs
 
 
-def list_logs(address: str | None = None, node_id: str | None = None, node_ip: str | None = None,
-              glob_filter: str | None = None, timeout: int = 30) -> dict[str, list[str]]:
+def list_logs(
+    address: str | None = None,
+    node_id: str | None = None,
+    node_ip: str | None = None,
+    glob_filter: str | None = None,
+    timeout: int = 30,
+) -> dict[str, list[str]]:
     """The names of a node's logs by category: worker_out, worker_err, raylet. {} when none fits glob_filter.
 
     Raises AssertionError without a node, ConnectionError without a session, urllib's HTTPError (an OSError; Ray:
@@ -68,7 +74,7 @@ def list_logs(address: str | None = None, node_id: str | None = None, node_ip: s
 
 
 def _refused(code: int, text: str) -> urllib.error.HTTPError:
-    return urllib.error.HTTPError("miniray://logs", code, text, None, None)     # type: ignore[arg-type]
+    return urllib.error.HTTPError("miniray://logs", code, text, None, None)  # type: ignore[arg-type]
 
 
 def _node(logs: SessionLogs, node_id: str | None, node_ip: str | None) -> "NodeRecord":
@@ -85,24 +91,43 @@ def _node(logs: SessionLogs, node_id: str | None, node_ip: str | None) -> "NodeR
 def _workers(logs: SessionLogs, node: "NodeRecord") -> list["WorkerRecord"]:
     """The workers of a node that have logs: each of its own, an actor's threads the first one's."""
     with logs.runtime.locked() as cluster:
-        workers = {worker.number: worker for worker in cluster.workers.values()
-                   if worker.actor is None or worker.actor.worker is worker or worker.number in logs.outlets}
+        workers = {
+            worker.number: worker
+            for worker in cluster.workers.values()
+            if worker.actor is None or worker.actor.worker is worker or worker.number in logs.outlets
+        }
     with logs.lock:
         workers.update((outlet.worker.number, outlet.worker) for outlet in logs.outlets.values())
         first = {key: outlet.worker for key, outlet in logs.outlets.items()}
-    return [worker for number, worker in sorted(workers.items())
-            if worker.node is node and first.get(number, worker) is worker]
+    return [
+        worker
+        for number, worker in sorted(workers.items())
+        if worker.node is node and first.get(number, worker) is worker
+    ]
 
 
 # ---------------------------------------------------------------- get_log
 
 
-def get_log(address: str | None = None, node_id: str | None = None, node_ip: str | None = None,
-            filename: str | None = None, actor_id: str | None = None, task_id: str | None = None,
-            pid: int | None = None, follow: bool = False, tail: int = -1, timeout: int = 30, suffix: str = "out",
-            encoding: str | None = "utf-8", errors: str | None = "strict", submission_id: str | None = None,
-            attempt_number: int = 0, _interval: float | None = None, filter_ansi_code: bool = False
-            ) -> Generator[Any, None, None]:
+def get_log(
+    address: str | None = None,
+    node_id: str | None = None,
+    node_ip: str | None = None,
+    filename: str | None = None,
+    actor_id: str | None = None,
+    task_id: str | None = None,
+    pid: int | None = None,
+    follow: bool = False,
+    tail: int = -1,
+    timeout: int = 30,
+    suffix: str = "out",
+    encoding: str | None = "utf-8",
+    errors: str | None = "strict",
+    submission_id: str | None = None,
+    attempt_number: int = 0,
+    _interval: float | None = None,
+    filter_ansi_code: bool = False,
+) -> Generator[Any, None, None]:
     """Yield a log in chunks of text, or of bytes when encoding is None. Nothing is checked before the first `next`.
 
     Which one: of an actor (the whole log of its worker), a task (what that attempt wrote, no more), a file, or a
@@ -120,8 +145,10 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
     if not (node_id or node_ip or actor_id or task_id):
         raise ValueError("node_id or node_ip must be provided when neither an actor_id nor a task_id is")
     if node_id and node_ip:
-        raise ValueError(f"Both node_id and node_ip are given. Only one of them can be provided. "
-                         f"Given node id: {node_id}, given node ip: {node_ip}")
+        raise ValueError(
+            f"Both node_id and node_ip are given. Only one of them can be provided. "
+            f"Given node id: {node_id}, given node ip: {node_ip}"
+        )
     if not (actor_id or task_id or wanted_pid or filename or submission_id):
         raise ValueError("None of actor_id, task_id, pid, submission_id or filename is provided. One is required.")
     if suffix not in SUFFIXES:
@@ -145,8 +172,13 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
 class _Log:
     """A log that was found: the files it is read from, of one attempt only or whole; what ends it for a follower."""
 
-    def __init__(self, logs: SessionLogs, parts: list[tuple["WorkerRecord", LogFile]], attempt: Attempt | None = None,
-                 task: "TaskRecord | None" = None):
+    def __init__(
+        self,
+        logs: SessionLogs,
+        parts: list[tuple["WorkerRecord", LogFile]],
+        attempt: Attempt | None = None,
+        task: "TaskRecord | None" = None,
+    ):
         self.logs, self.parts, self.attempt, self.task = logs, parts, attempt, task
 
     def lines(self, follower: Follower | None = None) -> list[bytes]:
@@ -170,7 +202,7 @@ class _Log:
         try:
             data = b"".join(lines if tail == -1 else lines[-tail:] if tail > 0 else [])
             for start in range(0, len(data), BLOCK):
-                yield data[start:start + BLOCK]
+                yield data[start : start + BLOCK]
             if follower is not None:
                 yield from self._what_comes(follower)
         finally:
@@ -185,7 +217,7 @@ class _Log:
         try:
             while True:
                 follower.lock.acquire(False)
-                ended = self.has_ended()            # asked first: what was written before the end is still read
+                ended = self.has_ended()  # asked first: what was written before the end is still read
                 if follower.lines:
                     attempt, line = follower.lines.popleft()
                     if self.attempt in (None, attempt):
@@ -200,15 +232,18 @@ class _Log:
 
     def has_ended(self) -> bool:
         """Whether nobody can add to this log any more."""
-        if self.logs.closed or self.task is not None and (
-                self.task.t_finished or self.attempt is not None and self.task.attempt != self.attempt[1]):
+        if (
+            self.logs.closed
+            or self.task is not None
+            and (self.task.t_finished or self.attempt is not None and self.task.attempt != self.attempt[1])
+        ):
             return True
         return all(worker.status is DEAD for worker, _ in self.parts)
 
 
 def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile:
     outlet = logs.outlets.get(worker.number)
-    if outlet is None and worker.status is DEAD:        # it wrote nothing, or its logs had to go
+    if outlet is None and worker.status is DEAD:  # it wrote nothing, or its logs had to go
         file = LogFile(f"{log_name(worker)}.{suffix}")
         if logs.dropped_workers:
             gone = b"[the logs of %d dead workers are not kept any more; this may be one]\n"
@@ -220,7 +255,7 @@ def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile:
 def _log_of_actor(logs: SessionLogs, actor_id: str, suffix: str) -> _Log:
     """The log of the worker that the actor lives in, or of the last one it lived in."""
     with logs.runtime.locked() as cluster:
-        actor = cluster.actors.get(_number(actor_id[:-len(JOB_HEX)]))
+        actor = cluster.actors.get(_number(actor_id[: -len(JOB_HEX)]))
     if actor is None or actor.hex != actor_id:
         raise RayStateApiException(f"Actor ID {actor_id} not found.")
     worker = actor.worker or _last_worker(logs, actor)
@@ -243,7 +278,7 @@ def _number(digits: str) -> int:
 
 
 def _find_task(cluster: "Cluster", task_id: str) -> "TaskRecord | None":
-    actor = cluster.actors.get(_number(task_id[16:-len(JOB_HEX)]))
+    actor = cluster.actors.get(_number(task_id[16 : -len(JOB_HEX)]))
     for task in (cluster.tasks.get(_number(task_id[:16])), actor.creation if actor is not None else None):
         if task is not None and task.hex == task_id:
             return task
@@ -267,7 +302,8 @@ def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _
     if task.actor is not None and (task.spec.kind == ACTOR_CREATION_TASK or keeps_no_log_of_its_own(task.spec.kind)):
         raise RayStateApiException(
             f"For actor task, please query actor log for actor({task.actor.hex}): e.g. miniray logs actor --id "
-            f"{task.actor.hex} . Or set RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1 .")
+            f"{task.actor.hex} . Or set RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1 ."
+        )
     return _Log(logs, [(worker, _file_of(logs, worker, suffix))], (task.number, number), task)
 
 

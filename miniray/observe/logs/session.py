@@ -6,6 +6,7 @@
 A line is shown when it ends, by the thread that prints it: what a task has printed is on the driver's screen before its
 result is. Ray: print_worker_logs in _private/worker.py, log_monitor.py.
 """
+
 from __future__ import annotations
 
 import os
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 DEAD = WorkerStatus.DEAD
 CYAN, YELLOW, GREEN, RESET = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
-MANY = [f"\x1b[{code}m" for code in (35, 36, 32, 90, 94, 95)]        # RAY_COLOR_PREFIX=1: one for each worker
+MANY = [f"\x1b[{code}m" for code in (35, 36, 32, 90, 94, 95)]  # RAY_COLOR_PREFIX=1: one for each worker
 
 
 def switched_on(variable: str, default: bool) -> bool:
@@ -69,7 +70,7 @@ class SessionLogs:
     def __init__(self, runtime: "Runtime"):
         self.runtime = runtime
         self.lock = threading.RLock()
-        self.outlets: dict[int, WorkerLog] = {}             # by worker number; several numbers may share one
+        self.outlets: dict[int, WorkerLog] = {}  # by worker number; several numbers may share one
         self.unfinished: dict[tuple[Attempt, str], Unfinished] = {}
         self.system = LogFile("raylet.out")
         self.size = self.dropped_workers = self.unshown = 0
@@ -77,8 +78,11 @@ class SessionLogs:
         wanted = runtime.options.get("log_to_driver")
         self.to_driver = switched_on("RAY_LOG_TO_DRIVER", True) if wanted is None else bool(wanted)
         raw = not switched_on("MINIRAY_LOG_PREFIX", True)
-        self.prefixed = not raw and not switched_on("RAY_DISABLE_WORKER_LOG_PREFIX", False) \
+        self.prefixed = (
+            not raw
+            and not switched_on("RAY_DISABLE_WORKER_LOG_PREFIX", False)
             and runtime.options.get("logging_config") is None
+        )
         self.colour = os.environ.get("RAY_COLOR_PREFIX")
         self.fold_always = os.environ.get("RAY_DEDUP_LOGS") is not None and switched_on("RAY_DEDUP_LOGS", True)
         self.fold_never = raw or not switched_on("RAY_DEDUP_LOGS", True)
@@ -123,7 +127,7 @@ class SessionLogs:
         """Take a piece of text of a task. Lines that it ends are kept and shown; the rest waits for its end."""
         task = execution.task
         attempt = (task.number, task.attempt)
-        if not text.isascii():              # a lone surrogate has no bytes: it becomes an escape
+        if not text.isascii():  # a lone surrogate has no bytes: it becomes an escape
             text = text.encode(errors="backslashreplace").decode()
         with self.lock:
             started = self.unfinished.get((attempt, name))
@@ -159,8 +163,11 @@ class SessionLogs:
 
     def unfinished_in(self, file: LogFile, attempt: Attempt | None) -> list[bytes]:
         """The lines of a log that have not ended, of one attempt or all."""
-        return [started.text().encode() for (writer, name), started in self.unfinished.items()
-                if started.outlet.files[name] is file and attempt in (None, writer)]
+        return [
+            started.text().encode()
+            for (writer, name), started in self.unfinished.items()
+            if started.outlet.files[name] is file and attempt in (None, writer)
+        ]
 
     def _keep(self, outlet: WorkerLog, execution: "Execution", name: str, lines: list[str], end: str) -> list[Labelled]:
         """Put lines into the log. Returns what is to be shown of them, and of what was held back."""
@@ -240,7 +247,7 @@ class SessionLogs:
         """A worker is dead: who follows its logs waits in vain."""
         outlet = self.outlets.get(worker.number)
         if outlet is not None:
-            for file in list(outlet.files.values()):        # a thread that its code has left behind may open one
+            for file in list(outlet.files.values()):  # a thread that its code has left behind may open one
                 self._tell_followers(file)
 
     def close(self) -> None:

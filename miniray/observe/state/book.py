@@ -3,6 +3,7 @@
 The records are those of the state API, and so is the snapshot; what differs is what a row tells. Times are
 milliseconds, those named `..._time_ms` since the epoch, None for what has not come.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -22,8 +23,20 @@ from .lookup import find, object_id
 from .engine import KINDS
 from .query import Column, Filter, RayStateApiException, checked_filters, matcher, whole_number
 from .ray_rows import StateResource
-from .task_columns import (SUBMITTED, TASKS, Look, Task, error_message, error_type, group_id, required_resources, task_entries,
-                           task_id, task_name, task_order)
+from .task_columns import (
+    SUBMITTED,
+    TASKS,
+    Look,
+    Task,
+    error_message,
+    error_type,
+    group_id,
+    required_resources,
+    task_entries,
+    task_id,
+    task_name,
+    task_order,
+)
 
 Readers = tables.Readers
 DRIVER_TASK = task_hex(0)
@@ -37,7 +50,7 @@ def _state(task: Task, look: Look) -> str:
     status = task.status
     if task.t_started and status is SUBMITTED:
         return "RUNNING"
-    return status._name_                            # not .name, which is a property in Python
+    return status._name_  # not .name, which is a property in Python
 
 
 def _duration_ms(task: Task, look: Look) -> float:
@@ -53,6 +66,7 @@ def _when(name: str) -> Callable[[Any, Look], float | None]:
     def time_ms(record: Any, look: Look) -> float | None:
         at = read(record)
         return (at + look.epoch) * 1000 if at else None
+
     return time_ms
 
 
@@ -92,10 +106,33 @@ def _cell_of_row(name: str) -> Callable[[Any, Look], Any]:
 
 
 # Single cells are read by filters only. Those that are asked for most have a reader of their own.
-BOOK_TASKS: Readers = {name: _cell_of_row(name) for name in (
-    "task_id", "name", "state", "type", "func_or_class_name", "job_id", "parent_task_id", "actor_id", "num_attempts",
-    "duration_ms", "node_id", "worker_id", "worker_pid", "creation_time_ms", "ready_time_ms", "submitted_time_ms",
-    "start_time_ms", "end_time_ms", "error_type", "error_message", "required_resources", "placement_group_id")}
+BOOK_TASKS: Readers = {
+    name: _cell_of_row(name)
+    for name in (
+        "task_id",
+        "name",
+        "state",
+        "type",
+        "func_or_class_name",
+        "job_id",
+        "parent_task_id",
+        "actor_id",
+        "num_attempts",
+        "duration_ms",
+        "node_id",
+        "worker_id",
+        "worker_pid",
+        "creation_time_ms",
+        "ready_time_ms",
+        "submitted_time_ms",
+        "start_time_ms",
+        "end_time_ms",
+        "error_type",
+        "error_message",
+        "required_resources",
+        "placement_group_id",
+    )
+}
 BOOK_TASKS |= {"task_id": task_id, "name": task_name, "state": _state}
 BOOK_TASKS |= {name: TASKS[name] for name in ("type", "actor_id", "error_type")}
 
@@ -207,8 +244,10 @@ BOOK_WORKERS: Readers = {
 }
 
 BOOK_NODES: Readers = {
-    **{name: tables.NODES[name] for name in (
-        "node_id", "node_name", "node_ip", "is_head_node", "state", "state_message", "resources_total")},
+    **{
+        name: tables.NODES[name]
+        for name in ("node_id", "node_name", "node_ip", "is_head_node", "state", "state_message", "resources_total")
+    },
     "resources_available": lambda n, look: amounts(n.available) if n.alive else {},
     "labels": tables.NODES["labels"],
     "num_workers": lambda n, look: sum(w.status is not WorkerStatus.DEAD for w in n.workers.values()),
@@ -267,21 +306,25 @@ def _all_workers(cluster: Cluster) -> list[Any]:
 
 
 BOOK: dict[StateResource, BookTable] = {
-    StateResource.TASKS: BookTable("tasks", "task_id", BOOK_TASKS, lambda c: task_entries(c, earlier=False), task_order,
-                                   frozen=True, row=task_row),
+    StateResource.TASKS: BookTable(
+        "tasks", "task_id", BOOK_TASKS, lambda c: task_entries(c, earlier=False), task_order, frozen=True, row=task_row
+    ),
     StateResource.ACTORS: BookTable("actors", "actor_id", BOOK_ACTORS, lambda c: list(c.actors.values()), _hex),
     StateResource.OBJECTS: BookTable("objects", "object_id", BOOK_OBJECTS, tables.object_entries, object_id),
     StateResource.NODES: BookTable("nodes", "node_id", BOOK_NODES, lambda c: list(c.nodes.values()), _hex),
     StateResource.WORKERS: BookTable("workers", "worker_id", BOOK_WORKERS, _all_workers, _hex),
-    StateResource.PLACEMENT_GROUPS: BookTable("placement_groups", "placement_group_id", BOOK_GROUPS,
-                                              lambda c: list(c.placement_groups.values()), _hex),
+    StateResource.PLACEMENT_GROUPS: BookTable(
+        "placement_groups", "placement_group_id", BOOK_GROUPS, lambda c: list(c.placement_groups.values()), _hex
+    ),
     StateResource.JOBS: BookTable("jobs", "job_id", BOOK_JOBS, lambda c: [JOB_HEX]),
     StateResource.RUNTIME_ENVS: BookTable("runtime_envs", "", tables.RUNTIME_ENVS, tables.runtime_env_entries),
-    StateResource.CLUSTER_EVENTS: BookTable("cluster_events", "event_id", tables.CLUSTER_EVENTS, tables.event_entries)}
+    StateResource.CLUSTER_EVENTS: BookTable("cluster_events", "event_id", tables.CLUSTER_EVENTS, tables.event_entries),
+}
 
 
-def book_rows(runtime: Any, resource: StateResource, filters: Any = None,
-              limit: int | None = None) -> list[dict[str, Any]]:
+def book_rows(
+    runtime: Any, resource: StateResource, filters: Any = None, limit: int | None = None
+) -> list[dict[str, Any]]:
     """The rows of a resource as dicts, in the order of their ids; all of them unless there is a limit.
 
     filters: (column, "=" or "!=", value), on any column; a value None is matched by an empty cell. What a full table
@@ -310,17 +353,23 @@ def book_rows(runtime: Any, resource: StateResource, filters: Any = None,
 def _matcher(filters: list[Filter], columns: dict[str, Column], look: Look) -> Callable[[Any], bool] | None:
     """As for Ray's rows, but that values which are no text are compared as what they are."""
     texts = [one for one in filters if isinstance(one[2], str)]
-    others = [(columns[key.lower()].read, predicate == "=", value) for key, predicate, value in filters
-              if not isinstance(value, str)]
+    others = [
+        (columns[key.lower()].read, predicate == "=", value)
+        for key, predicate, value in filters
+        if not isinstance(value, str)
+    ]
     by_text = matcher(texts, {name: Column("any", True, read.read) for name, read in columns.items()}, look)
     if not others:
         return by_text
-    return lambda record: all((read(record, look) == value) is equal for read, equal, value in others) \
+    return lambda record: (
+        all((read(record, look) == value) is equal for read, equal, value in others)
         and (by_text is None or by_text(record))
+    )
 
 
-def _dicts(table: BookTable, entries: list[Any], passes: Callable[[Any], bool] | None, look: Look,
-           limit: int | None) -> list[dict[str, Any]]:
+def _dicts(
+    table: BookTable, entries: list[Any], passes: Callable[[Any], bool] | None, look: Look, limit: int | None
+) -> list[dict[str, Any]]:
     if passes is not None:
         entries = [entry for entry in entries if passes(entry)]
     if table.order is not None:
@@ -341,7 +390,7 @@ def book_row(runtime: Any, resource: StateResource, id: str) -> dict[str, Any] |
     with runtime.locked() as cluster:
         found = find(cluster, id)
         if resource is StateResource.TASKS and type(found) is ObjectRecord:
-            found = found.task                          # by a reference to its result
+            found = found.task  # by a reference to its result
         if type(found) is not KINDS[resource] or type(found) is ObjectRecord and not tables.is_referenced(found):
             return None
         return _dicts(table, [found], None, look, 1)[0]
@@ -361,15 +410,26 @@ def book_tasks(runtime: Any) -> dict[str, Any]:
         name, state = TASKS["name"](task, look), _state(task, look)
         entry = by_name.get(name)
         if entry is None:
-            entry = by_name[name] = {"func_or_class_name": task.spec.func_name, "type": task.spec.kind, "num_tasks": 0,
-                                     "num_attempts": 0, "duration_ms": 0.0, "state_counts": {}}
+            entry = by_name[name] = {
+                "func_or_class_name": task.spec.func_name,
+                "type": task.spec.kind,
+                "num_tasks": 0,
+                "num_attempts": 0,
+                "duration_ms": 0.0,
+                "state_counts": {},
+            }
         entry["num_tasks"] += 1
         entry["num_attempts"] += task.attempt + 1
         entry["duration_ms"] += _duration_ms(task, look)
         entry["state_counts"][state] = entry["state_counts"].get(state, 0) + 1
         states[state] += 1
-    return {"num_tasks": len(entries), "num_attempts": sum(entry["num_attempts"] for entry in by_name.values()),
-            "state_counts": dict(states), "summary": by_name, "num_dropped": dropped}
+    return {
+        "num_tasks": len(entries),
+        "num_attempts": sum(entry["num_attempts"] for entry in by_name.values()),
+        "state_counts": dict(states),
+        "summary": by_name,
+        "num_dropped": dropped,
+    }
 
 
 def book_actors(runtime: Any) -> dict[str, Any]:
@@ -378,9 +438,17 @@ def book_actors(runtime: Any) -> dict[str, Any]:
     states: Counter[str] = Counter()
     with runtime.locked() as cluster:
         for actor in cluster.actors.values():
-            entry = by_class.setdefault(actor.class_name, {
-                "class_name": actor.class_name, "num_actors": 0, "state_counts": {}, "num_restarts": 0,
-                "mailbox_backlog": 0, "calls_in_flight": 0})
+            entry = by_class.setdefault(
+                actor.class_name,
+                {
+                    "class_name": actor.class_name,
+                    "num_actors": 0,
+                    "state_counts": {},
+                    "num_restarts": 0,
+                    "mailbox_backlog": 0,
+                    "calls_in_flight": 0,
+                },
+            )
             running = _in_flight(actor)
             entry["num_actors"] += 1
             entry["num_restarts"] += actor.restarts
@@ -388,8 +456,12 @@ def book_actors(runtime: Any) -> dict[str, Any]:
             entry["calls_in_flight"] += running
             entry["state_counts"][actor.status.name] = entry["state_counts"].get(actor.status.name, 0) + 1
             states[actor.status.name] += 1
-        return {"num_actors": len(cluster.actors), "state_counts": dict(states), "summary": by_class,
-                "num_dropped": cluster.dropped["actors"]}
+        return {
+            "num_actors": len(cluster.actors),
+            "state_counts": dict(states),
+            "summary": by_class,
+            "num_dropped": cluster.dropped["actors"],
+        }
 
 
 def book_objects(runtime: Any) -> dict[str, Any]:
@@ -406,10 +478,14 @@ def book_objects(runtime: Any) -> dict[str, Any]:
         counters: Counter[str] = Counter()
         for store in stores.values():
             counters.update(store.counters)
-        return {"num_objects": len(objects), "used_bytes": sum(store.used for store in living),
-                "capacity_bytes": sum(store.capacity for store in living),
-                "inline_bytes": sum(obj.size for obj in objects if obj.locations is None and obj.size > 0),
-                "spilled_bytes": sum(store.spilled for store in living),
-                "state_counts": dict(Counter(obj.status._name_ for obj in objects)),
-                "counters": dict(counters), "num_reconstructions": cluster.task_manager.num_reconstructions,
-                "by_node": {name: store.stats() for name, store in stores.items()}}
+        return {
+            "num_objects": len(objects),
+            "used_bytes": sum(store.used for store in living),
+            "capacity_bytes": sum(store.capacity for store in living),
+            "inline_bytes": sum(obj.size for obj in objects if obj.locations is None and obj.size > 0),
+            "spilled_bytes": sum(store.spilled for store in living),
+            "state_counts": dict(Counter(obj.status._name_ for obj in objects)),
+            "counters": dict(counters),
+            "num_reconstructions": cluster.task_manager.num_reconstructions,
+            "by_node": {name: store.stats() for name, store in stores.items()},
+        }

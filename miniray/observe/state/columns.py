@@ -1,4 +1,5 @@
 """Reading the records of all but tasks: one function per column of Ray's state rows. The caller holds the lock."""
+
 from __future__ import annotations
 
 import base64
@@ -39,14 +40,20 @@ def _died_in(failure: Failure, worker: WorkerRecord | None) -> tuple[str, str]:
         return "UNSPECIFIED", f"The actor is dead: {said}."
     if cause is not None and cause.error_type == "NODE_DIED":
         return "NODE_DIED", f"The actor died because {said}."
-    for words, reason in (("ray.kill", "RAY_KILL"), ("references to the actor were removed", "OUT_OF_SCOPE"),
-                          ("its owner", "OWNER_DIED")):
+    for words, reason in (
+        ("ray.kill", "RAY_KILL"),
+        ("references to the actor were removed", "OUT_OF_SCOPE"),
+        ("its owner", "OWNER_DIED"),
+    ):
         if words in said:
             return reason, f"The actor is dead because {said}."
     exit_type = worker.exit_type if worker is not None else "SYSTEM_ERROR"
     own_wish = " exit_actor() is called." if exit_type == "INTENDED_USER_EXIT" and "exit_actor" not in said else ""
-    return "WORKER_DIED", f"The actor is dead because its worker has died. Worker exit type: {exit_type} " \
-                          f"Worker exit detail: {said}.{own_wish}"
+    return (
+        "WORKER_DIED",
+        f"The actor is dead because its worker has died. Worker exit type: {exit_type} "
+        f"Worker exit detail: {said}.{own_wish}",
+    )
 
 
 def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
@@ -56,9 +63,13 @@ def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
         return None
     if failure.cause is not None and failure.cause.error_type == "TASK_EXECUTION_EXCEPTION":
         text = look.error_text(failure.cause)
-        return {"creation_task_failure_context": {
-            "formatted_exception_string": text, "language": "PYTHON",
-            "serialized_exception": base64.b64encode(text.encode("utf-8", "backslashreplace")).decode()}}
+        return {
+            "creation_task_failure_context": {
+                "formatted_exception_string": text,
+                "language": "PYTHON",
+                "serialized_exception": base64.b64encode(text.encode("utf-8", "backslashreplace")).decode(),
+            }
+        }
     if failure.error_type == "ACTOR_UNSCHEDULABLE_ERROR":
         return {"actor_unschedulable_context": {"error_message": failure.message}}
     if failure.error_type == "RUNTIME_ENV_SETUP_FAILED":
@@ -66,12 +77,21 @@ def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
     worker = placed_on(actor)
     reason, sentence = _died_in(failure, worker)
     address = worker.node.name if worker is not None else ""
-    return {"actor_died_error_context": {
-        "error_message": sentence, "owner_id": actor.owner.hex if actor.owner is not None else DRIVER_ID,
-        "owner_ip_address": _driver_address(look), "node_ip_address": address,
-        "pid": look.pid if worker is not None else 0,
-        "name": actor.name, "ray_namespace": actor.namespace, "class_name": actor.class_name, "actor_id": actor.hex,
-        "reason": reason, "never_started": worker is None}}
+    return {
+        "actor_died_error_context": {
+            "error_message": sentence,
+            "owner_id": actor.owner.hex if actor.owner is not None else DRIVER_ID,
+            "owner_ip_address": _driver_address(look),
+            "node_ip_address": address,
+            "pid": look.pid if worker is not None else 0,
+            "name": actor.name,
+            "ray_namespace": actor.namespace,
+            "class_name": actor.class_name,
+            "actor_id": actor.hex,
+            "reason": reason,
+            "never_started": worker is None,
+        }
+    }
 
 
 def _driver_address(look: Look) -> str:
@@ -236,7 +256,7 @@ def thread_id(w: Worker) -> int:
     """The ident of the thread that the worker is, 0 when it has ended."""
     if isinstance(w, Driver):
         return threading.main_thread().ident or 0
-    handle = w.handle                           # looked at once: its thread takes it away when it ends
+    handle = w.handle  # looked at once: its thread takes it away when it ends
     return handle.ident if handle is not None and w.status is not WorkerStatus.DEAD else 0
 
 
@@ -245,18 +265,29 @@ def thread_id(w: Worker) -> int:
 
 def bundles(group: PlacementGroupRecord) -> list[dict[str, Any]]:
     """The bundles as Ray shows them; node_id is "" until one is placed."""
-    return [{"bundle_id": {"placement_group_id": group.hex, "bundle_index": bundle.index},
-             "unit_resources": amounts(bundle.total), "node_id": bundle.node.hex if bundle.node is not None else "",
-             "label_selector": {key: ",".join(values) for key, _, values in bundle.selector}}
-            for bundle in group.bundles]
+    return [
+        {
+            "bundle_id": {"placement_group_id": group.hex, "bundle_index": bundle.index},
+            "unit_resources": amounts(bundle.total),
+            "node_id": bundle.node.hex if bundle.node is not None else "",
+            "label_selector": {key: ",".join(values) for key, _, values in bundle.selector},
+        }
+        for bundle in group.bundles
+    ]
 
 
 def _stats(group: PlacementGroupRecord, look: Look) -> dict[str, Any]:
     took_us = str(round((group.t_placed - group.t_created) * 1e6)) if group.t_placed else "0"
     asked_ns = str(int((group.t_created + look.epoch) * 1e9))
-    return {"creation_request_received_ns": asked_ns, "scheduling_started_time_ns": asked_ns,
-            "scheduling_latency_us": took_us, "end_to_end_creation_latency_us": took_us, "scheduling_attempt": group.attempts,
-            "scheduling_state": look.cluster.groups.scheduling_state(group), "highest_retry_delay_ms": 0.0}
+    return {
+        "creation_request_received_ns": asked_ns,
+        "scheduling_started_time_ns": asked_ns,
+        "scheduling_latency_us": took_us,
+        "end_to_end_creation_latency_us": took_us,
+        "scheduling_attempt": group.attempts,
+        "scheduling_state": look.cluster.groups.scheduling_state(group),
+        "highest_retry_delay_ms": 0.0,
+    }
 
 
 PLACEMENT_GROUPS: Readers = {
@@ -328,15 +359,25 @@ RUNTIME_ENVS: Readers = {
     "error": lambda env, look: None,
 }
 
-_SEVERITY = {"node_died": "ERROR", "worker_died": "ERROR", "actor_died": "WARNING", "spill_failed": "ERROR",
-             "restore_failed": "ERROR", "object_lost": "WARNING", "actor_restarting": "WARNING"}
+_SEVERITY = {
+    "node_died": "ERROR",
+    "worker_died": "ERROR",
+    "actor_died": "WARNING",
+    "spill_failed": "ERROR",
+    "restore_failed": "ERROR",
+    "object_lost": "WARNING",
+    "actor_restarting": "WARNING",
+}
 
 
 def event_entries(cluster: Cluster) -> list[tuple[int, Event]]:
     """The log with each line's number, without the start of the head node: to a fresh cluster nothing has happened."""
     first = cluster.dropped["events"]
-    return [(number, event) for number, event in enumerate(cluster.events, first)
-            if event.kind != "node_joined" or not getattr(event.about, "is_head", False)]
+    return [
+        (number, event)
+        for number, event in enumerate(cluster.events, first)
+        if event.kind != "node_joined" or not getattr(event.about, "is_head", False)
+    ]
 
 
 def _about(event: Event) -> dict[str, str]:

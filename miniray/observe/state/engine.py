@@ -4,6 +4,7 @@ One call is one snapshot: the records are looked at under one acquisition of the
 the moment that `get` has returned, and no two rows contradict each other. Filters look at records; rows are built last,
 and only those that are handed out. Ray: util/state/api.py, dashboard/state_aggregator.py.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -13,7 +14,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ...core.cluster import Cluster
-from ...core.records import ACTOR_CREATION_TASK, NORMAL_TASK, ActorRecord, ObjectRecord, PlacementGroupRecord, TaskRecord
+from ...core.records import (
+    ACTOR_CREATION_TASK,
+    NORMAL_TASK,
+    ActorRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    TaskRecord,
+)
 from ...ids import JOB_HEX
 from . import columns as tables
 from .lookup import find, object_id
@@ -49,9 +57,11 @@ class Table:
     def __post_init__(self) -> None:
         self.schema: type[StateSchema] = SCHEMAS[self.resource]
         may = self.schema.filterable_columns()
-        kinds = {f.name: str(f.type).partition(" ")[0] for f in fields(self.schema)}     # type: ignore[arg-type]
-        self.columns = {name: Column(kinds[name], name in may, read, self.sparse is None or name in self.sparse)
-                        for name, read in self.readers.items()}
+        kinds = {f.name: str(f.type).partition(" ")[0] for f in fields(self.schema)}  # type: ignore[arg-type]
+        self.columns = {
+            name: Column(kinds[name], name in may, read, self.sparse is None or name in self.sparse)
+            for name, read in self.readers.items()
+        }
 
     def check(self, filters: list[Filter]) -> None:
         """Refuse what Ray's sources refuse before they look at any row. Raises RayStateApiException."""
@@ -64,37 +74,86 @@ class Table:
                 raise RayStateApiException(f"Invalid {what} state for filtering: {str(value).upper()}")
 
 
-KINDS = {StateResource.TASKS: TaskRecord, StateResource.ACTORS: ActorRecord, StateResource.OBJECTS: ObjectRecord,
-         StateResource.PLACEMENT_GROUPS: PlacementGroupRecord}
+KINDS = {
+    StateResource.TASKS: TaskRecord,
+    StateResource.ACTORS: ActorRecord,
+    StateResource.OBJECTS: ObjectRecord,
+    StateResource.PLACEMENT_GROUPS: PlacementGroupRecord,
+}
 
 
 def _by_hex(record: Any) -> str:
     return record.hex
 
 
-TABLES: dict[StateResource, Table] = {table.resource: table for table in (
-    Table(StateResource.TASKS, "task_id", TASKS, task_entries, task_order, lambda task: list(views(task)), frozen=True,
-          sparse=frozenset({"error_type"}), ids={"task_id": 24, "actor_id": 16, "job_id": 4}, ids_also_unequal=True),
-    Table(StateResource.ACTORS, "actor_id", tables.ACTORS, lambda c: list(c.actors.values()), _by_hex, lambda a: [a],
-          ids={"actor_id": 16, "job_id": 4},
-          states=("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD")),
-    Table(StateResource.OBJECTS, "object_id", tables.OBJECTS, tables.object_entries, object_id,
-          lambda obj: [obj] if tables.is_referenced(obj) else []),
-    Table(StateResource.NODES, "node_id", tables.NODES, lambda c: list(c.nodes.values()), _by_hex, ids={"node_id": 28},
-          states=("ALIVE", "DEAD")),
-    Table(StateResource.WORKERS, "worker_id", tables.WORKERS, tables.worker_entries, _by_hex),
-    Table(StateResource.PLACEMENT_GROUPS, "placement_group_id", tables.PLACEMENT_GROUPS,
-          lambda c: list(c.placement_groups.values()), _by_hex, lambda group: [group]),
-    Table(StateResource.JOBS, "submission_id", tables.JOBS, lambda c: [JOB_HEX], None, sparse=frozenset()),
-    Table(StateResource.RUNTIME_ENVS, "", tables.RUNTIME_ENVS, tables.runtime_env_entries, None),
-    Table(StateResource.CLUSTER_EVENTS, "event_id", tables.CLUSTER_EVENTS, tables.event_entries, None))}
+TABLES: dict[StateResource, Table] = {
+    table.resource: table
+    for table in (
+        Table(
+            StateResource.TASKS,
+            "task_id",
+            TASKS,
+            task_entries,
+            task_order,
+            lambda task: list(views(task)),
+            frozen=True,
+            sparse=frozenset({"error_type"}),
+            ids={"task_id": 24, "actor_id": 16, "job_id": 4},
+            ids_also_unequal=True,
+        ),
+        Table(
+            StateResource.ACTORS,
+            "actor_id",
+            tables.ACTORS,
+            lambda c: list(c.actors.values()),
+            _by_hex,
+            lambda a: [a],
+            ids={"actor_id": 16, "job_id": 4},
+            states=("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD"),
+        ),
+        Table(
+            StateResource.OBJECTS,
+            "object_id",
+            tables.OBJECTS,
+            tables.object_entries,
+            object_id,
+            lambda obj: [obj] if tables.is_referenced(obj) else [],
+        ),
+        Table(
+            StateResource.NODES,
+            "node_id",
+            tables.NODES,
+            lambda c: list(c.nodes.values()),
+            _by_hex,
+            ids={"node_id": 28},
+            states=("ALIVE", "DEAD"),
+        ),
+        Table(StateResource.WORKERS, "worker_id", tables.WORKERS, tables.worker_entries, _by_hex),
+        Table(
+            StateResource.PLACEMENT_GROUPS,
+            "placement_group_id",
+            tables.PLACEMENT_GROUPS,
+            lambda c: list(c.placement_groups.values()),
+            _by_hex,
+            lambda group: [group],
+        ),
+        Table(StateResource.JOBS, "submission_id", tables.JOBS, lambda c: [JOB_HEX], None, sparse=frozenset()),
+        Table(StateResource.RUNTIME_ENVS, "", tables.RUNTIME_ENVS, tables.runtime_env_entries, None),
+        Table(StateResource.CLUSTER_EVENTS, "event_id", tables.CLUSTER_EVENTS, tables.event_entries, None),
+    )
+}
 
 
 # ------------------------------------------------------------ listing
 
 
-def list_rows(runtime: Any, resource: StateResource, options: ListApiOptions, raise_on_missing_output: bool = True,
-              explain: bool = False) -> list[Any]:
+def list_rows(
+    runtime: Any,
+    resource: StateResource,
+    options: ListApiOptions,
+    raise_on_missing_output: bool = True,
+    explain: bool = False,
+) -> list[Any]:
     """The rows of a resource, in the order of their ids.
 
     runtime: the running session. explain: warn (UserWarning) about rows beyond the limit, as the command line does.
@@ -107,15 +166,20 @@ def list_rows(runtime: Any, resource: StateResource, options: ListApiOptions, ra
         return []
     table, filters = TABLES[resource], options.filters or []
     if options.limit > max_limit() and raise_on_missing_output:
-        raise RayStateApiException(f"Given limit {options.limit} exceeds the supported limit {max_limit()}. Use a lower "
-                                   "limit, or set the `RAY_MAX_LIMIT_FROM_API_SERVER` environment variable to a larger "
-                                   "value.")
+        raise RayStateApiException(
+            f"Given limit {options.limit} exceeds the supported limit {max_limit()}. Use a lower "
+            "limit, or set the `RAY_MAX_LIMIT_FROM_API_SERVER` environment variable to a larger "
+            "value."
+        )
     table.check(filters)
     rows, found, dropped = _read(runtime, table, filters, options.limit, options.detail)
     _report_dropped(resource.value, dropped, found, raise_on_missing_output)
     if explain and found > len(rows):
-        warnings.warn(f"Limit last {len(rows)} entries (Total {found}). Use `--filter` to reduce the amount of data to "
-                      "return or setting a higher limit with `--limit` to see all data. ", stacklevel=3)
+        warnings.warn(
+            f"Limit last {len(rows)} entries (Total {found}). Use `--filter` to reduce the amount of data to "
+            "return or setting a higher limit with `--limit` to see all data. ",
+            stacklevel=3,
+        )
     if explain and resource is StateResource.OBJECTS:
         warnings.warn(CALL_SITES, stacklevel=3)
     return rows
@@ -135,8 +199,9 @@ def _read(runtime: Any, table: Table, filters: list[Filter], limit: int, detail:
     return rows, found, dropped
 
 
-def _rows(table: Table, entries: list[Any], passes: Callable[[Any], bool] | None, look: Look, limit: int,
-          detail: bool) -> tuple[list[Any], int]:
+def _rows(
+    table: Table, entries: list[Any], passes: Callable[[Any], bool] | None, look: Look, limit: int, detail: bool
+) -> tuple[list[Any], int]:
     if passes is not None:
         entries = [entry for entry in entries if passes(entry)]
     if limit < 0:
@@ -146,8 +211,8 @@ def _rows(table: Table, entries: list[Any], passes: Callable[[Any], bool] | None
     shown = entries[:limit]
     make, names = table.schema, table.schema.list_columns(True)
     if not detail:
-        plain = table.schema.base_columns()         # the columns of details come last
-        names = names[:max(i for i, name in enumerate(names) if name in plain) + 1]
+        plain = table.schema.base_columns()  # the columns of details come last
+        names = names[: max(i for i, name in enumerate(names) if name in plain) + 1]
     read = [table.readers[name] for name in names]
     return [make(*[cell(entry, look) for cell in read]) for entry in shown], len(entries)
 
@@ -159,8 +224,10 @@ def _report_dropped(what: str, dropped: int, found: int, must_be_complete: bool)
         return
     said = f"Failed to retrieve all {found + dropped} {what}: {dropped} were let go because their table was full. "
     if must_be_complete and what == "tasks":
-        raise RayStateApiException(said + "To avoid raising an exception and allow having missing output, set "
-                                          "`raise_on_missing_output=False`. ")
+        raise RayStateApiException(
+            said + "To avoid raising an exception and allow having missing output, set "
+            "`raise_on_missing_output=False`. "
+        )
     warnings.warn(said, stacklevel=5)
 
 
@@ -193,8 +260,9 @@ def get_rows(runtime: Any, resource: StateResource, id: str) -> Any:
 # ------------------------------------------------------------ summaries
 
 
-def summary(runtime: Any, resource: SummaryResource, raise_on_missing_output: bool = True,
-            explain: bool = False) -> dict[str, Any]:
+def summary(
+    runtime: Any, resource: SummaryResource, raise_on_missing_output: bool = True, explain: bool = False
+) -> dict[str, Any]:
     """`{"cluster": {...}}` of a resource, counted over everything that is known.
 
     Raises RayStateApiException as list_rows does when records were let go.
@@ -213,7 +281,7 @@ def summary(runtime: Any, resource: SummaryResource, raise_on_missing_output: bo
 def _summary_of_tasks(cluster: Cluster, look: Look) -> dict[str, Any]:
     """Attempts by name and state. One pass with one dict per name: this is asked of a hundred thousand tasks."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    of_spec: dict[int, dict[str, int]] = {}         # most tasks share a spec, and with it their name
+    of_spec: dict[int, dict[str, int]] = {}  # most tasks share a spec, and with it their name
     for task in cluster.tasks.values():
         spec = task.spec
         if task.history is None and (task.actor is None or not task.actor.repr_name):
@@ -234,8 +302,13 @@ def _summary_of_tasks(cluster: Cluster, look: Look) -> dict[str, Any]:
         entry = by_name.setdefault(name, {"func_or_class_name": name, "type": kind, "state_counts": {}})
         for state, count in states.items():
             entry["state_counts"][state] = entry["state_counts"].get(state, 0) + count
-    return {"summary": by_name, "total_tasks": totals[NORMAL_TASK], "total_actor_tasks": totals["ACTOR_TASK"],
-            "total_actor_scheduled": totals[ACTOR_CREATION_TASK], "summary_by": "func_name"}
+    return {
+        "summary": by_name,
+        "total_tasks": totals[NORMAL_TASK],
+        "total_actor_tasks": totals["ACTOR_TASK"],
+        "total_actor_scheduled": totals[ACTOR_CREATION_TASK],
+        "summary_by": "func_name",
+    }
 
 
 def _summary_of_actors(cluster: Cluster, look: Look) -> dict[str, Any]:
@@ -250,20 +323,34 @@ def _summary_of_actors(cluster: Cluster, look: Look) -> dict[str, Any]:
 def _summary_of_objects(cluster: Cluster, look: Look) -> dict[str, Any]:
     objects = tables.object_entries(cluster)
     read = tables.OBJECTS
-    size_mb = sum(obj.size for obj in objects if obj.size >= 0) / 1024 ** 2
+    size_mb = sum(obj.size for obj in objects if obj.size >= 0) / 1024**2
     by_site: dict[str, dict[str, Any]] = {}
     if objects:
         by_site["disabled"] = {
-            "total_objects": len(objects), "total_size_mb": size_mb, "total_num_workers": 1,
+            "total_objects": len(objects),
+            "total_size_mb": size_mb,
+            "total_num_workers": 1,
             "total_num_nodes": len({read["ip"](obj, look) for obj in objects}),
             "task_state_counts": dict(Counter(read["task_status"](obj, look) for obj in objects)),
             "task_attempt_number_counts": dict(Counter(str(read["attempt_number"](obj, look)) for obj in objects)),
-            "ref_type_counts": dict(Counter(tables.reference_type(obj) for obj in objects))}
-    return {"summary": by_site, "total_objects": len(objects), "total_size_mb": size_mb if objects else 0,
-            "callsite_enabled": not objects, "summary_by": "callsite"}
+            "ref_type_counts": dict(Counter(tables.reference_type(obj) for obj in objects)),
+        }
+    return {
+        "summary": by_site,
+        "total_objects": len(objects),
+        "total_size_mb": size_mb if objects else 0,
+        "callsite_enabled": not objects,
+        "summary_by": "callsite",
+    }
 
 
-_SUMMARIES = {SummaryResource.TASKS: _summary_of_tasks, SummaryResource.ACTORS: _summary_of_actors,
-              SummaryResource.OBJECTS: _summary_of_objects}
-_TOTALS = {SummaryResource.TASKS: "total_tasks", SummaryResource.ACTORS: "total_actors",
-           SummaryResource.OBJECTS: "total_objects"}
+_SUMMARIES = {
+    SummaryResource.TASKS: _summary_of_tasks,
+    SummaryResource.ACTORS: _summary_of_actors,
+    SummaryResource.OBJECTS: _summary_of_objects,
+}
+_TOTALS = {
+    SummaryResource.TASKS: "total_tasks",
+    SummaryResource.ACTORS: "total_actors",
+    SummaryResource.OBJECTS: "total_objects",
+}

@@ -1,4 +1,5 @@
 """From an id, or from what a user holds in his hands, to the record."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,8 +8,8 @@ from ...core.cluster import Cluster
 from ...core.records import ObjectRecord
 from ...ids import INDEX_BITS, creation_task_hex, object_hex
 
-BEFORE_JOB = slice(0, -8)       # the last eight digits of an actor's or a group's id are its job's
-CREATION = "f" * 16             # what the id of an actor's creation task, and that of its handle, begins with
+BEFORE_JOB = slice(0, -8)  # the last eight digits of an actor's or a group's id are its job's
+CREATION = "f" * 16  # what the id of an actor's creation task, and that of its handle, begins with
 
 
 def id_text(thing: Any) -> str:

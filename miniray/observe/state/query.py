@@ -4,6 +4,7 @@ A question is checked in two places, as in Ray: the caller's side refuses what h
 answers refuses what does not fit the table (RayStateApiException). Ray: util/state/common.py,
 dashboard/state_api_utils.py.
 """
+
 from __future__ import annotations
 
 import binascii
@@ -71,12 +72,15 @@ def checked_filters(filters: Any, values: tuple[type, ...] = (str, bool, int, fl
     checked: list[Filter] = []
     for item in filters:
         if not isinstance(item, (tuple, list)) or len(item) != 3:
-            raise ValueError(f"The given filter has incorrect input type, {item!r}. "
-                             "Provide (key, predicate, value) tuples.")
+            raise ValueError(
+                f"The given filter has incorrect input type, {item!r}. Provide (key, predicate, value) tuples."
+            )
         key, predicate, value = item
         if not isinstance(key, str) or not isinstance(predicate, str) or not isinstance(value, values):
-            raise ValueError(f"The given filter has incorrect input type, {item!r}. The key and the predicate are "
-                             "text, the value is text, a number or a bool.")
+            raise ValueError(
+                f"The given filter has incorrect input type, {item!r}. The key and the predicate are "
+                "text, the value is text, a number or a bool."
+            )
         if predicate not in ("=", "!="):
             raise ValueError(f"Unsupported filter predicate {predicate} is given. Available predicates: =, !=.")
         checked.append((key, predicate, value))
@@ -108,9 +112,12 @@ class ListApiOptions:
         wanted: dict[str, Any] = {}
         for key, predicate, value in self.filters or ():
             if predicate == "=" and wanted.setdefault(key, value) != value:
-                warnings.warn(f"There are multiple '=' filters with the same key '{key}' but different values "
-                              f"'{wanted[key]}' & '{value}'. Empty result set will be returned", UserWarning,
-                              stacklevel=4)
+                warnings.warn(
+                    f"There are multiple '=' filters with the same key '{key}' but different values "
+                    f"'{wanted[key]}' & '{value}'. Empty result set will be returned",
+                    UserWarning,
+                    stacklevel=4,
+                )
                 return True
         return False
 
@@ -189,8 +196,11 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
         names = sorted(known for known, other in columns.items() if other.filterable)
 
         def refuse(record: Any, look: Any) -> bool:
-            raise RayStateApiException(f"The given filter column {name} is not supported. Enter filters with "
-                                       f"--filter key=value or --filter key!=value. Supported filter columns: {names}")
+            raise RayStateApiException(
+                f"The given filter column {name} is not supported. Enter filters with "
+                f"--filter key=value or --filter key!=value. Supported filter columns: {names}"
+            )
+
         return refuse
     read, sparse = column.read, column.sparse
     if column.kind in ("int", "bool"):
@@ -199,6 +209,7 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
         def same(record: Any, look: Any) -> bool:
             cell = read(record, look)
             return (cell == value) is equal and not (sparse and cell is None)
+
         return same
     text = str(wanted).lower()
 
@@ -207,6 +218,7 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
         if isinstance(cell, str):
             return (cell.lower() == text) is equal
         return not equal and not (sparse and cell is None)
+
     return alike
 
 
@@ -216,11 +228,15 @@ def _number(column: str, kind: str, text: str) -> int | bool:
             return True
         if text in FALSE:
             return False
-        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a boolean type column. Please "
-                                   f"provide `--filter {column} [True|true|1]` for True or "
-                                   f"`--filter {column} [False|false|0]` for False.")
+        raise RayStateApiException(
+            f"Invalid filter `--filter {column} {text}` for a boolean type column. Please "
+            f"provide `--filter {column} [True|true|1]` for True or "
+            f"`--filter {column} [False|false|0]` for False."
+        )
     try:
         return int(text)
     except ValueError:
-        raise RayStateApiException(f"Invalid filter `--filter {column} {text}` for a int type column. Please provide "
-                                   f"an integer filter `--filter {column} [int]`") from None
+        raise RayStateApiException(
+            f"Invalid filter `--filter {column} {text}` for a int type column. Please provide "
+            f"an integer filter `--filter {column} [int]`"
+        ) from None

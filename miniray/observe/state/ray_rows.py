@@ -3,6 +3,7 @@
 Each column knows whether it is filled only when details are asked for, whether a filter may name it, and how a command
 line shows it to people. Ray: python/ray/util/state/common.py.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -89,7 +90,7 @@ class StateSchema:
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:
         """The names of the columns, in order."""
-        return [f.name for f in fields(cls) if detail or not f.metadata["detail"]]       # type: ignore[arg-type]
+        return [f.name for f in fields(cls) if detail or not f.metadata["detail"]]  # type: ignore[arg-type]
 
     @classmethod
     def columns(cls) -> set[str]:
@@ -99,7 +100,7 @@ class StateSchema:
     @classmethod
     def filterable_columns(cls) -> set[str]:
         """The columns that a filter may name."""
-        return {f.name for f in fields(cls) if f.metadata["filterable"]}                 # type: ignore[arg-type]
+        return {f.name for f in fields(cls) if f.metadata["filterable"]}  # type: ignore[arg-type]
 
     @classmethod
     def base_columns(cls) -> set[str]:
@@ -114,13 +115,15 @@ class StateSchema:
     @classmethod
     def humanify(cls, state: dict[str, Any]) -> dict[str, Any]:
         """A row as a dict, with times and sizes as people read them."""
-        shown = {f.name: f.metadata["format_fn"] for f in fields(cls)}                   # type: ignore[arg-type]
-        return {name: shown[name](value) if value is not None and shown.get(name) else value
-                for name, value in state.items()}
+        shown = {f.name: f.metadata["format_fn"] for f in fields(cls)}  # type: ignore[arg-type]
+        return {
+            name: shown[name](value) if value is not None and shown.get(name) else value
+            for name, value in state.items()
+        }
 
     def asdict(self) -> dict[str, Any]:
         """All columns in order; those of details are None when they were not asked for."""
-        return asdict(self)                                                              # type: ignore[call-overload]
+        return asdict(self)  # type: ignore[call-overload]
 
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
@@ -347,7 +350,13 @@ class JobState(StateSchema):
 
 
 SCHEMAS: dict[StateResource, type[StateSchema]] = {
-    StateResource.ACTORS: ActorState, StateResource.JOBS: JobState, StateResource.PLACEMENT_GROUPS: PlacementGroupState,
-    StateResource.NODES: NodeState, StateResource.WORKERS: WorkerState, StateResource.TASKS: TaskState,
-    StateResource.OBJECTS: ObjectState, StateResource.RUNTIME_ENVS: RuntimeEnvState,
-    StateResource.CLUSTER_EVENTS: ClusterEventState}
+    StateResource.ACTORS: ActorState,
+    StateResource.JOBS: JobState,
+    StateResource.PLACEMENT_GROUPS: PlacementGroupState,
+    StateResource.NODES: NodeState,
+    StateResource.WORKERS: WorkerState,
+    StateResource.TASKS: TaskState,
+    StateResource.OBJECTS: ObjectState,
+    StateResource.RUNTIME_ENVS: RuntimeEnvState,
+    StateResource.CLUSTER_EVENTS: ClusterEventState,
+}

@@ -4,6 +4,7 @@ A column is read only when a row is built or a filter names it. Tasks are many, 
 under the lock and read after it is released: a record that can change no more stands for itself, of any other a
 TaskView is taken.
 """
+
 from __future__ import annotations
 
 import json
@@ -13,8 +14,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Union
 
 from ...core.cluster import Cluster
-from ...core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Attempt, Failure, NodeRecord,
-                             SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, amounts)
+from ...core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    NORMAL_TASK,
+    ActorRecord,
+    Attempt,
+    Failure,
+    NodeRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    amounts,
+)
 from ...core.transitions import TaskStatus
 from ...ids import JOB_HEX, task_hex
 from ..logs.files import log_name
@@ -23,7 +36,7 @@ PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
 NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
-BEYOND_ALL = 1 << 64            # creation tasks are spelled with sixteen f, so they come after all others
+BEYOND_ALL = 1 << 64  # creation tasks are spelled with sixteen f, so they come after all others
 
 
 class TaskView(NamedTuple):
@@ -46,7 +59,7 @@ class TaskView(NamedTuple):
     t_started: float
     t_ended: float
     t_finished: float
-    earlier: int = 0            # how many attempts came before this one
+    earlier: int = 0  # how many attempts came before this one
 
 
 Task = Union[TaskRecord, TaskView]
@@ -71,8 +84,21 @@ class Look:
     env_of: of a task's specification.
     """
 
-    __slots__ = ("epoch", "now", "pid", "error_text", "driver_node", "runtime_env", "metadata", "cluster", "hex", "process",
-                 "resources", "group", "env_of")
+    __slots__ = (
+        "epoch",
+        "now",
+        "pid",
+        "error_text",
+        "driver_node",
+        "runtime_env",
+        "metadata",
+        "cluster",
+        "hex",
+        "process",
+        "resources",
+        "group",
+        "env_of",
+    )
 
     def __init__(self, runtime: Any):
         self.epoch, self.now, self.pid = runtime.epoch, runtime.now(), os.getpid()
@@ -95,8 +121,11 @@ class Look:
 def env_text(runtime_env: dict[str, Any]) -> str:
     """A runtime environment as JSON. What has no form there is shown by its class, not by its `__str__`: the core's lock is held by
     those who ask, and no code of the program may run under it."""
-    return json.dumps(runtime_env, sort_keys=True,
-                      default=lambda value: str(value) if type(value) in PATHS else f"<{type(value).__name__}>")
+    return json.dumps(
+        runtime_env,
+        sort_keys=True,
+        default=lambda value: str(value) if type(value) in PATHS else f"<{type(value).__name__}>",
+    )
 
 
 # ------------------------------------------------------------ tasks
@@ -109,13 +138,46 @@ def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
     once = earlier and task.spec.kind == ACTOR_CREATION_TASK
     if earlier and not once:
         for past in history:
-            status = FAILED if past.failure is not None else FINISHED        # a good attempt whose value was lost
-            yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, status, past.number,
-                           past.worker, past.node, past.failure, past.t_created, past.t_ready, past.t_leased,
-                           past.t_started, past.t_ended, past.t_finished)
-    yield TaskView(task.number, task.spec, task.parent, task.owner, task.actor, task.hex, task.status,
-                   0 if once else task.attempt, task.worker, task.node, task.failure, task.t_created, task.t_ready,
-                   task.t_leased, task.t_started, task.t_ended, task.t_finished, len(history))      # type: ignore[arg-type]
+            status = FAILED if past.failure is not None else FINISHED  # a good attempt whose value was lost
+            yield TaskView(
+                task.number,
+                task.spec,
+                task.parent,
+                task.owner,
+                task.actor,
+                task.hex,
+                status,
+                past.number,
+                past.worker,
+                past.node,
+                past.failure,
+                past.t_created,
+                past.t_ready,
+                past.t_leased,
+                past.t_started,
+                past.t_ended,
+                past.t_finished,
+            )
+    yield TaskView(
+        task.number,
+        task.spec,
+        task.parent,
+        task.owner,
+        task.actor,
+        task.hex,
+        task.status,
+        0 if once else task.attempt,
+        task.worker,
+        task.node,
+        task.failure,
+        task.t_created,
+        task.t_ready,
+        task.t_leased,
+        task.t_started,
+        task.t_ended,
+        task.t_finished,
+        len(history),
+    )  # type: ignore[arg-type]
 
 
 def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
@@ -124,7 +186,7 @@ def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
     add, extend = entries.append, entries.extend
     for task in cluster.tasks.values():
         if task.t_finished and task.args is None and task.history is None:
-            add(task)                               # over, and nothing is left that could run it again
+            add(task)  # over, and nothing is left that could run it again
         else:
             extend(views(task, earlier))
     return entries
@@ -155,8 +217,14 @@ def left_by_itself(task: Task) -> bool:
     """Whether this is the call in which an actor ended itself: for Ray it has finished, though its caller gets an
     error."""
     actor, worker = task.actor, task.worker
-    return actor is not None and worker is not None and task.spec.kind == ACTOR_TASK and task.t_started > 0 \
-        and worker.exit_type == "INTENDED_USER_EXIT" and task.failure is actor.failure
+    return (
+        actor is not None
+        and worker is not None
+        and task.spec.kind == ACTOR_TASK
+        and task.t_started > 0
+        and worker.exit_type == "INTENDED_USER_EXIT"
+        and task.failure is actor.failure
+    )
 
 
 def failure_of(task: Task) -> Failure | None:
@@ -165,8 +233,11 @@ def failure_of(task: Task) -> Failure | None:
     failure = task.failure
     if failure is None or left_by_itself(task):
         return None
-    if task.spec.kind == ACTOR_CREATION_TASK and failure.cause is not None \
-            and failure.cause.error_type == "TASK_EXECUTION_EXCEPTION":
+    if (
+        task.spec.kind == ACTOR_CREATION_TASK
+        and failure.cause is not None
+        and failure.cause.error_type == "TASK_EXECUTION_EXCEPTION"
+    ):
         return failure.cause
     return failure
 
@@ -177,7 +248,7 @@ def error_type(task: Task, look: Look) -> str | None:
     if failure is None:
         return None
     if task.spec.kind == ACTOR_CREATION_TASK and failure.error_type == "ACTOR_DIED":
-        return "WORKER_DIED"                        # it was killed before its constructor had returned
+        return "WORKER_DIED"  # it was killed before its constructor had returned
     return failure.error_type
 
 
@@ -195,8 +266,13 @@ def failed_for_argument(task: Task) -> bool:
     """Whether it never ran because an argument failed. In Ray its worker meets the error, so its row shows a RUNNING
     moment."""
     failure = task.failure
-    return failure is not None and failure.cause is not None and task.spec.kind != ACTOR_CREATION_TASK \
-        and not task.t_started and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION"
+    return (
+        failure is not None
+        and failure.cause is not None
+        and task.spec.kind != ACTOR_CREATION_TASK
+        and not task.t_started
+        and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION"
+    )
 
 
 def moments(task: Task) -> list[tuple[str, float]]:
@@ -209,8 +285,10 @@ def moments(task: Task) -> list[tuple[str, float]]:
     if kind == ACTOR_TASK:
         alive = task.actor.t_alive if task.actor is not None else 0.0
         sent = max(t_ready, alive) if t_ready and alive else t_leased
-        came += [("SUBMITTED_TO_WORKER", min(sent, t_leased) if t_leased else sent),
-                 ("PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY", t_leased)]
+        came += [
+            ("SUBMITTED_TO_WORKER", min(sent, t_leased) if t_leased else sent),
+            ("PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY", t_leased),
+        ]
     elif kind != ACTOR_CREATION_TASK:
         came.append(("SUBMITTED_TO_WORKER", t_leased))
     came.append(("RUNNING", t_started))
@@ -226,8 +304,11 @@ def process_of(worker: WorkerRecord) -> WorkerRecord:
         return worker
     if creation.worker is not None and creation.worker.number <= worker.number:
         return creation.worker
-    made = [past.worker for past in creation.history or () if past.worker is not None
-            and past.worker.number <= worker.number]
+    made = [
+        past.worker
+        for past in creation.history or ()
+        if past.worker is not None and past.worker.number <= worker.number
+    ]
     return made[-1] if made else worker
 
 
@@ -240,8 +321,13 @@ def task_name(task: Task, look: Look) -> str:
     """The name that was given, else the function's; a call of an actor that shows itself by a repr has that in
     front."""
     spec, actor = task.spec, task.actor
-    if actor is not None and actor.repr_name and task.t_started and spec.name == spec.func_name \
-            and spec.kind == ACTOR_TASK:
+    if (
+        actor is not None
+        and actor.repr_name
+        and task.t_started
+        and spec.name == spec.func_name
+        and spec.kind == ACTOR_TASK
+    ):
         return f"{actor.repr_name}.{spec.name.rpartition('.')[2]}"
     return spec.name
 
@@ -264,15 +350,27 @@ def _profile(task: Task, look: Look) -> dict[str, Any]:
         return {}
     spec, ended = task.spec, task.t_ended or task.t_finished
     spans: list[tuple[str, float, float, dict]] = [
-        ("task:deserialize_arguments", task.t_leased, task.t_started, {}), ("task:execute", task.t_started, ended, {})]
+        ("task:deserialize_arguments", task.t_leased, task.t_started, {}),
+        ("task:execute", task.t_started, ended, {}),
+    ]
     if task.failure is None:
         spans.append(("task:store_outputs", ended, task.t_finished, {}))
     name = spec.func_name.rpartition(".")[2] if spec.kind != NORMAL_TASK else f"{spec.module}.{spec.func_name}"
     spans.append((f"task::{spec.name}", task.t_leased, task.t_finished, {"name": name, "task_id": task.hex}))
-    return {"component_type": "worker", "component_id": process_of(task.worker).hex,
-            "node_ip_address": task.worker.node.name,
-            "events": [{"start_time": (start + look.epoch) * 1000, "end_time": (end + look.epoch) * 1000,
-                        "extra_data": extra, "event_name": event} for event, start, end, extra in spans]}
+    return {
+        "component_type": "worker",
+        "component_id": process_of(task.worker).hex,
+        "node_ip_address": task.worker.node.name,
+        "events": [
+            {
+                "start_time": (start + look.epoch) * 1000,
+                "end_time": (end + look.epoch) * 1000,
+                "extra_data": extra,
+                "event_name": event,
+            }
+            for event, start, end, extra in spans
+        ],
+    }
 
 
 def _required(task: Task, look: Look) -> dict[str, float]:
@@ -301,8 +399,10 @@ def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
 
 
 def _runtime_env_info(task: Task, look: Look) -> dict[str, Any]:
-    return {"serialized_runtime_env": look.env_of[task.spec],
-            "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}}
+    return {
+        "serialized_runtime_env": look.env_of[task.spec],
+        "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []},
+    }
 
 
 def _log_info(task: Task, look: Look) -> dict[str, Any] | None:

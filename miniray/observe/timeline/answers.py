@@ -234,8 +234,11 @@ class _Path:
         self.recording = recording
         self.steps: list[Step] = []
         now = recording.now
-        last = max([max(rows, key=lambda row: row.finished or now) for rows in recording.by_worker.values() if rows],
-                   key=lambda row: (row.finished or now, row.leased), default=None)
+        last = max(
+            [max(rows, key=lambda row: row.finished or now) for rows in recording.by_worker.values() if rows],
+            key=lambda row: (row.finished or now, row.leased),
+            default=None,
+        )
         if last is None:
             return
         self.latest = recording.latest

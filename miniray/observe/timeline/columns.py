@@ -61,7 +61,7 @@ class Columns:
         self.lane_of: dict[WorkerRecord | None, int] = {None: -1}
         self.lane_of.update((worker, number) for number, worker in enumerate(recording.lanes))
         self.functions: list[str] = []
-        self.names: list[tuple[str, int, int, float]] = []      # text, function, kind, CPUs of a task
+        self.names: list[tuple[str, int, int, float]] = []  # text, function, kind, CPUs of a task
         self.name_of: dict[TaskSpec, int] = {}
         self._name_all()
         self.totals = [_Totals() for _ in self.functions]
@@ -101,7 +101,8 @@ class Columns:
         self.functions, self.names = list(functions), list(names)
         if left_out:
             self.notes.append(
-                f"{left_out:,} more names were too many for this page: these tasks go by their function's name.")
+                f"{left_out:,} more names were too many for this page: these tasks go by their function's name."
+            )
 
     def function_of(self, row: Row) -> int:
         """The number of an attempt's function."""
@@ -115,31 +116,56 @@ class Columns:
     def _pieces(self) -> Iterator[str]:
         recording, rows, count = self.recording, self.recording.rows, self.count
         tables: dict[str, Any] = {
-            "unit": self.unit, "epoch_ms": (recording.epoch + recording.start) * 1e3, "end": count(recording.end),
-            "now": count(recording.now), "rows": len(rows), "functions": self.functions,
+            "unit": self.unit,
+            "epoch_ms": (recording.epoch + recording.start) * 1e3,
+            "end": count(recording.end),
+            "now": count(recording.now),
+            "rows": len(rows),
+            "functions": self.functions,
             "colours": [self.colour[n] for n in range(len(self.functions))],
-            "names": [name for name, _, _, _ in self.names], "function": [function for _, function, _, _ in self.names],
-            "kind": [kind for _, _, kind, _ in self.names], "cpus": [cpus for _, _, _, cpus in self.names],
-            "outcomes": OUTCOMES, "causes": CAUSES,
-            "nodes": [{
-                "name": node.name, "id": node.hex, "head": node.is_head, "alive": node.alive, "number": node.number,
-                "cpus": node.total.get("CPU", 0) / UNIT, "from": count(node.t_started),
-                "to": count(node.t_died) if node.t_died else None,
-            } for node in recording.nodes],
-            "lanes": [{
-                "title": readable(lane_title(worker), 120), "id": worker.hex, "node": worker.node.number,
-                "actor": worker.actor.number if worker.actor is not None else 0,
-                "cpus": recording.cpus_of(done[0]) if worker.actor is not None and done else 0,
-                "died": count(worker.t_died) if worker.t_died else None,
-            } for worker, done in recording.by_worker.items()],
-            "spans": self.spans, "waits": self._waits(), "errors": self.errors,
+            "names": [name for name, _, _, _ in self.names],
+            "function": [function for _, function, _, _ in self.names],
+            "kind": [kind for _, _, kind, _ in self.names],
+            "cpus": [cpus for _, _, _, cpus in self.names],
+            "outcomes": OUTCOMES,
+            "causes": CAUSES,
+            "nodes": [
+                {
+                    "name": node.name,
+                    "id": node.hex,
+                    "head": node.is_head,
+                    "alive": node.alive,
+                    "number": node.number,
+                    "cpus": node.total.get("CPU", 0) / UNIT,
+                    "from": count(node.t_started),
+                    "to": count(node.t_died) if node.t_died else None,
+                }
+                for node in recording.nodes
+            ],
+            "lanes": [
+                {
+                    "title": readable(lane_title(worker), 120),
+                    "id": worker.hex,
+                    "node": worker.node.number,
+                    "actor": worker.actor.number if worker.actor is not None else 0,
+                    "cpus": recording.cpus_of(done[0]) if worker.actor is not None and done else 0,
+                    "died": count(worker.t_died) if worker.t_died else None,
+                }
+                for worker, done in recording.by_worker.items()
+            ],
+            "spans": self.spans,
+            "waits": self._waits(),
+            "errors": self.errors,
             "gaps": [[self.lane_of[gap.worker], count(gap.start), count(gap.end)] for gap in self.gaps],
         }
         name_of, lane_of, parent_of = self.name_of, self.lane_of, self._parents()
         columns: dict[str, list[Any]] = {
-            "name": [name_of[row.spec] for row in rows], "lane": [lane_of[row.worker] for row in rows],
-            "outcome": [row.outcome for row in rows], "attempt": [row.attempt for row in rows],
-            "actor": [row.actor for row in rows], "number": _differences([row.number for row in rows]),
+            "name": [name_of[row.spec] for row in rows],
+            "lane": [lane_of[row.worker] for row in rows],
+            "outcome": [row.outcome for row in rows],
+            "attempt": [row.attempt for row in rows],
+            "actor": [row.actor for row in rows],
+            "number": _differences([row.number for row in rows]),
             "parent": [parent_of[row.parent] for row in rows],
         }
         yield "{"
@@ -260,4 +286,4 @@ def _column(values: list[Any]) -> str:
     changes = sum(map(ne, values, islice(values, 1, None)))
     if changes * 3 < len(values):
         return '{"runs":[' + ",".join(f"{value},{len(list(same))}" for value, same in groupby(values)) + "]}"
-    return repr(values).replace(" ", "")        # JSON for numbers, and twice as fast as joining their texts
+    return repr(values).replace(" ", "")  # JSON for numbers, and twice as fast as joining their texts

@@ -32,8 +32,16 @@ def page(recording: Recording) -> Iterator[str]:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = recording
     if len(recording.rows) > MOST_ROWS:
-        shown = Recording(recording.epoch, recording.now, recording.rows[-MOST_ROWS:], recording.nodes, recording.spans,
-                          recording.waits, recording.dropped, recording.record_limit)
+        shown = Recording(
+            recording.epoch,
+            recording.now,
+            recording.rows[-MOST_ROWS:],
+            recording.nodes,
+            recording.spans,
+            recording.waits,
+            recording.dropped,
+            recording.record_limit,
+        )
     notes = recording.dropped_sentences()
     if len(recording.rows) > MOST_ROWS:
         notes.append(
@@ -178,8 +186,16 @@ def _table_of_functions(columns: Columns) -> str:
 
     order = columns.order
     more = f" (the first 100 of {len(order):,})" if len(order) > 100 else ""
-    heads = ["Function", "#Attempts", "#Not finished well", "#Total time", "#Mean", "#Longest", "#Mean queued",
-             "#Mean wait for arguments"]
+    heads = [
+        "Function",
+        "#Attempts",
+        "#Not finished well",
+        "#Total time",
+        "#Mean",
+        "#Longest",
+        "#Mean queued",
+        "#Mean wait for arguments",
+    ]
     return _table(f"Functions{more}", heads, map(row, order[:100]), "functions")
 
 
@@ -196,11 +212,17 @@ def _table_of_gaps(longest: list[answers.Gap], start: float) -> str:
     return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
 
 
-WHAT_HAPPENED = {"task": "ran", "queued": "was ready, not placed", "arguments": "waited for arguments", "driver": "the driver"}
+WHAT_HAPPENED = {
+    "task": "ran",
+    "queued": "was ready, not placed",
+    "arguments": "waited for arguments",
+    "driver": "the driver",
+}
 
 
 def _table_of_steps(steps: list[answers.Step], start: float) -> str:
     """The critical path."""
+
     def row(step: answers.Step) -> list[str]:
         task = step.row
         return [

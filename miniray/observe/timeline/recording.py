@@ -28,12 +28,42 @@ class Row:
     place: where it stands among the rows of its recording.
     """
 
-    __slots__ = ("number", "actor", "attempt", "spec", "outcome", "worker", "node", "owner", "parent", "producers",
-                 "failure", "created", "ready", "leased", "started", "ended", "finished", "place")
+    __slots__ = (
+        "number",
+        "actor",
+        "attempt",
+        "spec",
+        "outcome",
+        "worker",
+        "node",
+        "owner",
+        "parent",
+        "producers",
+        "failure",
+        "created",
+        "ready",
+        "leased",
+        "started",
+        "ended",
+        "finished",
+        "place",
+    )
 
-    def __init__(self, task: TaskRecord, attempt: int, outcome: int, worker: WorkerRecord | None,
-                 node: NodeRecord | None, failure: Failure | None, created: float, ready: float, leased: float,
-                 started: float, ended: float, finished: float):
+    def __init__(
+        self,
+        task: TaskRecord,
+        attempt: int,
+        outcome: int,
+        worker: WorkerRecord | None,
+        node: NodeRecord | None,
+        failure: Failure | None,
+        created: float,
+        ready: float,
+        leased: float,
+        started: float,
+        ended: float,
+        finished: float,
+    ):
         self.number, self.spec, self.owner, self.parent = task.number, task.spec, task.owner, task.parent
         self.producers = task.producers
         self.actor = task.actor.number if task.actor is not None else 0
@@ -70,8 +100,17 @@ class Recording:
     for the driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers,
     spans were let go."""
 
-    def __init__(self, epoch: float, now: float, rows: list[Row], nodes: list[NodeRecord], spans: list, waits: list,
-                 dropped: dict[str, int], record_limit: int):
+    def __init__(
+        self,
+        epoch: float,
+        now: float,
+        rows: list[Row],
+        nodes: list[NodeRecord],
+        spans: list,
+        waits: list,
+        dropped: dict[str, int],
+        record_limit: int,
+    ):
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
@@ -178,7 +217,7 @@ def read(runtime: Any) -> Recording:
             for attempt in list(task.history):
                 add(_earlier_row(task, attempt))
         add(_row(task))
-    if tried_again:                     # a later attempt was created after tasks that follow its own in the table
+    if tried_again:  # a later attempt was created after tasks that follow its own in the table
         rows.sort(key=lambda row: row.created)
     return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
 
@@ -209,19 +248,30 @@ def _row(task: TaskRecord) -> Row:
         outcome = CANCELLED if failure is not None and failure.error_type == "TASK_CANCELLED" else FAILED
     else:
         outcome, finished = (RUNNING if leased else WAITING), 0.0
-    return Row(task, attempt, outcome, worker, node, failure, *_in_order(
-        created, ready, leased, started, ended, finished))
+    return Row(
+        task, attempt, outcome, worker, node, failure, *_in_order(created, ready, leased, started, ended, finished)
+    )
 
 
 def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
     """The row of an attempt after which there was another one."""
     outcome = RETRIED if attempt.failure is not None else FINISHED  # a finished task runs again to rebuild a lost value
-    return Row(task, attempt.number, outcome, attempt.worker, attempt.node, attempt.failure, *_in_order(
-        attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished))
+    return Row(
+        task,
+        attempt.number,
+        outcome,
+        attempt.worker,
+        attempt.node,
+        attempt.failure,
+        *_in_order(
+            attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished
+        ),
+    )
 
 
-def _in_order(created: float, ready: float, leased: float, started: float, ended: float,
-              finished: float) -> tuple[float, float, float, float, float, float]:
+def _in_order(
+    created: float, ready: float, leased: float, started: float, ended: float, finished: float
+) -> tuple[float, float, float, float, float, float]:
     """Times of an attempt that ended half-way, or was read half-way, made to follow each other.
 
     A worker that was declared dead may stamp its task long after that: what lies after the end is cut off there.

@@ -2,6 +2,7 @@
 
 Code that runs with and without a client asks `ray.util.client.ray.is_connected()`. Ray: python/ray/util/client.
 """
+
 from __future__ import annotations
 
 

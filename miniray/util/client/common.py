@@ -2,6 +2,7 @@
 
 Ray: python/ray/util/client/common.py.
 """
+
 from __future__ import annotations
 
 

@@ -3,6 +3,7 @@
 Work is cut into batches; a batch is one call of one of the pool's actors, which go round in turn. An actor catches what
 the function raises, so that one failing item does not take its batch with it; the error travels as a `PoolTaskError`.
 """
+
 from __future__ import annotations
 
 import logging
@@ -19,7 +20,7 @@ from miniray.exceptions import RayError, RaySystemError
 
 logger = logging.getLogger(__name__)
 
-Call = tuple[Any, Any]                  # the arguments and the keyword arguments of one call, or None for none
+Call = tuple[Any, Any]  # the arguments and the keyword arguments of one call, or None for none
 
 
 class PoolTaskError(Exception):
@@ -54,15 +55,17 @@ class PoolActor:
 class AsyncResult:
     """The results that a call of the pool will have. Made by the pool."""
 
-    def __init__(self, refs: list[Any], callback: Callable | None, error_callback: Callable | None,
-                 single: bool = False):
+    def __init__(
+        self, refs: list[Any], callback: Callable | None, error_callback: Callable | None, single: bool = False
+    ):
         self._refs = refs
         self._single = single
         self._watcher: threading.Thread | None = None
         if callback is not None or error_callback is not None:
             # Daemonic, so that a result that never comes does not keep the program from ending.
-            self._watcher = threading.Thread(target=self._watch, args=(callback, error_callback), daemon=True,
-                                             name="miniray-pool-callbacks")
+            self._watcher = threading.Thread(
+                target=self._watch, args=(callback, error_callback), daemon=True, name="miniray-pool-callbacks"
+            )
             self._watcher.start()
 
     def wait(self, timeout: float | None = None) -> None:
@@ -71,7 +74,7 @@ class AsyncResult:
         timeout = 0 if isinstance(timeout, (int, float)) and timeout < 0 else timeout
         if not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
             if self._watcher is not None:
-                self._watcher.join(timeout)             # all that it has left to do is to call back
+                self._watcher.join(timeout)  # all that it has left to do is to call back
 
     def ready(self) -> bool:
         """Whether the results are there, be they errors, and the callbacks were called."""
@@ -113,7 +116,7 @@ class AsyncResult:
         try:
             while unready:
                 if not api.is_initialized():
-                    return                              # `wait` would start a session
+                    return  # `wait` would start a session
                 ready, unready = api.wait(unready, num_returns=1)
                 errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
                 if errors and not failed:
@@ -123,7 +126,7 @@ class AsyncResult:
             if failed or callback is None:
                 return
             results = list(self._results())
-        except RaySystemError:                      # the session was shut down
+        except RaySystemError:  # the session was shut down
             return
         callback(results[0] if self._single else results)
 
@@ -144,14 +147,14 @@ class IMapIterator:
             chunksize = pool._chunksize(iterable) if hasattr(iterable, "__len__") else 1
         elif chunksize == 0:
             if hasattr(iterable, "__len__"):
-                raise ZeroDivisionError("'chunksize' is 0")         # the classes of these errors are Ray's
+                raise ZeroDivisionError("'chunksize' is 0")  # the classes of these errors are Ray's
             chunksize = 1
         elif isinstance(chunksize, (int, float)) and not (isinstance(chunksize, int) and chunksize > 0):
             raise ValueError(f"'chunksize' must be a positive integer, not {chunksize!r}")
         self._batches = enumerate(_batches(iterable, chunksize, unpack=False))
         self._pool, self._func = pool, func
-        self._unready: dict[Any, int] = {}              # the ref of a batch under way -> which batch it is
-        self._results: deque[Any] = deque()             # taken from the store, not yet handed out
+        self._unready: dict[Any, int] = {}  # the ref of a batch under way -> which batch it is
+        self._results: deque[Any] = deque()  # taken from the store, not yet handed out
         for _ in range(pool._size):
             self._submit()
 
@@ -198,7 +201,7 @@ class OrderedIMapIterator(IMapIterator):
 
     def __init__(self, pool: Pool, func: Callable, iterable: Iterable[Any], chunksize: int | None):
         super().__init__(pool, func, iterable, chunksize)
-        self._early: dict[int, list[Any]] = {}          # batches that are ready before their turn
+        self._early: dict[int, list[Any]] = {}  # batches that are ready before their turn
         self._turn = 0
 
     def next(self, timeout: float | None = None) -> Any:
@@ -217,9 +220,16 @@ class Pool:
     Used as a context manager it is terminated at the end of the block.
     """
 
-    def __init__(self, processes: int | None = None, initializer: Callable | None = None,
-                 initargs: Iterable[Any] | None = None, maxtasksperchild: int | None = None, context: Any = None,
-                 ray_address: str | None = None, ray_remote_args: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        processes: int | None = None,
+        initializer: Callable | None = None,
+        initargs: Iterable[Any] | None = None,
+        maxtasksperchild: int | None = None,
+        context: Any = None,
+        ray_address: str | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+    ):
         """processes: how many actors; None is one for each CPU. ValueError when not positive, or more than the CPUs.
 
         initializer: called with initargs in each actor first; what it raises comes out here, as ActorDiedError.
@@ -233,8 +243,8 @@ class Pool:
         self._max_batches = maxtasksperchild or -1
         self._actor_class = api.remote(num_cpus=0)(PoolActor).options(**(ray_remote_args or {}))
         self._closed = False
-        self._stopping: list[Any] = []                  # refs that are ready when a stopped actor has ended
-        self._watched: list[AsyncResult] = []           # those with callbacks, for `join`
+        self._stopping: list[Any] = []  # refs that are ready when a stopped actor has ended
+        self._watched: list[AsyncResult] = []  # those with callbacks, for `join`
         self._size = _number_of_actors(processes, ray_address)
         self._next_actor = 0
         self._actors = [self._actor_class.remote(initializer, initargs) for _ in range(self._size)]
@@ -245,9 +255,14 @@ class Pool:
         """func(*args, **kwargs) in the next actor: what it returns, or the error it raises."""
         return self.apply_async(func, args, kwargs).get()
 
-    def apply_async(self, func: Callable, args: Any = None, kwargs: dict[str, Any] | None = None,
-                    callback: Callable[[Any], Any] | None = None,
-                    error_callback: Callable[[Exception], Any] | None = None) -> AsyncResult:
+    def apply_async(
+        self,
+        func: Callable,
+        args: Any = None,
+        kwargs: dict[str, Any] | None = None,
+        callback: Callable[[Any], Any] | None = None,
+        error_callback: Callable[[Exception], Any] | None = None,
+    ) -> AsyncResult:
         """`apply` without waiting. callback gets the result, or error_callback the PoolTaskError, on another thread."""
         self._check_running()
         self._next_actor = (self._next_actor + 1) % self._size
@@ -261,9 +276,14 @@ class Pool:
         """
         return self.map_async(func, iterable, chunksize).get()
 
-    def map_async(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = None,
-                  callback: Callable[[list[Any]], Any] | None = None,
-                  error_callback: Callable[[Exception], Any] | None = None) -> AsyncResult:
+    def map_async(
+        self,
+        func: Callable,
+        iterable: Iterable[Any],
+        chunksize: int | None = None,
+        callback: Callable[[list[Any]], Any] | None = None,
+        error_callback: Callable[[Exception], Any] | None = None,
+    ) -> AsyncResult:
         """`map` without waiting. callback gets the list of results if none failed, error_callback the first error."""
         return self._map(func, iterable, chunksize, False, callback, error_callback)
 
@@ -271,9 +291,13 @@ class Pool:
         """`map` for several arguments: the list of func(*item) for every item."""
         return self._map(func, iterable, chunksize, True, None, None).get()
 
-    def starmap_async(self, func: Callable, iterable: Iterable[Iterable[Any]],
-                      callback: Callable[[list[Any]], Any] | None = None,
-                      error_callback: Callable[[Exception], Any] | None = None) -> AsyncResult:
+    def starmap_async(
+        self,
+        func: Callable,
+        iterable: Iterable[Iterable[Any]],
+        callback: Callable[[list[Any]], Any] | None = None,
+        error_callback: Callable[[Exception], Any] | None = None,
+    ) -> AsyncResult:
         """`starmap` that does not wait. As in Ray, and not in multiprocessing, there is no chunksize."""
         return self._map(func, iterable, None, True, callback, error_callback)
 
@@ -282,8 +306,9 @@ class Pool:
         self._check_running()
         return OrderedIMapIterator(self, func, iterable, chunksize)
 
-    def imap_unordered(self, func: Callable, iterable: Iterable[Any],
-                       chunksize: int | None = 1) -> UnorderedIMapIterator:
+    def imap_unordered(
+        self, func: Callable, iterable: Iterable[Any], chunksize: int | None = 1
+    ) -> UnorderedIMapIterator:
         """`imap` with results in the order in which they are ready."""
         self._check_running()
         return UnorderedIMapIterator(self, func, iterable, chunksize)
@@ -322,8 +347,15 @@ class Pool:
         if self._closed:
             raise ValueError("Pool not running")
 
-    def _map(self, func: Callable, iterable: Iterable[Any], chunksize: int | None, unpack: bool,
-             callback: Callable | None, error_callback: Callable | None) -> AsyncResult:
+    def _map(
+        self,
+        func: Callable,
+        iterable: Iterable[Any],
+        chunksize: int | None,
+        unpack: bool,
+        callback: Callable | None,
+        error_callback: Callable | None,
+    ) -> AsyncResult:
         self._check_running()
         items = iterable if hasattr(iterable, "__len__") else list(iterable)
         if isinstance(chunksize, float) and math.isfinite(chunksize):

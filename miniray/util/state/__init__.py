@@ -8,6 +8,7 @@ timeout: accepted as Ray does; the session of this process answers, at once. Row
 Raised are ConnectionError when no session runs; ValueError for filters, limits and timeouts of a wrong shape;
 RayStateApiException for filters and ids that do not fit the table. `miniray.state` shows the same as plain dicts.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,16 +16,49 @@ from typing import Any
 from ...observe.state import engine as answers
 from ...observe.logs.reading import get_log, list_logs
 from ...observe.state.query import GetApiOptions, ListApiOptions, SummaryApiOptions
-from ...observe.state.ray_rows import (ActorState, ClusterEventState, JobState, NodeState, ObjectState, PlacementGroupState,
-                                       RuntimeEnvState, StateResource, SummaryResource, TaskState, WorkerState)
+from ...observe.state.ray_rows import (
+    ActorState,
+    ClusterEventState,
+    JobState,
+    NodeState,
+    ObjectState,
+    PlacementGroupState,
+    RuntimeEnvState,
+    StateResource,
+    SummaryResource,
+    TaskState,
+    WorkerState,
+)
 from ...process import context
 
-__all__ = ["StateApiClient", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group",
-           "get_task", "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes",
-           "list_objects", "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers",
-           "summarize_actors", "summarize_objects", "summarize_tasks"]
-NOT_RUNNING = ("Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
-               "session of this process, and go with it.")
+__all__ = [
+    "StateApiClient",
+    "get_actor",
+    "get_job",
+    "get_log",
+    "get_node",
+    "get_objects",
+    "get_placement_group",
+    "get_task",
+    "get_worker",
+    "list_actors",
+    "list_cluster_events",
+    "list_jobs",
+    "list_logs",
+    "list_nodes",
+    "list_objects",
+    "list_placement_groups",
+    "list_runtime_envs",
+    "list_tasks",
+    "list_workers",
+    "summarize_actors",
+    "summarize_objects",
+    "summarize_tasks",
+]
+NOT_RUNNING = (
+    "Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
+    "session of this process, and go with it."
+)
 
 
 def running() -> Any:
@@ -40,24 +74,43 @@ class StateApiClient:
     def __init__(self, address: str | None = None, cookies: Any = None, headers: Any = None):
         self._runtime = running()
 
-    def list(self, resource: StateResource, options: ListApiOptions, raise_on_missing_output: bool = True,
-             _explain: bool = False) -> list[Any]:
+    def list(
+        self,
+        resource: StateResource,
+        options: ListApiOptions,
+        raise_on_missing_output: bool = True,
+        _explain: bool = False,
+    ) -> list[Any]:
         """The rows of a resource."""
         return answers.list_rows(self._runtime, resource, options, raise_on_missing_output, _explain)
 
-    def get(self, resource: StateResource, id: str, options: GetApiOptions | None = None,
-            _explain: bool = False) -> Any:
+    def get(
+        self, resource: StateResource, id: str, options: GetApiOptions | None = None, _explain: bool = False
+    ) -> Any:
         """The row of this id, or None; a list of rows for an object, and for a task that was tried more than once."""
         return answers.get_rows(self._runtime, resource, id)
 
-    def summary(self, resource: SummaryResource, *, options: SummaryApiOptions | None = None,
-                raise_on_missing_output: bool = True, _explain: bool = False) -> dict[str, Any]:
+    def summary(
+        self,
+        resource: SummaryResource,
+        *,
+        options: SummaryApiOptions | None = None,
+        raise_on_missing_output: bool = True,
+        _explain: bool = False,
+    ) -> dict[str, Any]:
         """Counts of a resource under "cluster"."""
         return answers.summary(self._runtime, resource, raise_on_missing_output, _explain)
 
 
-def _list(resource: StateResource, filters: Any, limit: Any, timeout: Any, detail: Any, raise_on_missing_output: bool,
-          explain: bool) -> list[Any]:
+def _list(
+    resource: StateResource,
+    filters: Any,
+    limit: Any,
+    timeout: Any,
+    detail: Any,
+    raise_on_missing_output: bool,
+    explain: bool,
+) -> list[Any]:
     runtime = running()
     options = ListApiOptions(limit=limit, timeout=timeout, detail=detail, filters=filters)
     return answers.list_rows(runtime, resource, options, raise_on_missing_output, explain)
@@ -75,61 +128,119 @@ def _summarize(resource: SummaryResource, timeout: Any, raise_on_missing_output:
     return answers.summary(runtime, resource, raise_on_missing_output, explain)
 
 
-def list_actors(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[ActorState]:
+def list_actors(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ActorState]:
     """Every actor, dead ones too."""
     return _list(StateResource.ACTORS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_placement_groups(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                          detail: bool = False,
-                          raise_on_missing_output: bool = True, _explain: bool = False) -> list[PlacementGroupState]:
+def list_placement_groups(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[PlacementGroupState]:
     """Every placement group, removed ones too."""
     return _list(StateResource.PLACEMENT_GROUPS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_nodes(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-               detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[NodeState]:
+def list_nodes(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[NodeState]:
     """Every node, dead ones too."""
     return _list(StateResource.NODES, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_jobs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-              detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[JobState]:
+def list_jobs(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[JobState]:
     """The driver's session, the only job."""
     return _list(StateResource.JOBS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_workers(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                 detail: bool = False,
-                 raise_on_missing_output: bool = True, _explain: bool = False) -> list[WorkerState]:
+def list_workers(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[WorkerState]:
     """The driver and every worker, dead ones too."""
     return _list(StateResource.WORKERS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_tasks(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-               detail: bool = False, raise_on_missing_output: bool = True, _explain: bool = False) -> list[TaskState]:
+def list_tasks(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[TaskState]:
     """Every attempt of every task."""
     return _list(StateResource.TASKS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_objects(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                 detail: bool = False,
-                 raise_on_missing_output: bool = True, _explain: bool = False) -> list[ObjectState]:
+def list_objects(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ObjectState]:
     """Every object that somebody refers to."""
     return _list(StateResource.OBJECTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_runtime_envs(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                      detail: bool = False,
-                      raise_on_missing_output: bool = True, _explain: bool = False) -> list[RuntimeEnvState]:
+def list_runtime_envs(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[RuntimeEnvState]:
     """Every runtime environment that was used."""
     return _list(StateResource.RUNTIME_ENVS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
-def list_cluster_events(address: str | None = None, filters: Any = None, limit: int = 100, timeout: int = 30,
-                        detail: bool = False,
-                        raise_on_missing_output: bool = True, _explain: bool = False) -> list[ClusterEventState]:
+def list_cluster_events(
+    address: str | None = None,
+    filters: Any = None,
+    limit: int = 100,
+    timeout: int = 30,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ClusterEventState]:
     """What happened to the cluster."""
     return _list(StateResource.CLUSTER_EVENTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
@@ -144,8 +255,9 @@ def get_job(id: str, address: str | None = None, timeout: int = 30, _explain: bo
     return _get(StateResource.JOBS, id, timeout)
 
 
-def get_placement_group(id: str, address: str | None = None, timeout: int = 30,
-                        _explain: bool = False) -> PlacementGroupState | None:
+def get_placement_group(
+    id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
+) -> PlacementGroupState | None:
     """The placement group with this id with all details, or None."""
     return _get(StateResource.PLACEMENT_GROUPS, id, timeout)
 
@@ -160,31 +272,36 @@ def get_worker(id: str, address: str | None = None, timeout: int = 30, _explain:
     return _get(StateResource.WORKERS, id, timeout)
 
 
-def get_task(id: str, address: str | None = None, timeout: int = 30,
-             _explain: bool = False) -> TaskState | list[TaskState] | None:
+def get_task(
+    id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
+) -> TaskState | list[TaskState] | None:
     """The task with this id with all details; a list with a row for each attempt when there were several; or None."""
     return _get(StateResource.TASKS, id, timeout)
 
 
-def get_objects(id: str, address: str | None = None, timeout: int = 30,
-                _explain: bool = False) -> list[ObjectState] | None:
+def get_objects(
+    id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
+) -> list[ObjectState] | None:
     """The rows of the object with this id, None when there is none."""
     return _get(StateResource.OBJECTS, id, timeout)
 
 
-def summarize_tasks(address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True,
-                    _explain: bool = False) -> dict[str, Any]:
+def summarize_tasks(
+    address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
+) -> dict[str, Any]:
     """How many attempts of each name are in which state."""
     return _summarize(SummaryResource.TASKS, timeout, raise_on_missing_output, _explain)
 
 
-def summarize_actors(address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True,
-                     _explain: bool = False) -> dict[str, Any]:
+def summarize_actors(
+    address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
+) -> dict[str, Any]:
     """How many actors of each class are in which state."""
     return _summarize(SummaryResource.ACTORS, timeout, raise_on_missing_output, _explain)
 
 
-def summarize_objects(address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True,
-                      _explain: bool = False) -> dict[str, Any]:
+def summarize_objects(
+    address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
+) -> dict[str, Any]:
     """How many objects there are, how large, and held by what kind of reference."""
     return _summarize(SummaryResource.OBJECTS, timeout, raise_on_missing_output, _explain)

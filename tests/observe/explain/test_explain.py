@@ -1,4 +1,5 @@
 """Why something does not run: every reason that the scheduler, the actors and the placement groups can give."""
+
 import threading
 
 import pytest
@@ -33,8 +34,10 @@ def test_a_task_no_node_is_large_enough_for():
 def test_what_is_lacking_may_be_a_resource_of_another_kind():
     """Only what the nearest node lacks is named, also when it has none at all."""
     session = StillSession(CPU=2)
-    assert said(session, session.task("picky", disk=1))[1] == \
-        f"task picky needs 1 CPU and 1 disk, and no node has that much: the nearest, {NODE}, has 0 disk"
+    assert (
+        said(session, session.task("picky", disk=1))[1]
+        == f"task picky needs 1 CPU and 1 disk, and no node has that much: the nearest, {NODE}, has 0 disk"
+    )
 
 
 def test_a_task_behind_those_that_hold_the_cpus():
@@ -43,12 +46,18 @@ def test_a_task_behind_those_that_hold_the_cpus():
     session.start(session.task("first", cpus=2))
     session.task("second")
     third = session.task("third")
-    assert said(session, third) == ("resources_busy", (
-        f"task third waits for 1 CPU on {NODE}, where 0 of 2 CPU are free: task first holds 2 CPU; "
-        "1 that ask for the same stand before it"))
+    assert said(session, third) == (
+        "resources_busy",
+        (
+            f"task third waits for 1 CPU on {NODE}, where 0 of 2 CPU are free: task first holds 2 CPU; "
+            "1 that ask for the same stand before it"
+        ),
+    )
     details = explain(session, third.hex).details
     assert details["ahead_in_queue"] == 1 and details["needs"] == {"CPU": 1.0} and details["free"] == {"CPU": 0.0}
-    assert details["holders"] == [{"holder": "task first", "id": session.cluster.tasks[1].hex, "resource": "CPU", "amount": 2.0}]
+    assert details["holders"] == [
+        {"holder": "task first", "id": session.cluster.tasks[1].hex, "resource": "CPU", "amount": 2.0}
+    ]
 
 
 def test_many_holders_are_not_all_spoken_of():
@@ -68,7 +77,8 @@ def test_an_actor_and_a_placement_group_hold_resources_too():
     session.group({"CPU": 3}, name="reserved")
     assert said(session, session.task("little"))[1] == (
         f"task little waits for 1 CPU on {NODE}, where 0 of 4 CPU are free: "
-        "placement group 'reserved' holds 3 CPU, actor Hog named 'bob' holds 1 CPU")
+        "placement group 'reserved' holds 3 CPU, actor Hog named 'bob' holds 1 CPU"
+    )
 
 
 def test_a_part_of_a_gpu_must_come_from_one_device():
@@ -84,8 +94,10 @@ def test_labels_that_no_node_has():
     """The condition is spelled out."""
     session = StillSession(CPU=2)
     task = session.task("there", selector=(("zone", "in", ("east", "west")),))
-    assert said(session, task) == ("no_such_node", (
-        "task there needs a node whose labels are zone in east, west, and none of the 1 nodes that are alive is one"))
+    assert said(session, task) == (
+        "no_such_node",
+        ("task there needs a node whose labels are zone in east, west, and none of the 1 nodes that are alive is one"),
+    )
 
 
 def test_a_node_of_its_own_that_is_busy():
@@ -95,7 +107,9 @@ def test_a_node_of_its_own_that_is_busy():
     only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, False)
     session.start(session.task("first", strategy=only))
     assert said(session, session.task("second", strategy=only)) == (
-        "resources_busy", f"task second waits for 1 CPU on {NODE}, where 0 of 1 CPU are free: task first holds 1 CPU")
+        "resources_busy",
+        f"task second waits for 1 CPU on {NODE}, where 0 of 1 CPU are free: task first holds 1 CPU",
+    )
 
 
 def test_tasks_without_cpus_wait_for_workers_that_are_starting():
@@ -103,8 +117,10 @@ def test_tasks_without_cpus_wait_for_workers_that_are_starting():
     session = StillSession(CPU=1)
     session.task("first", cpus=0)
     reason, sentence = said(session, session.task("second", cpus=0))
-    assert (reason, sentence) == ("workers_starting",
-                                  f"task second waits for one of the 1 workers that are being started on {NODE}")
+    assert (reason, sentence) == (
+        "workers_starting",
+        f"task second waits for one of the 1 workers that are being started on {NODE}",
+    )
 
 
 def test_a_task_whose_worker_is_about_to_begin():
@@ -126,12 +142,18 @@ def test_a_missing_argument_and_what_that_waits_for_in_turn():
     session = StillSession(CPU=2)
     huge = session.task("huge", cpus=16)
     after = session.task("after", huge.returns[0])
-    assert said(session, after) == ("infeasible", (
-        f"task after waits for its argument from task huge, which needs 16 CPU, and no node has that much: the nearest, {NODE}, "
-        "has 2 CPU"))
+    assert said(session, after) == (
+        "infeasible",
+        (
+            f"task after waits for its argument from task huge, which needs 16 CPU, and no node has that much: the nearest, {NODE}, "
+            "has 2 CPU"
+        ),
+    )
     steps = explain(session, after.hex).chain
     assert [(step["kind"], step["id"], step["reason"]) for step in steps] == [
-        ("task", after.hex, "argument_missing"), ("task", huge.hex, "infeasible")]
+        ("task", after.hex, "argument_missing"),
+        ("task", huge.hex, "infeasible"),
+    ]
     assert steps[0]["details"]["missing"] == [huge.returns[0].hex]
 
 
@@ -141,7 +163,10 @@ def test_several_missing_arguments_are_counted():
     first, second = session.task("first", cpus=2), session.task("second", cpus=2)
     session.start(first)
     both = session.task("both", first.returns[0], second.returns[0])
-    assert said(session, both) == ("running", "task both waits for 2 arguments, first from task first, which is running")
+    assert said(session, both) == (
+        "running",
+        "task both waits for 2 arguments, first from task first, which is running",
+    )
 
 
 def test_a_chain_of_many_tasks_is_a_short_sentence():
@@ -163,9 +188,13 @@ def test_a_call_of_an_actor_that_is_not_alive_yet():
     """What its constructor waits for is what the call waits for."""
     session = StillSession(CPU=1)
     actor = session.actor("Big", cpus=8)
-    sentence = f"the constructor of actor Big, which needs 8 CPU, and no node has that much: the nearest, {NODE}, has 1 CPU"
-    assert said(session, session.call(actor)) == ("infeasible",
-                                                  f"call Big.go waits for its actor, which is not alive yet: {sentence}")
+    sentence = (
+        f"the constructor of actor Big, which needs 8 CPU, and no node has that much: the nearest, {NODE}, has 1 CPU"
+    )
+    assert said(session, session.call(actor)) == (
+        "infeasible",
+        f"call Big.go waits for its actor, which is not alive yet: {sentence}",
+    )
     assert said(session, actor) == ("infeasible", f"actor Big is not alive yet, for it waits for {sentence}")
 
 
@@ -186,7 +215,9 @@ def test_a_call_behind_another_in_the_queue():
     actor = session.living_actor()
     session.start(session.call(actor, "slow"))
     assert said(session, session.call(actor, "quick")) == (
-        "running", "call Keeper.quick stands in the queue of actor Keeper behind call Keeper.slow, which is running")
+        "running",
+        "call Keeper.quick stands in the queue of actor Keeper behind call Keeper.slow, which is running",
+    )
     assert explain(session, list(actor.calls.values())[1].hex).chain[0]["reason"] == "mailbox_order"
 
 
@@ -198,7 +229,8 @@ def test_a_call_behind_one_that_lacks_an_argument():
     session.call(actor, "first", never.returns[0])
     assert said(session, session.call(actor, "second"))[1].startswith(
         "call Keeper.second stands in the queue of actor Keeper behind call Keeper.first, which waits for its argument "
-        "from task never")
+        "from task never"
+    )
 
 
 def test_a_call_over_the_concurrency_limit():
@@ -208,8 +240,10 @@ def test_a_call_over_the_concurrency_limit():
     for i in range(2):
         session.start(session.call(actor, f"slow{i}"))
     reason, sentence = said(session, session.call(actor, "third"))
-    assert sentence == ("call Keeper.third stands in the queue of actor Keeper which runs 2 of at most 2 calls at once, "
-                        "among them call Keeper.slow0, which is running")
+    assert sentence == (
+        "call Keeper.third stands in the queue of actor Keeper which runs 2 of at most 2 calls at once, "
+        "among them call Keeper.slow0, which is running"
+    )
     assert explain(session, list(actor.calls.values())[2].hex).chain[0]["reason"] == "concurrency_limit"
 
 
@@ -221,7 +255,10 @@ def test_a_dead_actor_and_why():
     assert said(session, killed) == ("actor_dead", "actor Keeper is dead: it was killed by `ray.kill`")
     session.start(broken.creation)
     session.fail(broken.creation, "ValueError: born broken")
-    assert said(session, broken) == ("actor_dead", "actor Broken is dead: its constructor failed: ValueError: born broken")
+    assert said(session, broken) == (
+        "actor_dead",
+        "actor Broken is dead: its constructor failed: ValueError: born broken",
+    )
 
 
 def test_a_living_actor_says_how_much_it_has_to_do():
@@ -240,24 +277,36 @@ def test_a_placement_group_that_does_not_fit_now():
     """What is free is not enough, but would be."""
     session = StillSession(CPU=2)
     session.start(session.task("first", cpus=2))
-    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, name="pair")) == ("resources_busy", (
-        "placement group 'pair' needs 2 bundles (PACK) of 2 times 1 CPU, and not so much is free: task first holds 2 CPU"))
+    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, name="pair")) == (
+        "resources_busy",
+        (
+            "placement group 'pair' needs 2 bundles (PACK) of 2 times 1 CPU, and not so much is free: task first holds 2 CPU"
+        ),
+    )
 
 
 def test_a_placement_group_with_a_bundle_that_fits_nowhere():
     """The bundle and the nearest node are named."""
     session = StillSession(CPU=2)
-    assert said(session, session.group({"CPU": 1}, {"CPU": 5}, name="wide")) == ("infeasible", (
-        "placement group 'wide' needs 2 bundles (PACK) of 1 CPU and 5 CPU, and no node has room for bundle 1: "
-        f"the nearest, {NODE}, has 2 CPU"))
+    assert said(session, session.group({"CPU": 1}, {"CPU": 5}, name="wide")) == (
+        "infeasible",
+        (
+            "placement group 'wide' needs 2 bundles (PACK) of 1 CPU and 5 CPU, and no node has room for bundle 1: "
+            f"the nearest, {NODE}, has 2 CPU"
+        ),
+    )
 
 
 def test_a_placement_group_whose_bundles_fit_but_not_together():
     """A strict spread needs as many nodes as bundles."""
     session = StillSession(CPU=2)
-    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD", name="far")) == ("infeasible", (
-        "placement group 'far' needs 2 bundles (STRICT_SPREAD) of 2 times 1 CPU, which the 1 nodes that are alive could not give "
-        "together even when idle"))
+    assert said(session, session.group({"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD", name="far")) == (
+        "infeasible",
+        (
+            "placement group 'far' needs 2 bundles (STRICT_SPREAD) of 2 times 1 CPU, which the 1 nodes that are alive could not give "
+            "together even when idle"
+        ),
+    )
 
 
 def test_a_task_in_a_placement_group():
@@ -267,14 +316,21 @@ def test_a_task_in_a_placement_group():
 
     def task(name, group, cpus=1):
         return session.task(name, strategy=("PLACEMENT_GROUP", group.number, 0), cpus=cpus)
+
     early = task("early", pending)
-    assert said(session, early)[1].startswith("task early is to run in placement group 'pending', which needs 1 bundles")
+    assert said(session, early)[1].startswith(
+        "task early is to run in placement group 'pending', which needs 1 bundles"
+    )
     assert explain(session, early.hex).chain[0]["reason"] == "placement_group_pending"
     session.start(task("first", placed))
     assert said(session, task("second", placed)) == (
-        "bundle_busy", "task second waits for 1 CPU in bundle 0 of placement group 'placed': task first holds 1 CPU")
+        "bundle_busy",
+        "task second waits for 1 CPU in bundle 0 of placement group 'placed': task first holds 1 CPU",
+    )
     assert said(session, task("large", placed, 2)) == (
-        "bundle_too_small", "task large needs 2 CPU in bundle 0 of placement group 'placed', which has 1 CPU: it will never fit")
+        "bundle_too_small",
+        "task large needs 2 CPU in bundle 0 of placement group 'placed', which has 1 CPU: it will never fit",
+    )
     assert said(session, placed) == ("created", "placement group 'placed' has its resources")
     session.cluster.remove_placement_group(session.tick(), pending)
     assert said(session, pending) == ("placement_group_removed", "placement group 'pending' was removed")
@@ -288,7 +344,8 @@ def test_the_object_that_is_ready_with_a_group_is_told_by_the_group():
     group = session.group({"CPU": 4}, name="wide")
     assert explain(session, group.ready.hex).reason == "infeasible"
     assert said(session, session.task("after", group.ready))[1].startswith(
-        "task after waits for its argument from placement group 'wide', which needs")
+        "task after waits for its argument from placement group 'wide', which needs"
+    )
 
 
 # ---------------------------------------------------------------- what does not wait
@@ -304,7 +361,9 @@ def test_what_is_over_says_so():
     assert said(session, bad) == ("failed", "task bad has failed: ValueError: no")
     assert said(session, good.returns[0]) == ("ready", "the result of task good is there")
     assert said(session, bad.returns[0]) == (
-        "failed", "the result of task bad holds an error: TASK_EXECUTION_EXCEPTION: ValueError: no")
+        "failed",
+        "the result of task bad holds an error: TASK_EXECUTION_EXCEPTION: ValueError: no",
+    )
 
 
 def test_values_that_are_elsewhere():
@@ -335,9 +394,13 @@ def test_a_task_that_waits_in_get():
     worker = session.start(outer)
     inner = session.task("inner", owner=worker, cpus=7)
     session.wait(worker, inner.returns[0])
-    assert said(session, outer) == ("infeasible", (
-        f"task outer waits in get or wait for task inner, which needs 7 CPU, and no node has that much: the nearest, {NODE}, "
-        "has 1 CPU"))
+    assert said(session, outer) == (
+        "infeasible",
+        (
+            f"task outer waits in get or wait for task inner, which needs 7 CPU, and no node has that much: the nearest, {NODE}, "
+            "has 1 CPU"
+        ),
+    )
 
 
 def test_ids_that_name_nothing():
@@ -368,8 +431,12 @@ def test_no_pending_thing_has_an_empty_explanation():
         for cpus in (1, 2):
             session.task(f"in group {cpus}", strategy=("PLACEMENT_GROUP", group.number, -1), cpus=cpus)
     cluster = session.cluster
-    for record in [*cluster.tasks.values(), *cluster.actors.values(), *cluster.placement_groups.values(),
-                   *cluster.objects.values()]:
+    for record in [
+        *cluster.tasks.values(),
+        *cluster.actors.values(),
+        *cluster.placement_groups.values(),
+        *cluster.objects.values(),
+    ]:
         found = explain(session, record.hex)
         assert found.reason and found.chain and found.sentence.count(" ") > 2, record
         assert all(step["text"].strip() and step["reason"] for step in found.chain), record
@@ -397,7 +464,8 @@ def test_actors_that_wait_for_each_other():
     assert found is not None and found.reason == "deadlock"
     assert str(found) == (
         "deadlock: call One.ask waits in get or wait for call Two.ping, which stands in the queue of actor Two behind "
-        "call Two.ask, which waits in get or wait for call One.ping, which stands in the queue of actor One behind call One.ask")
+        "call Two.ask, which waits in get or wait for call One.ping, which stands in the queue of actor One behind call One.ask"
+    )
     assert str(explain(session, first.hex)) == str(found)
 
 

@@ -1,4 +1,5 @@
 """The logs that are kept: read as a task's, an actor's, a worker's or a file; followed; and bounded."""
+
 from __future__ import annotations
 
 import contextlib
@@ -31,6 +32,7 @@ def session(monkeypatch):
 
 def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):
     """Each attempt has its own; they can be read after a retry."""
+
     class Count:
         def __init__(self):
             self.n = 0
@@ -38,6 +40,7 @@ def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):
         def next(self):
             self.n += 1
             return self.n
+
     count = miniray.remote(Count).remote()
 
     def flaky():
@@ -46,6 +49,7 @@ def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):
         if n == 1:
             raise ValueError
         return miniray.get_runtime_context().get_task_id()
+
     with captured():
         task_id = run(flaky, max_retries=1, retry_exceptions=True)
     assert log(task_id=task_id) == "try 1\n"
@@ -69,10 +73,12 @@ def test_tail_encoding_and_escape_codes(session):
 
 def test_an_actor_s_log_begins_with_its_markers_and_outlives_it(session):
     """Methods have no log of their own, unless a variable asks for it."""
+
     class Talker:
         def say(self):
             print("hi")
             return miniray.get_runtime_context().get_task_id()
+
     actor = miniray.remote(Talker).remote()
     with captured():
         task_id = miniray.get(actor.say.remote())
@@ -97,6 +103,7 @@ def test_methods_are_kept_apart_when_a_variable_says_so(session, monkeypatch):
             await asyncio.sleep(0)
             print(" and", word)
             return miniray.get_runtime_context().get_task_id()
+
     actor = miniray.remote(Turns).remote()
     with captured():
         first, second = miniray.get([actor.say.remote("a"), actor.say.remote("b")])
@@ -105,9 +112,11 @@ def test_methods_are_kept_apart_when_a_variable_says_so(session, monkeypatch):
 
 def test_a_log_can_be_read_while_its_line_is_unfinished(session):
     """What there is of it stands at the end."""
+
     def look():
         sys.stdout.write("half")
         return log(task_id=miniray.get_runtime_context().get_task_id())
+
     with captured():
         assert run(look) == "half"
 
@@ -129,24 +138,36 @@ def test_what_list_logs_refuses(session):
     """No node is an AssertionError; an unknown one, or a pattern that leaves the folder, what an HTTP client raises."""
     with pytest.raises(AssertionError):
         list_logs()
-    for code, which in [(500, {"node_id": "ab" * 28}), (404, {"node_ip": "1.2.3.4"}),
-                        (500, {"node_id": session.head.hex, "glob_filter": "../*"})]:
+    for code, which in [
+        (500, {"node_id": "ab" * 28}),
+        (404, {"node_ip": "1.2.3.4"}),
+        (500, {"node_id": session.head.hex, "glob_filter": "../*"}),
+    ]:
         with pytest.raises(urllib.error.HTTPError) as refused:
             list_logs(**which)
         assert refused.value.code == code
 
 
-@pytest.mark.parametrize("which, error", [
-    ({}, ValueError), ({"filename": "x"}, ValueError), ({"node_id": "n"}, ValueError),
-    ({"node_id": "n", "node_ip": "i", "filename": "x"}, ValueError),
-    ({"task_id": "0" * 48, "suffix": "log"}, ValueError),
-    ({"task_id": "0" * 48, "tail": None}, ValueError), ({"node_id": "n", "pid": "x"}, ValueError),
-    ({"task_id": "0" * 48, "_interval": 1}, ValueError), ({"task_id": "zz"}, RayStateApiException),
-    ({"task_id": "0" * 48}, RayStateApiException), ({"actor_id": "0" * 32}, RayStateApiException),
-    ({"node_id": "n", "filename": "x"}, RayStateApiException),
-    ({"node_ip": "127.0.0.1", "pid": 1}, RayStateApiException),
-    ({"node_ip": "127.0.0.1", "filename": "no.out"}, RayStateApiException),
-    ({"node_ip": "127.0.0.1", "submission_id": "x"}, RayStateApiException)])
+@pytest.mark.parametrize(
+    "which, error",
+    [
+        ({}, ValueError),
+        ({"filename": "x"}, ValueError),
+        ({"node_id": "n"}, ValueError),
+        ({"node_id": "n", "node_ip": "i", "filename": "x"}, ValueError),
+        ({"task_id": "0" * 48, "suffix": "log"}, ValueError),
+        ({"task_id": "0" * 48, "tail": None}, ValueError),
+        ({"node_id": "n", "pid": "x"}, ValueError),
+        ({"task_id": "0" * 48, "_interval": 1}, ValueError),
+        ({"task_id": "zz"}, RayStateApiException),
+        ({"task_id": "0" * 48}, RayStateApiException),
+        ({"actor_id": "0" * 32}, RayStateApiException),
+        ({"node_id": "n", "filename": "x"}, RayStateApiException),
+        ({"node_ip": "127.0.0.1", "pid": 1}, RayStateApiException),
+        ({"node_ip": "127.0.0.1", "filename": "no.out"}, RayStateApiException),
+        ({"node_ip": "127.0.0.1", "submission_id": "x"}, RayStateApiException),
+    ],
+)
 def test_get_log_is_lazy_and_then_refuses(session, which, error):
     """Nothing is checked before the first step."""
     generator = get_log(**which)
@@ -164,9 +185,11 @@ def test_without_a_session_there_is_no_log():
 
 def test_following_a_task_ends_with_the_task(session):
     """Every line comes as it is written, the reader waits in between, and ends when the task has."""
+
     class Gate:
         async def __init__(self):
             import asyncio
+
             self.opened = asyncio.Event()
 
         async def open(self):
@@ -174,23 +197,26 @@ def test_following_a_task_ends_with_the_task(session):
 
         async def wait(self):
             await self.opened.wait()
+
     gate = miniray.remote(Gate).remote()
 
     def talk():
         print("one")
         miniray.get(gate.wait.remote())
         print("two")
+
     with captured():
         ref = miniray.remote(talk).remote()
         lines, task_id = [], ref.task_id().hex()
         first_seen = threading.Event()
 
         def read():
-            while not lines:            # the task may not have been placed when it is first asked for
+            while not lines:  # the task may not have been placed when it is first asked for
                 with contextlib.suppress(RayStateApiException):
                     for line in get_log(task_id=task_id, follow=True):
                         lines.append(line)
                         first_seen.set()
+
         reader = threading.Thread(target=read)
         reader.start()
         assert first_seen.wait(10)
@@ -202,9 +228,11 @@ def test_following_a_task_ends_with_the_task(session):
 
 def test_following_an_actor_ends_with_the_actor(session):
     """Or with the session."""
+
     class Talker:
         def say(self):
             print("hi")
+
     for end in (miniray.kill, lambda actor: miniray.shutdown()):
         actor = miniray.remote(Talker).remote()
         with captured():
@@ -226,8 +254,10 @@ def test_a_log_keeps_its_newest_lines_and_says_what_went(monkeypatch):
         file.add((i // 15, 0), b"line %02d\n" % i)
     assert file.size <= 1_000
     assert file.read()[0] == b"[11 older lines, 88 bytes, of this log are not kept]\n"
-    assert file.read((0, 0)) == [b"[88 older bytes of this task's log are not kept]\n",
-                                 *(b"line %02d\n" % i for i in range(11, 15))]
+    assert file.read((0, 0)) == [
+        b"[88 older bytes of this task's log are not kept]\n",
+        *(b"line %02d\n" % i for i in range(11, 15)),
+    ]
     assert file.read((1, 0)) == [b"line %02d\n" % i for i in range(15, 20)]
 
 
@@ -247,6 +277,7 @@ def test_all_logs_together_are_bounded(session, monkeypatch):
         for i in range(100):
             print("line", i)
         return miniray.get_runtime_context().get_task_id()
+
     with captured() as out:
         text = log(task_id=run(chatter))
     assert "not kept" in text.splitlines()[0] and text.endswith("line 99\n")
@@ -260,6 +291,7 @@ def test_a_line_without_end_is_taken_in_pieces(session, monkeypatch):
     def spin():
         for _ in range(30):
             sys.stdout.write("working...\r")
+
     with captured() as out:
         run(spin)
     assert out.getvalue().count("(spin") == 3
@@ -272,6 +304,7 @@ def test_logs_of_the_oldest_dead_workers_go_first(session, monkeypatch):
     class Talker:
         def say(self):
             print("hi")
+
     actors = []
     with captured():
         for _ in range(6):

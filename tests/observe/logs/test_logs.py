@@ -1,4 +1,5 @@
 """Logs: what tasks print reaches the driver behind its prefix, is kept and read back; afterwards `sys` is as it was."""
+
 from __future__ import annotations
 
 import contextlib
@@ -35,9 +36,11 @@ def session(monkeypatch):
 
 def test_each_line_of_a_task_stands_behind_its_name(session):
     """Also a line that one print made of several, and one that the task did not end."""
+
     def greet():
         print("one\ntwo")
         print("three", end="")
+
     with captured() as out:
         run(greet)
     assert out.getvalue() == f"(greet pid={PID}) one\n(greet pid={PID}) two\n(greet pid={PID}) three\n"
@@ -52,6 +55,7 @@ def test_a_line_written_in_pieces_is_shown_when_it_ends(session, monkeypatch):
         for piece in (name, " goes", " on\n"):
             sys.stdout.write(piece)
             standard_streams.together.wait()
+
     task = miniray.remote(slow)
     with captured() as out:
         miniray.get([task.remote("a"), task.remote("b")])
@@ -60,6 +64,7 @@ def test_a_line_written_in_pieces_is_shown_when_it_ends(session, monkeypatch):
 
 def test_a_task_is_called_by_its_option_and_an_actor_by_its_class_or_repr(session):
     """The repr is known when the constructor has run; an actor's own name is not shown."""
+
     class Plain:
         def say(self):
             print("hi")
@@ -70,6 +75,7 @@ def test_a_task_is_called_by_its_option_and_an_actor_by_its_class_or_repr(sessio
 
         def __repr__(self):
             return "Shown(7)"
+
     with captured() as out:
         run(lambda: print("hi"), name="named")
         for cls in (Plain, Shown):
@@ -110,6 +116,7 @@ def test_a_task_on_another_node_names_its_address(monkeypatch):
     """As Ray's workers on other machines do."""
     monkeypatch.setenv("RAY_COLOR_PREFIX", "0")
     from miniray.cluster_utils import Cluster
+
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1, resources={"far": 1})
     miniray.init(address=cluster.address)
@@ -157,12 +164,14 @@ def test_the_driver_keeps_its_own_stream(session):
 
 def test_a_redirection_inside_a_task_is_the_task_s(session):
     """Two tasks redirect at the same time; each gets its own lines, the driver none."""
+
     def quiet(text):
         with contextlib.redirect_stdout(io.StringIO()) as mine:
             print(text)
-            miniray.get(inner.remote())         # another task, on another worker, prints meanwhile
+            miniray.get(inner.remote())  # another task, on another worker, prints meanwhile
         print("after", text)
         return mine.getvalue()
+
     inner = miniray.remote(num_cpus=0)(lambda: print("inner"))
     task = miniray.remote(quiet)
     with captured() as out:
@@ -173,6 +182,7 @@ def test_a_redirection_inside_a_task_is_the_task_s(session):
 
 def test_in_a_task_stdout_is_a_text_file_for_writing(session):
     """Bytes go through its buffer, it is no terminal, and it cannot be sent away."""
+
     def look():
         sys.stdout.buffer.write("ü".encode()[:1])
         sys.stdout.buffer.write("ü".encode()[1:] + b"\n")
@@ -184,6 +194,7 @@ def test_in_a_task_stdout_is_a_text_file_for_writing(session):
         sys.stdout.reconfigure(line_buffering=False)
         sys.stdout.flush()
         return sys.stdout.isatty(), isinstance(sys.stdout, io.TextIOBase), sys.stdout.encoding, sys.stdout.writable()
+
     with captured() as out:
         assert run(look) == (False, True, "utf-8", True)
     assert [line.split(") ")[1] for line in out.getvalue().splitlines()] == ["ü", "a", "b"]
@@ -233,6 +244,7 @@ def test_a_stream_kept_from_a_task_writes_for_whoever_writes(session, monkeypatc
 
     def hand_over():
         standard_streams.kept = sys.stdout
+
     run(hand_over)
     for closing in (False, True):
         if closing:
@@ -273,8 +285,9 @@ def test_a_handler_of_the_screen_shows_a_task_s_record_behind_its_prefix(root_ha
     logging.getLogger().addHandler(late)
     try:
         with contextlib.redirect_stderr(io.StringIO()) as err:
-            task_id = run(lambda: logging.getLogger("app").warning("careful")
-                          or miniray.get_runtime_context().get_task_id())
+            task_id = run(
+                lambda: logging.getLogger("app").warning("careful") or miniray.get_runtime_context().get_task_id()
+            )
     finally:
         logging.getLogger().removeHandler(late)
     assert err.getvalue() == f"(<lambda> pid={PID}) careful\n(<lambda> pid={PID}) late careful\n"
@@ -302,6 +315,7 @@ def test_a_handler_made_in_a_task_outlives_it(session, monkeypatch):
 
     def make():
         standard_streams.kept = logging.StreamHandler()
+
     run(make)
     assert standard_streams.kept.stream is sys.stderr
 
@@ -369,6 +383,7 @@ def test_a_stream_that_the_program_put_there_gets_every_line(monkeypatch, settin
     class Same:
         def say(self):
             print("same")
+
     with captured() as out:
         with miniray.init(num_cpus=1):
             for actor in [miniray.remote(Same).remote() for _ in range(3)]:
@@ -384,9 +399,11 @@ def test_the_process_s_own_screen_is_folded(monkeypatch):
     monkeypatch.setattr(sys, "__stdout__", out)
     monkeypatch.setattr(sys, "stdout", out)
     with miniray.init(num_cpus=1):
+
         class Same:
             def say(self):
                 print("same")
+
         for actor in [miniray.remote(Same).remote() for _ in range(3)]:
             miniray.get(actor.say.remote())
         assert out.getvalue().count("same") == 1

@@ -1,4 +1,5 @@
 """Bars: a block under what is printed, of many workers, on a terminal; plain lines elsewhere; nothing left behind."""
+
 from __future__ import annotations
 
 import contextlib
@@ -43,7 +44,7 @@ class Terminal(io.StringIO):
                 if row == len(rows):
                     rows.append("")
             elif char:
-                rows[row] = rows[row][:column].ljust(column) + char + rows[row][column + 1:]
+                rows[row] = rows[row][:column].ljust(column) + char + rows[row][column + 1 :]
                 column += 1
         return rows
 
@@ -155,6 +156,7 @@ def test_safe_print_and_hiding():
 def test_bars_of_tasks_and_actors_carry_their_names():
     """As the lines they print, which go above; bars that are open at shutdown are left as they were."""
     with on_a_terminal() as terminal:
+
         def load():
             bar = tqdm(total=4, desc="load", flush_interval_s=0)
             bar.update(4)
@@ -167,13 +169,18 @@ def test_bars_of_tasks_and_actors_carry_their_names():
             def step(self):
                 self.bar.update()
                 print("stepped")
+
         with miniray.init(num_cpus=2):
             trainer = miniray.remote(Trainer).remote()
             miniray.get([trainer.step.remote(), miniray.remote(load).remote()])
             assert f"\x1b[2m\x1b[36m(load pid={PID}) \x1b[0mload: 100%" in terminal.getvalue()
             assert terminal.bars()[-1] == f"(Trainer pid={PID}) train:  25% 1/4"
-        assert sorted(terminal.bars()) == ["", f"(Trainer pid={PID}) stepped", f"(Trainer pid={PID}) train:  25% 1/4",
-                                           f"(load pid={PID}) load: 100% 4/4"]
+        assert sorted(terminal.bars()) == [
+            "",
+            f"(Trainer pid={PID}) stepped",
+            f"(Trainer pid={PID}) train:  25% 1/4",
+            f"(load pid={PID}) load: 100% 4/4",
+        ]
 
 
 def test_a_screen_with_too_few_lines_says_how_many_bars_are_left_out(monkeypatch):
@@ -200,19 +207,21 @@ def test_without_a_terminal_each_report_is_a_line():
         bar.close()
         for _ in tqdm(range(1000), desc="fast"):
             pass
-        assert lines(page) == ["work:  25% 1/4", "work:  75% 3/4", "fast:   0% 1/1.00k",
-                               "fast: 100% 1.00k/1.00k"]
+        assert lines(page) == ["work:  25% 1/4", "work:  75% 3/4", "fast:   0% 1/1.00k", "fast: 100% 1.00k/1.00k"]
 
 
 def test_tasks_lines_carry_their_names_and_are_no_part_of_their_logs():
     """Real Ray's workers print their reports as JSON, which get_log shows."""
     with on_a_page() as page:
+
         def load():
             for _ in tqdm("ab", desc="load", flush_interval_s=0):
                 pass
             return miniray.get_runtime_context().get_task_id()
+
         with miniray.init(num_cpus=1):
             from miniray.observe.logs.reading import get_log
+
             task_id = miniray.get(miniray.remote(load).remote())
             assert list(get_log(task_id=task_id)) == list(get_log(task_id=task_id, suffix="err")) == []
         assert lines(page) == [f"(load pid={PID}) load:  50% 1/2", f"(load pid={PID}) load: 100% 2/2"]
@@ -221,8 +230,10 @@ def test_tasks_lines_carry_their_names_and_are_no_part_of_their_logs():
 def test_log_to_driver_false_shows_no_bars_of_workers():
     """The driver's own are shown."""
     with on_a_page() as page:
+
         def load():
             list(tqdm("ab", desc="load", flush_interval_s=0))
+
         with miniray.init(num_cpus=1, log_to_driver=False):
             miniray.get(miniray.remote(load).remote())
             list(tqdm("a", desc="own"))
@@ -257,8 +268,19 @@ def test_a_copy_is_a_bar_of_its_own():
         assert (len(tqdm_ray.instance().bars), lines(page)) == (0, ["bar:  10% 1/10"])
 
 
-@pytest.mark.parametrize("value, text", [(0, "0"), (999, "999"), (2.5, "2.5"), (1000, "1.00k"), (12_345, "12.3k"),
-                                         (999_499, "999k"), (999_900, "1.00M"), (1.5e21, "1500E")])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (0, "0"),
+        (999, "999"),
+        (2.5, "2.5"),
+        (1000, "1.00k"),
+        (12_345, "12.3k"),
+        (999_499, "999k"),
+        (999_900, "1.00M"),
+        (1.5e21, "1500E"),
+    ],
+)
 def test_large_numbers_are_shortened(value, text):
     """Three digits and a letter."""
     assert drawing.scaled(value) == text

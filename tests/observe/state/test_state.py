@@ -1,4 +1,5 @@
 """Ray's state API on the core's tables: rows, filters, limits, what is refused. The recorded cases cover what programs see."""
+
 import dataclasses
 import json
 import pickle
@@ -15,7 +16,9 @@ from tests.observe.still_session import StillSession
 
 
 def rows(session, resource="tasks", *filters, complete=True, explain=False, **options):
-    return state.list_rows(session, StateResource(resource), ListApiOptions(filters=list(filters), **options), complete, explain)
+    return state.list_rows(
+        session, StateResource(resource), ListApiOptions(filters=list(filters), **options), complete, explain
+    )
 
 
 def names(session, *filters, **options):
@@ -33,7 +36,12 @@ def test_the_states_of_a_task_one_after_the_other():
 
     def states():
         return {row.name: row.state for row in rows(session)}
-    assert states() == {"first": "SUBMITTED_TO_WORKER", "second": "PENDING_NODE_ASSIGNMENT", "third": "PENDING_ARGS_AVAIL"}
+
+    assert states() == {
+        "first": "SUBMITTED_TO_WORKER",
+        "second": "PENDING_NODE_ASSIGNMENT",
+        "third": "PENDING_ARGS_AVAIL",
+    }
     session.start(first)
     assert states()["first"] == "RUNNING"
     session.finish(first)
@@ -53,7 +61,12 @@ def test_what_failed_for_its_argument_looks_as_if_it_had_run():
     session.fail(bad)
     (after,) = rows(session, "tasks", ("name", "=", "after"), detail=True)
     assert [event["state"] for event in after.events] == [
-        "PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING", "FAILED"]
+        "PENDING_ARGS_AVAIL",
+        "PENDING_NODE_ASSIGNMENT",
+        "SUBMITTED_TO_WORKER",
+        "RUNNING",
+        "FAILED",
+    ]
     assert after.start_time_ms == after.end_time_ms and after.error_type == "TASK_EXECUTION_EXCEPTION"
     assert after.error_message == "User exception:\nValueError: no"
 
@@ -71,7 +84,10 @@ def test_one_row_for_each_attempt_side_by_side():
     session.finish(task)
     found = rows(session, "tasks", ("name", "=", "flaky"), detail=True)
     assert [(row.attempt_number, row.state, row.error_type) for row in found] == [
-        (0, "FAILED", "WORKER_DIED"), (1, "FAILED", "TASK_EXECUTION_EXCEPTION"), (2, "FINISHED", None)]
+        (0, "FAILED", "WORKER_DIED"),
+        (1, "FAILED", "TASK_EXECUTION_EXCEPTION"),
+        (2, "FINISHED", None),
+    ]
     assert len({row.worker_id for row in found}) == 2
     starts = [row.start_time_ms for row in found]
     assert starts == sorted(starts) and starts[0] >= session.epoch * 1000
@@ -135,7 +151,9 @@ def test_what_a_task_in_a_placement_group_needs_is_named_after_the_group():
     anywhere = {f"bundle_group_{group.hex}": 0.001, f"CPU_group_{group.hex}": 1.0}
     assert found["anywhere"].required_resources == anywhere
     assert found["first"].required_resources == anywhere | {
-        f"bundle_group_0_{group.hex}": 0.001, f"CPU_group_0_{group.hex}": 1.0}
+        f"bundle_group_0_{group.hex}": 0.001,
+        f"CPU_group_0_{group.hex}": 1.0,
+    }
     assert found["first"].placement_group_id == group.hex
 
 
@@ -153,7 +171,9 @@ def test_an_actor_keeps_its_place_in_its_row_when_it_is_dead():
     assert found["Lived"].pid > 0 and found["Unborn"].pid == 0
     causes = {name: row.death_cause["actor_died_error_context"] for name, row in found.items()}
     assert {name: (cause["reason"], cause["never_started"]) for name, cause in causes.items()} == {
-        "Lived": ("RAY_KILL", False), "Unborn": ("RAY_KILL", True)}
+        "Lived": ("RAY_KILL", False),
+        "Unborn": ("RAY_KILL", True),
+    }
     creations = {row.name: row.error_type for row in rows(session, "tasks", ("state", "=", "FAILED"))}
     assert creations == {"Unborn.__init__": "WORKER_DIED"}
 
@@ -209,7 +229,9 @@ def test_a_dead_worker_keeps_its_row():
     session.cluster.worker_died(session.tick(), worker, Failure("WORKER_DIED", "its thread ended"))
     found = rows(session, "workers", detail=True)
     assert [(row.worker_type, row.is_alive, row.exit_type, row.exit_detail) for row in found] == [
-        ("WORKER", False, "SYSTEM_ERROR", "its thread ended"), ("DRIVER", True, None, None)]
+        ("WORKER", False, "SYSTEM_ERROR", "its thread ended"),
+        ("DRIVER", True, None, None),
+    ]
     assert found[0].end_time_ms > found[0].start_time_ms
 
 
@@ -218,7 +240,9 @@ def test_a_dead_node_keeps_its_row():
     session = StillSession(CPU=1)
     session.cluster.remove_node(session.tick(), session.node(CPU=3), "the test took it")
     assert [(row.is_head_node, row.state, row.state_message) for row in rows(session, "nodes")] == [
-        (True, "ALIVE", None), (False, "DEAD", "the test took it")]
+        (True, "ALIVE", None),
+        (False, "DEAD", "the test took it"),
+    ]
 
 
 def test_events_of_the_cluster():
@@ -228,7 +252,10 @@ def test_events_of_the_cluster():
     node = session.node(CPU=1)
     session.cluster.remove_node(session.tick(), node, "gone")
     found = rows(session, "cluster_events", detail=True)
-    assert [(row.severity, row.custom_fields["kind"]) for row in found] == [("INFO", "node_joined"), ("ERROR", "node_died")]
+    assert [(row.severity, row.custom_fields["kind"]) for row in found] == [
+        ("INFO", "node_joined"),
+        ("ERROR", "node_died"),
+    ]
     assert found[0].custom_fields["id"] == node.hex and len({row.event_id for row in found}) == 2
 
 
@@ -299,11 +326,17 @@ def test_numbers_in_filters():
     """As int or text; a float or a word is refused, and a bool of its own words only."""
     session = StillSession(CPU=1)
     session.done()
-    assert names(session, ("ATTEMPT_NUMBER", "=", "0")) == ["work"] and names(session, ("attempt_number", "!=", 0)) == []
+    assert (
+        names(session, ("ATTEMPT_NUMBER", "=", "0")) == ["work"] and names(session, ("attempt_number", "!=", 0)) == []
+    )
     for value in (1.0, True, "two"):
         with pytest.raises(RayStateApiException):
             names(session, ("attempt_number", "=", value))
-    assert len(rows(session, "workers", ("is_alive", "=", "1"))) == len(rows(session, "workers", ("is_alive", "=", True))) == 2
+    assert (
+        len(rows(session, "workers", ("is_alive", "=", "1")))
+        == len(rows(session, "workers", ("is_alive", "=", True)))
+        == 2
+    )
     assert names(session, ("name", "=", 3)) == []
 
 
@@ -316,12 +349,26 @@ def test_two_values_for_one_column_warn():
 
 def test_shapes_that_are_refused_and_those_that_are_not():
     """Ray's validation: whole numbers in many spellings, filters as any list of triples."""
-    assert ListApiOptions(limit="3").limit == ListApiOptions(limit=3.0).limit == 3 and ListApiOptions(limit=True).limit == 1
+    assert (
+        ListApiOptions(limit="3").limit == ListApiOptions(limit=3.0).limit == 3
+        and ListApiOptions(limit=True).limit == 1
+    )
     assert ListApiOptions(detail="yes").detail and not ListApiOptions(detail=0).detail
     assert ListApiOptions(filters=(["a", "=", 1],)).filters == [("a", "=", 1)]
-    for bad in ({"limit": None}, {"limit": 2.5}, {"timeout": "soon"}, {"detail": 3}, {"detail": None}, {"filters": "a=b"},
-                {"filters": 3}, {"filters": [("a", "=", None)]}, {"filters": [("a", "=")]}, {"filters": [(1, "=", 2)]},
-                {"filters": [("a", ">", 2)]}, {"filters": {"a": "b"}}):
+    for bad in (
+        {"limit": None},
+        {"limit": 2.5},
+        {"timeout": "soon"},
+        {"detail": 3},
+        {"detail": None},
+        {"filters": "a=b"},
+        {"filters": 3},
+        {"filters": [("a", "=", None)]},
+        {"filters": [("a", "=")]},
+        {"filters": [(1, "=", 2)]},
+        {"filters": [("a", ">", 2)]},
+        {"filters": {"a": "b"}},
+    ):
         with pytest.raises(ValueError):
             ListApiOptions(**bad)
     for options in (GetApiOptions, SummaryApiOptions):
@@ -382,7 +429,9 @@ def test_one_call_looks_once(resource):
     rows(session, resource, detail=True)
     assert session.times_locked == before + 1
     if resource not in ("runtime_envs",):
-        state.get_rows(session, StateResource(resource), "0" * {"actors": 32, "tasks": 48, "nodes": 56}.get(resource, 8))
+        state.get_rows(
+            session, StateResource(resource), "0" * {"actors": 32, "tasks": 48, "nodes": 56}.get(resource, 8)
+        )
         assert session.times_locked == before + 2
 
 
@@ -432,7 +481,9 @@ def test_every_table_can_fill_its_columns():
     """The readers are those of the row class, in the same order, so that a row can be built from them."""
     for resource, table in state.TABLES.items():
         assert list(table.readers) == SCHEMAS[resource].list_columns(), resource
-        assert {name for name, column in table.columns.items() if column.filterable} == SCHEMAS[resource].filterable_columns()
+        assert {name for name, column in table.columns.items() if column.filterable} == SCHEMAS[
+            resource
+        ].filterable_columns()
 
 
 # ---------------------------------------------------------------- summaries
@@ -450,13 +501,25 @@ def test_the_summary_counts_attempts_by_name():
     session.start(flaky)
     session.done("flaky")
     found = state.summary(session, SummaryResource.TASKS)["cluster"]
-    assert found == {"summary": {
-        "Keeper.__init__": {"func_or_class_name": "Keeper.__init__", "type": "ACTOR_CREATION_TASK",
-                            "state_counts": {"FINISHED": 1}},
-        "Keeper.go": {"func_or_class_name": "Keeper.go", "type": "ACTOR_TASK", "state_counts": {"RUNNING": 1}},
-        "flaky": {"func_or_class_name": "flaky", "type": "NORMAL_TASK",
-                  "state_counts": {"FAILED": 1, "RUNNING": 1, "FINISHED": 1}}},
-        "total_tasks": 3, "total_actor_tasks": 1, "total_actor_scheduled": 1, "summary_by": "func_name"}
+    assert found == {
+        "summary": {
+            "Keeper.__init__": {
+                "func_or_class_name": "Keeper.__init__",
+                "type": "ACTOR_CREATION_TASK",
+                "state_counts": {"FINISHED": 1},
+            },
+            "Keeper.go": {"func_or_class_name": "Keeper.go", "type": "ACTOR_TASK", "state_counts": {"RUNNING": 1}},
+            "flaky": {
+                "func_or_class_name": "flaky",
+                "type": "NORMAL_TASK",
+                "state_counts": {"FAILED": 1, "RUNNING": 1, "FINISHED": 1},
+            },
+        },
+        "total_tasks": 3,
+        "total_actor_tasks": 1,
+        "total_actor_scheduled": 1,
+        "summary_by": "func_name",
+    }
 
 
 def test_the_summary_agrees_with_the_rows():
@@ -468,8 +531,9 @@ def test_the_summary_agrees_with_the_rows():
         session.call(actor, name)
     session.start(next(iter(actor.calls.values())))
     found = state.summary(session, SummaryResource.TASKS)["cluster"]["summary"]
-    assert {(name, one): count for name, entry in found.items() for one, count in entry["state_counts"].items()} \
-        == Counter((row.name, row.state) for row in rows(session))
+    assert {
+        (name, one): count for name, entry in found.items() for one, count in entry["state_counts"].items()
+    } == Counter((row.name, row.state) for row in rows(session))
     assert "K<1>.a" in found and "Keeper.a" in found
 
 

@@ -1,4 +1,5 @@
 """`miniray.state`, the book's view: plain dicts, every field filled, one row per task; and `explain` on a live session."""
+
 import threading
 
 import pytest
@@ -62,8 +63,10 @@ def test_every_task_row_has_the_columns_that_filters_know():
     session.done()
     assert list(rows(session, "tasks")[0]) == list(book.BOOK_TASKS)
     (row,) = rows(session, "tasks")
-    assert {name: read(next(iter(session.cluster.tasks.values())), book.Look(session)) for name,
-            read in book.BOOK_TASKS.items()} == row
+    assert {
+        name: read(next(iter(session.cluster.tasks.values())), book.Look(session))
+        for name, read in book.BOOK_TASKS.items()
+    } == row
 
 
 def test_everything_by_default_and_filters_before_limits():
@@ -73,8 +76,9 @@ def test_everything_by_default_and_filters_before_limits():
         session.done(f"t{i % 2}")
     assert len(rows(session, "tasks")) == 150
     found = rows(session, "tasks", ("name", "=", "T1"), limit=3)
-    assert [row["name"] for row in found] == ["t1"] * 3 and [row["task_id"] for row in found] == sorted(row["task_id"]
-                                                                                                        for row in found)
+    assert [row["name"] for row in found] == ["t1"] * 3 and [row["task_id"] for row in found] == sorted(
+        row["task_id"] for row in found
+    )
 
 
 def test_filters_take_any_column_and_none():
@@ -87,6 +91,7 @@ def test_filters_take_any_column_and_none():
 
     def names(*filters):
         return [row["name"] for row in rows(session, "tasks", *filters)]
+
     assert names(("error_type", "=", None)) == ["good"] and names(("error_type", "!=", None)) == ["bad"]
     assert names(("num_attempts", "=", 1), ("required_resources", "=", {"CPU": 1.0})) == ["good", "bad"]
     assert names(("error_message", "!=", "x")) == ["good", "bad"]
@@ -124,9 +129,18 @@ def test_an_actor_row_tells_of_its_mailbox():
     first = next(iter(actor.calls.values()))
     session.start(first)
     (row,) = rows(session, "actors")
-    assert (row["mailbox_backlog"], row["calls_in_flight"], row["tasks_executed"], row["death_cause"]) == (2, 1, 0, None)
+    assert (row["mailbox_backlog"], row["calls_in_flight"], row["tasks_executed"], row["death_cause"]) == (
+        2,
+        1,
+        0,
+        None,
+    )
     session.finish(first)
-    assert [rows(session, "actors")[0][key] for key in ("mailbox_backlog", "calls_in_flight", "tasks_executed")] == [1, 1, 1]
+    assert [rows(session, "actors")[0][key] for key in ("mailbox_backlog", "calls_in_flight", "tasks_executed")] == [
+        1,
+        1,
+        1,
+    ]
     session.cluster.kill_actor(session.tick(), actor)
     (row,) = rows(session, "actors")
     assert row["state"] == "DEAD" and row["death_cause"] == "it was killed by `ray.kill`" and row["num_restarts"] == 0
@@ -152,8 +166,15 @@ def test_a_worker_row_for_every_thread():
     task = session.done("one")
     worker = task.worker
     found = {row["worker_type"]: row for row in rows(session, "workers")}
-    assert (found["WORKER"]["state"], found["WORKER"]["tasks_executed"], found["WORKER"]["task_id"]) == ("IDLE", 1, None)
-    assert found["WORKER"]["thread_id"] == worker.handle.ident and found["DRIVER"]["thread_id"] == threading.main_thread().ident
+    assert (found["WORKER"]["state"], found["WORKER"]["tasks_executed"], found["WORKER"]["task_id"]) == (
+        "IDLE",
+        1,
+        None,
+    )
+    assert (
+        found["WORKER"]["thread_id"] == worker.handle.ident
+        and found["DRIVER"]["thread_id"] == threading.main_thread().ident
+    )
 
 
 def test_the_summary_of_objects_has_the_stores():
@@ -162,7 +183,9 @@ def test_the_summary_of_objects_has_the_stores():
     session.spilled()
     found = book.book_objects(session)
     assert (found["num_objects"], found["used_bytes"], found["capacity_bytes"]) == (2, 1_000_000, 1_500_000)
-    assert found["counters"]["spilled"] == 1 and found["num_reconstructions"] == 0 and found["spilled_bytes"] == 1_000_000
+    assert (
+        found["counters"]["spilled"] == 1 and found["num_reconstructions"] == 0 and found["spilled_bytes"] == 1_000_000
+    )
     assert found["state_counts"] == {"SPILLED": 1, "READY": 1}
 
 
@@ -177,8 +200,13 @@ def test_summaries_of_tasks_and_actors():
     tasks, actors = book.book_tasks(session), book.book_actors(session)
     assert (tasks["num_tasks"], tasks["num_attempts"], tasks["summary"]["flaky"]["num_attempts"]) == (4, 5, 2)
     assert actors["summary"]["Keeper"] == {
-        "class_name": "Keeper", "num_actors": 1, "state_counts": {"ALIVE": 1}, "num_restarts": 0, "mailbox_backlog": 1,
-        "calls_in_flight": 1}
+        "class_name": "Keeper",
+        "num_actors": 1,
+        "state_counts": {"ALIVE": 1},
+        "num_restarts": 0,
+        "mailbox_backlog": 1,
+        "calls_in_flight": 1,
+    }
 
 
 def test_one_row_by_its_id():
@@ -233,9 +261,11 @@ def test_tables_are_current_when_get_returns(session):
 
 def test_explain_takes_what_one_holds_in_ones_hands(session):
     """A reference, a handle, a placement group, an id."""
+
     class Keeper:
         def ping(self):
             return 1
+
     keeper = ray.remote(Keeper).remote()
     assert ray.get(keeper.ping.remote()) == 1
     huge = ray.remote(num_cpus=50)(lambda: None).options(name="huge").remote()

@@ -30,7 +30,7 @@ FLAGS = [
 ]
 
 # The browser reads commands from descriptor 3 and answers on 4: our pipes are put there, by way of numbers above both.
-LAUNCHER ="""
+LAUNCHER = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
 os.dup2(ends[0], 3)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from miniray.core.records import TaskRecord
-from miniray.observe.timeline.recording import CANCELLED, FAILED, FINISHED, OUTCOMES, RETRIED, RUNNING, WAITING, Row, lane_title
+from miniray.observe.timeline.recording import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    OUTCOMES,
+    RETRIED,
+    RUNNING,
+    WAITING,
+    Row,
+    lane_title,
+)
 
 from tests.observe.timeline.timeline_sessions import BEGIN, Session, raised
 from tests.observe.timeline.timeline_sessions import CANCELLED as CANCEL

@@ -10,8 +10,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from miniray.core.object_store import ObjectStore
-from miniray.core.records import (ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, ActorRecord, Attempt, Failure, NodeRecord,
-                                  SchedulingClass, TaskRecord, TaskSpec, WorkerRecord, units)
+from miniray.core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    NORMAL_TASK,
+    ActorRecord,
+    Attempt,
+    Failure,
+    NodeRecord,
+    SchedulingClass,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+    units,
+)
 from miniray.core.transitions import TaskStatus
 from miniray.observe.timeline.profile import Span
 from miniray.observe.timeline.recording import Recording, read
