@@ -1,7 +1,37 @@
-"""The actor manager: actors from their creation to their death, their queues, restarts and names.
+"""The actor manager: actors from their creation to their death, their calls, restarts and names.
 
-An actor is a worker of its own, in which calls run one at a time in the order of submission, or several at once where it was
-made so. Ray: gcs/gcs_actor_manager.h, core_worker/task_submission/actor_task_submitter.h.
+Theory of operation.
+
+*Creation.* An actor is a worker of its own, in which its calls run. `create` makes the actor's record, the object that
+all its handles refer to, and a task for the constructor. The scheduler places that task like any other, but always in a
+new worker, and the lease lasts for the actor's whole life. Calls that are submitted before the constructor has returned
+wait in their queue; `created` starts them.
+
+*Order.* A plain actor runs one call at a time, and the calls of each caller in the order of their submission. So its
+queue also holds calls that wait for arguments: such a call blocks the later calls of the same caller, but not those of
+others (`_overtaking`). Two callers may wait for each other's calls; an order between callers would turn that into a
+deadlock.
+
+*Concurrency.* Each concurrency group has a queue, a limit, and workers (threads) up to that limit, which are added when
+calls need them. There is no order among the calls of a concurrent actor: a call joins its queue when its arguments are
+ready. An async actor has one worker, which runs up to `limit` coroutines of each group at once.
+
+*Restarts.* When the actor's worker dies, `died` ends all its workers. If the actor has restarts left, it becomes
+RESTARTING, and its constructor runs again as a further attempt of the same task. Calls that were never sent keep their
+place in the queue. Calls that were sent are retried if they have retries left, and otherwise fail with
+ACTOR_UNAVAILABLE (`_retry_or_fail_calls`). New calls wait until the actor is ALIVE again.
+
+*Death.* An actor ends for one of these reasons: its last handle was dropped and its last call has ended
+(`end_if_unwanted`); it was killed; it called exit_actor; its constructor raised, or has an argument that is an error;
+its worker died and no restart is left; its owner died and it is not detached. Its unfinished calls fail with the
+reason, and so does every later call (`submit`). Its name is free again. The record stays for the state rows, up to
+`dead_kept` records.
+
+*After death.* A finished call whose value is in an object store can be needed again: its value may be lost.
+`ActorRecord.lineage` counts such calls. An actor that died because nobody held it, and has restarts left, is restarted
+to rebuild such a value (`revive`), so the arguments of its constructor are kept as long as there is lineage.
+
+Ray: gcs/gcs_actor_manager.h, core_worker/task_submission/actor_task_submitter.h.
 """
 
 from __future__ import annotations
@@ -24,18 +54,19 @@ class NameTaken(Exception):
 
 
 class ActorManager:
-    """The actors, and who is called what."""
+    """Creates, runs and ends actors, and knows the names of the living. The records are in `Tables.actors`."""
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.names: dict[tuple[str, str], ActorRecord] = {}
-        self.dead: dict[int, ActorRecord] = {}  # oldest first
+        self.names: dict[tuple[str, str], ActorRecord] = {}  # (namespace, name) -> an actor that is not DEAD
+        self.dead: dict[int, ActorRecord] = {}  # the last `dead_kept` dead actors, oldest first
         self.dead_kept = DEAD_KEPT
 
-    # ------------------------------------------------------------ birth
+    # ------------------------------------------------------------ creation
 
     def create(self, now: float, actor: ActorRecord, creation: TaskRecord) -> None:
-        """An actor is asked for. Its handle's one reference belongs to the caller. Raises NameTaken, and then changes nothing."""
+        """Create an actor and submit its constructor, the task `creation`. The handle has one reference, which belongs
+        to the caller. Raises NameTaken, and then changes nothing."""
         cluster = self.cluster
         if actor.name:
             key = actor.namespace, actor.name
@@ -47,7 +78,8 @@ class ActorManager:
         actor.creation, creation.actor, actor.owner = creation, actor, creation.owner
         if actor.owner is not None:
             actor.owner.owns = True
-        handle = actor.handle = ObjectRecord(actor.number << 32 | 1, owner=actor.owner, actor=actor, status=READY)
+        handle = ObjectRecord(actor.number << 32 | 1, owner=actor.owner, actor=actor, status=READY)
+        actor.handle = handle
         handle.t_created = now
         cluster.objects[handle.number] = handle
         cluster.actors[actor.number] = actor
@@ -56,19 +88,19 @@ class ActorManager:
             cluster.task_manager.arguments_ready(now, creation)
 
     def constructor_ready(self, now: float, actor: ActorRecord) -> None:
-        """Its constructor's arguments are there: it may be placed."""
+        """The arguments of the constructor are ready: the scheduler may place the actor."""
         if actor.status is ActorStatus.DEPENDENCIES_UNREADY:
             move(actor, ActorStatus.PENDING_CREATION)
 
     def placed(self, now: float, actor: ActorRecord, worker: WorkerRecord) -> None:
-        """It has a node and a worker; its constructor is about to run. It holds its resources until it dies."""
+        """The scheduler has leased a worker for the constructor. The actor keeps the lease until it dies."""
         actor.worker, actor.node, actor.lease, actor.gpu_ids = worker, worker.node, worker.lease, worker.gpu_ids
         group = actor.groups[""]
         worker.group = group
         group.workers.append(worker)
 
     def created(self, now: float, actor: ActorRecord) -> None:
-        """Its constructor has returned: it takes calls."""
+        """The constructor has returned: start the calls that wait."""
         move(actor, ALIVE)
         actor.t_alive = now
         group = actor.groups[""]
@@ -78,13 +110,13 @@ class ActorManager:
             if task.status is PENDING_NODE:
                 move(task, SUBMITTED)
         for group in actor.groups.values():
-            self.pump(now, actor, group)
+            self._start_calls(now, actor, group)
         self.end_if_unwanted(now, actor)
 
     # ------------------------------------------------------------ calls
 
     def submit(self, now: float, task: TaskRecord) -> None:
-        """A method was called."""
+        """Submit a method call: start it, or put it into a queue. A call of a dead actor fails at once."""
         actor = task.actor
         self.cluster.task_manager.register(now, task)
         if actor.status is DEAD:
@@ -92,22 +124,26 @@ class ActorManager:
             return
         actor.calls[task.number] = task
         group = actor.groups.get(task.spec.group)
-        if group is None:  # the actor does not have it: the call will end its worker, as in Ray
+        if group is None:  # an unknown group: the worker that runs the call will die of it, as in Ray
             group = actor.groups[task.spec.group] = ConcurrencyGroup(task.spec.group, 1)
         if task.deps:
-            self._line_up(now, actor, task)
+            self._enqueue(now, actor, task)
             return
-        group.queue.append(task)  # the common case: nothing to wait for
+        group.queue.append(task)  # the common case: as `call_ready`, without the call on the hot path
         task.t_ready = now
         move(task, PENDING_NODE)
         if actor.status is ALIVE:
             move(task, SUBMITTED)
             if group.running < group.limit:
-                self.pump(now, actor, group, task)
+                self._start_calls(now, actor, group, task)
 
-    def _line_up(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
+    def _enqueue(self, now: float, actor: ActorRecord, task: TaskRecord, before_later_calls: bool = False) -> None:
+        """Put a call into its queue, and start it if it is ready. The caller has counted its missing arguments.
+
+        before_later_calls: the call was submitted before others that may be in the queue, and goes in front of those.
+        """
         group = actor.groups[task.spec.group]
-        if actor.in_order:  # the queue holds also what waits for arguments, so that order is kept
+        if actor.in_order:  # now, even if the call waits for arguments: this keeps the order
             queue, place = group.queue, len(group.queue)
             while before_later_calls and place and queue[place - 1].number > task.number:
                 place -= 1
@@ -119,20 +155,20 @@ class ActorManager:
                 self.call_ready(now, task)
 
     def call_again(self, now: float, task: TaskRecord) -> None:
-        """A call that had ended is made once more, for the sake of a value of its that was lost. It comes before those that were
-        made after it: one of them may be waiting for that value, and all behind it with it."""
+        """Queue a finished call once more, to rebuild a lost value. It goes in front of later calls: one of them may be
+        waiting for that value and block the queue."""
         actor = task.actor
         actor.calls[task.number] = task
-        self._line_up(now, actor, task, before_later_calls=True)
+        self._enqueue(now, actor, task, before_later_calls=True)
 
     def call_not_begun(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
-        """A call was given to a worker that found an argument gone: it waits again, before the calls that were made after it."""
-        self._line_up(now, task.actor, task, before_later_calls=True)
+        """A worker found an argument of its call lost: the call waits again, in front of later calls."""
+        self._enqueue(now, task.actor, task, before_later_calls=True)
         task.actor.tasks_done -= 1
         self.worker_free(now, worker, task)
 
     def call_ready(self, now: float, task: TaskRecord) -> None:
-        """The call's arguments are there."""
+        """The arguments of a call are ready: start it, or let it wait for its turn."""
         actor = task.actor
         group = actor.groups[task.spec.group]
         if not actor.in_order:
@@ -142,19 +178,25 @@ class ActorManager:
         if actor.status is ALIVE:
             move(task, SUBMITTED)
             if group.running < group.limit:
-                self.pump(now, actor, group, task)
+                self._start_calls(now, actor, group, task)
 
-    def pump(self, now: float, actor: ActorRecord, group: ConcurrencyGroup, come: TaskRecord | None = None) -> None:
-        """Start calls of the group, up to its limit. come: the call that became ready, where nothing else has changed."""
+    def _start_calls(
+        self, now: float, actor: ActorRecord, group: ConcurrencyGroup, newly_ready: TaskRecord | None = None
+    ) -> None:
+        """Start the calls at the head of the group's queue, up to its limit.
+
+        newly_ready: the call that became ready, if nothing else has changed since the last look. If it waits behind a
+        call of the same caller, no other call can start either, and the queue need not be searched.
+        """
         queue = group.queue
         while queue and group.running < group.limit and actor.status is ALIVE:
             task = queue[0]
             if task.status is not SUBMITTED:
                 if task.status is not PENDING_ARGS_AVAIL:
-                    queue.popleft()  # cancelled, or failed for an argument
+                    queue.popleft()  # it has failed: cancelled, or an argument is an error
                     continue
-                if come is not None and come.owner is task.owner:
-                    return  # in order: no later call of the same caller overtakes it
+                if newly_ready is not None and newly_ready.owner is task.owner:
+                    return
                 overtaking = self._overtaking(queue)
                 if overtaking is None:
                     return
@@ -179,9 +221,9 @@ class ActorManager:
 
     @staticmethod
     def _overtaking(queue: Iterable[TaskRecord]) -> TaskRecord | None:
-        """The first call that may run although the head waits for its arguments: order is kept among the calls of each caller,
-        not between callers. So it is in Ray, and what one waits for may be a call of another."""
-        waiting = set()
+        """The first call that may run while the head of the queue waits for arguments: none of its caller's earlier
+        calls waits for any. As in Ray, order is kept among the calls of each caller, not between callers."""
+        waiting = set()  # callers; only looked up, never iterated over
         for task in queue:
             if task.status is PENDING_ARGS_AVAIL:
                 waiting.add(task.owner)
@@ -190,18 +232,20 @@ class ActorManager:
         return None
 
     def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
+        """Give a call to a worker. starting: the worker is new and finds the call in its record when it has started."""
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)
-        # An async actor's worker takes many calls at once, so it does not look for one next: each is handed to it.
+        # A worker that reports looks for its next call in its record. An async actor's worker does not, since it runs
+        # many calls at once: each is handed to it.
         if (worker is not self.cluster.scheduler.reporting or worker.actor.is_async) and not starting:
             self.cluster.actions.append(RunTask(worker, task))
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
-        """A call has ended in this worker: it takes the next of its group."""
+        """A call has ended in this worker: start the next call of the group."""
         if worker.status is WorkerStatus.DEAD:
-            return  # the end of the call has ended the actor
+            return  # the end of the call was also the end of the actor
         actor, group = worker.actor, worker.actor.groups[task.spec.group]
         actor.tasks_done += 1
         group.running -= 1
@@ -211,29 +255,31 @@ class ActorManager:
         else:
             group.idle.append(worker)
         if group.queue:
-            self.pump(now, actor, group)
+            self._start_calls(now, actor, group)
 
     def call_over(self, now: float, task: TaskRecord) -> None:
-        """A call has failed, or was let go of."""
+        """A call has failed, perhaps before it was sent. Start the calls that it blocked; end the actor if it was the
+        last call of an actor that nobody holds."""
         actor = task.actor
         if actor.calls.pop(task.number, None) is None:
             return
         if actor.in_order and actor.status is ALIVE:
             group = actor.groups[""]
-            if group.queue and group.running < group.limit:  # others may have stood behind it
-                self.pump(now, actor, group)
+            if group.queue and group.running < group.limit:
+                self._start_calls(now, actor, group)
         if actor.out_of_scope:
             self.end_if_unwanted(now, actor)
 
     # ------------------------------------------------------------ death
 
-    def handles_gone(self, now: float, actor: ActorRecord) -> None:
-        """Nobody holds a handle any more: the actor ends when the calls already made are over."""
+    def last_handle_dropped(self, now: float, actor: ActorRecord) -> None:
+        """Nobody holds a handle any longer: the actor ends when its unfinished calls have ended."""
         objects = self.cluster.objects
-        if objects.get(actor.handle.number) is not actor.handle:
-            return  # of an ended session
+        handle: ObjectRecord = actor.handle
+        if objects.get(handle.number) is not handle:
+            return  # the handle belongs to a session that has ended
         if actor.status is DEAD:
-            del objects[actor.handle.number]
+            del objects[handle.number]
             self._forget_class(actor)
             return
         actor.out_of_scope = True
@@ -241,20 +287,20 @@ class ActorManager:
 
     @staticmethod
     def _wanted(actor: ActorRecord) -> bool:
-        """Whether somebody holds a handle, or calls are still to be run."""
+        """Whether somebody holds a handle, the actor is detached, or it has unfinished calls."""
         handle = actor.handle
         return bool(handle.refs or handle.uses or handle.held or actor.detached or actor.calls)
 
     def end_if_unwanted(self, now: float, actor: ActorRecord) -> None:
-        """Nobody holds it, or one call less is to be run: it ends when that was all it was there for."""
+        """End an actor that nobody holds and that has no unfinished calls. Called when either may just have changed."""
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
-            actor.out_of_scope = False  # somebody got a new one, by its name
+            actor.out_of_scope = False  # somebody got a new handle by the actor's name
             return
         if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
         if actor.status is not ALIVE and actor.worker is not None:
-            return  # its constructor runs; it ends when that has returned
+            return  # its constructor runs; `created` comes here again when it has returned
         self.died(
             now,
             actor,
@@ -273,10 +319,13 @@ class ActorManager:
         exit_type: str = "SYSTEM_ERROR",
         unwanted: bool = False,
     ) -> None:
-        """The actor's worker is gone, or was made to go. It is made anew when it may be and has restarts left. unwanted: it ends
-        because nobody holds it; then it can come back for the sake of a result, as long as there is one that could be lost."""
+        """End the actor's workers. Then restart the actor if it may and has restarts left; otherwise declare it dead.
+
+        failure: the reason. exit_type: of its workers, see WorkerRecord. unwanted: the actor ends because nobody holds
+        it; then it can be revived to rebuild a result (see above). Does nothing to a dead actor.
+        """
         if actor.status is DEAD or may_restart and actor.status is ActorStatus.DEPENDENCIES_UNREADY:
-            return  # nothing runs yet that could be ended and made anew, as in Ray
+            return  # nothing of it runs yet that could be ended and restarted; as in Ray
         cluster = self.cluster
         workers = [worker for group in actor.groups.values() for worker in group.workers]
         for group in actor.groups.values():
@@ -287,7 +336,7 @@ class ActorManager:
             cluster.worker_pool.end(now, worker, failure, exit_type)
         restarts_left = actor.max_restarts < 0 or actor.restarts < actor.max_restarts
         restart = may_restart and restarts_left and self._wanted(actor)
-        may_come_back = (may_restart or unwanted) and restarts_left and actor.lineage
+        may_revive = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation
         actor.worker = actor.node = actor.lease = None
         actor.gpu_ids = ()
@@ -295,8 +344,9 @@ class ActorManager:
             move(actor, RESTARTING)
             actor.restarts += 1
             cluster.events.add(now, "actor_restarting", f"{actor.class_name}: {failure.message}", actor)
-            self._calls_of_the_dead(now, actor, failure)
-            # Without a worker it waits for a node already; dead, the failure of its last call has ended it.
+            self._retry_or_fail_calls(now, actor, failure)
+            # If the constructor has no worker, it waits for a node already. If the actor is DEAD by now, the failure of
+            # its last call has ended it.
             if creation.worker is not None and actor.status is RESTARTING:
                 cluster.task_manager.again(now, creation, failure)
         else:
@@ -307,55 +357,57 @@ class ActorManager:
             cluster.events.add(now, "actor_died", f"{actor.class_name}: {failure.message}", actor)
             if not creation.t_finished:
                 cluster.task_manager.fail(now, creation, failure)
-            elif creation.args is not None and not may_come_back:
+            elif creation.args is not None and not may_revive:
                 cluster.references.release_arguments(now, creation)
             for task in list(actor.calls.values()):
                 if task.status not in (TaskStatus.FINISHED, TaskStatus.FAILED):
                     cluster.task_manager.fail(now, task, failure)
             actor.calls.clear()
             handle = actor.handle
-            if not (
-                handle.refs or handle.uses or handle.held
-            ):  # its last holder was waited for, or it was never let go
+            if not (handle.refs or handle.uses or handle.held):  # nobody is left to drop the handle
                 cluster.objects.pop(handle.number, None)
                 self._forget_class(actor)
-            self._bury(actor)
+            self._keep_dead(actor)
         for worker in workers:
             cluster.worker_pool.owner_died(now, worker)
         if node_alive:
             cluster.scheduler.resources_freed(now)
 
-    def can_come_back(self, actor: ActorRecord) -> bool:
-        """Whether an actor that ended because nobody held it can be made anew: what its constructor takes was kept for that."""
+    def can_revive(self, actor: ActorRecord) -> bool:
+        """Whether the actor is not dead, or can be revived: the arguments of its constructor were kept for that."""
         return actor.status is not DEAD or actor.creation.args is not None
 
-    def come_back(self, now: float, actor: ActorRecord) -> None:
-        """An actor that nobody holds is made anew, since a value that it made was lost and is wanted. Ray does so, too."""
+    def revive(self, now: float, actor: ActorRecord) -> None:
+        """Restart a dead actor that nobody holds, to rebuild a value that one of its calls made, as Ray does."""
         if self.dead.pop(actor.number, None) is None:
-            self.cluster.dropped["actors"] -= 1  # its record had been let go of
+            self.cluster.dropped["actors"] -= 1  # its record had been dropped
         self.cluster.actors[actor.number] = actor
         failure, actor.failure, actor.t_died = actor.failure, None, 0.0
         move(actor, RESTARTING)
         actor.restarts += 1
-        self.cluster.events.add(now, "actor_restarting", f"{actor.class_name}: a lost result of it is wanted", actor)
+        self.cluster.events.add(
+            now, "actor_restarting", f"{actor.class_name}: one of its results was lost and is needed", actor
+        )
         self.cluster.task_manager.again(now, actor.creation, failure)
 
-    def lineage_gone(self, now: float, actor: ActorRecord) -> None:
-        """One value less for which the actor could be asked once more."""
+    def lineage_released(self, now: float, actor: ActorRecord) -> None:
+        """One finished call less can run again. With the last one, the actor can no longer be revived."""
         actor.lineage -= 1
         if not actor.lineage and actor.status is DEAD and actor.creation.args is not None:
             self.cluster.references.release_arguments(now, actor.creation)
             self._forget_class(actor)
 
     def _forget_class(self, actor: ActorRecord) -> None:
-        """It is dead for good, and nobody can ask for its methods any more: its record is kept, its class need not be."""
-        if actor.handle.number not in self.cluster.objects and not self.can_come_back(actor):
+        """Drop the class of an actor that is dead forever and that nobody can call. The rest of the record stays."""
+        if actor.handle.number not in self.cluster.objects and not self.can_revive(actor):
             actor.meta = None
 
-    def _calls_of_the_dead(self, now: float, actor: ActorRecord, failure: Failure) -> None:
-        """What had been sent to the worker that died is tried again where that is allowed, in the same order, and fails else."""
+    def _retry_or_fail_calls(self, now: float, actor: ActorRecord, failure: Failure) -> None:
+        """Decide about the unfinished calls of an actor that restarts, in order of submission. A call that was sent to
+        the dead worker is retried if it has retries left, and fails otherwise. A call counts as sent if the actor was
+        ALIVE, even if it was still in our queue: in Ray, that queue is in the worker and dies with it."""
         for task in sorted(actor.calls.values(), key=lambda call: call.number):
-            if task.pending or task.status is PENDING_NODE:  # it was never sent: it keeps its place, and its retries
+            if task.pending or task.status is PENDING_NODE:  # it was never sent: it keeps its place and its retries
                 if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
@@ -366,10 +418,10 @@ class ActorManager:
                 self.cluster.task_manager.fail(now, task, unavailable)
                 continue
             self.cluster.task_manager.again(now, task, unavailable)
-            self._line_up(now, actor, task)
+            self._enqueue(now, actor, task)
 
     def retry_call(self, now: float, task: TaskRecord, failure: Failure) -> None:
-        """A call that raised is tried again in the living actor, before those behind it."""
+        """Retry a call that raised, in the living actor and in front of all other calls of its group."""
         actor = task.actor
         self.cluster.task_manager.again(now, task, failure)
         group = actor.groups[task.spec.group]
@@ -378,10 +430,11 @@ class ActorManager:
             move(task, PENDING_NODE)
             move(task, SUBMITTED)
             group.queue.appendleft(task)
-        elif actor.in_order:  # an argument was lost meanwhile: those behind it wait, too
+        elif actor.in_order:  # an argument was lost meanwhile: the later calls of the same caller wait, too
             group.queue.appendleft(task)
 
-    def _bury(self, actor: ActorRecord) -> None:
+    def _keep_dead(self, actor: ActorRecord) -> None:
+        """Keep the record of a dead actor, and drop the oldest one if there are too many."""
         self.dead[actor.number] = actor
         if len(self.dead) > self.dead_kept:
             number = next(iter(self.dead))
@@ -390,5 +443,5 @@ class ActorManager:
             self.cluster.dropped["actors"] += 1
 
     def find(self, name: str, namespace: str) -> ActorRecord | None:
-        """The living actor of this name."""
+        """The actor of this name that is not dead, or None."""
         return self.names.get((namespace, name))

@@ -1,11 +1,17 @@
 """The object stores: one per node, with a capacity, copies and primaries, eviction and spilling.
 
-A small value stays with its owner and is in no store (Ray's in-process memory store). A large one has a primary copy on the
-node where it was made, and copies where it was fetched. When a store is over its capacity the least recently used copies go,
-and then the least recently used primaries are spilled to files. A spilled value counts as being there: whoever takes it reads it
-back, so that no task has to have all of its arguments in memory before it starts. Its file stays as long as the value does, so
-that it is written once and no more: it goes from memory for nothing the next time. A value larger than a whole store stands in
-a file from the beginning (Ray: fallback allocation). Ray: plasma, LocalObjectManager.
+A small value stays with its owner and is in no store (Ray: the in-process memory store). A large value has a primary
+copy on the node where it was made, and further copies on the nodes that fetched it.
+
+When a store exceeds its capacity, it first evicts copies whose primary is on another node, and then spills primaries to
+files; in both cases the least recently used go first. The runtime writes the file and reports it (`spilled`).
+
+A spilled value counts as available: a task that takes it can start, and reads it back (`restored`). So a task's
+arguments need not all be in memory before it starts. The file stays as long as the value lives, so a value is written
+only once: when the restored value must leave memory again, it does so at no cost (`_evict_to_file`). A value larger
+than the whole store is spilled at once and is never restored (Ray: fallback allocation).
+
+Ray: plasma, LocalObjectManager.
 """
 
 from __future__ import annotations
@@ -17,21 +23,21 @@ from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 from .tables import Tables
 from .transitions import move
 
-INLINE_BYTES = 100 * 1024  # Ray: max_direct_call_object_size
+INLINE_BYTES = 100 * 1024  # a larger value goes into a store. Ray: max_direct_call_object_size
 
 
 class ObjectStore:
-    """What one node holds. objects: number -> record, least recently used first. files: number -> the runtime's own name for
-    the file (opaque) of each value that was spilled here, also of those that are in memory again. All sizes are bytes. full: how
-    many faults are active by which new values are refused, whatever could be spilled."""
+    """What one node holds. All sizes are in bytes."""
 
     def __init__(self, capacity: int):
         self.capacity = capacity
-        self.full = 0
-        self.used = self.peak = self.spilled = 0
-        self.objects: dict[int, ObjectRecord] = {}
-        self.files: dict[int, Any] = {}
-        self.spilling: dict[int, ObjectRecord] = {}
+        self.full = 0  # how many injected faults make the store refuse new values at the moment
+        self.used = 0  # bytes of `objects`
+        self.peak = 0  # the highest value of `used` so far
+        self.spilled = 0  # bytes of the values that are only in files
+        self.objects: dict[int, ObjectRecord] = {}  # number -> a value in memory, least recently used first
+        self.files: dict[int, Any] = {}  # number -> the file of a value that was spilled here, in memory or not; opaque
+        self.spilling: dict[int, ObjectRecord] = {}  # number -> a value whose file is being written; still in `objects`
         self.counters = {
             "created": 0,
             "evicted": 0,
@@ -46,7 +52,7 @@ class ObjectStore:
         }
 
     def stats(self) -> dict[str, int]:
-        """Everything counted, as one flat dict: bytes in use, capacity, objects, and each counter since the start."""
+        """All numbers of the store in one flat dict: the current ones, and the counters since the node joined."""
         return {
             "num_objects": len(self.objects),
             "used_bytes": self.used,
@@ -58,48 +64,48 @@ class ObjectStore:
 
 
 class Stores:
-    """What happens to large values across the nodes."""
+    """Decides where large values are: on which nodes, in memory or in a file."""
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
 
     def created(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
-        """A large value was made on this node: its primary copy is there."""
+        """Store a large value on the node where it was made. This is its primary copy."""
         store = node.store
         store.counters["created"] += 1
         self._add(obj, node)
         if obj.size > store.capacity:
             store.counters["fallback"] += 1
-            self._spill(obj, node)  # by itself: nothing else has to make room for what never fits
+            self._spill(obj, node)  # it never fits, so other values need not make room for it
         elif store.used > store.capacity:
             self.make_room(now, node)
 
     def make_room(self, now: float, node: NodeRecord, size: int = 0) -> None:
-        """Let copies go and order spills until `size` more bytes fit, or nothing is left that could go."""
+        """Evict copies and order spills until `size` more bytes fit, or nothing is left to evict or spill."""
         store = node.store
         if size > store.capacity:
             return
         over = store.used + size - store.capacity - sum(o.size for o in store.spilling.values())
         if over <= 0:
             return
-        if len(self.cluster.scheduler.alive) > 1:  # on one node there are none
+        if len(self.cluster.scheduler.alive) > 1:  # with one node, every value is a primary
             copies = [obj for obj in store.objects.values() if next(iter(obj.locations)) != node.number]
-            for obj in copies:  # the primary is on another node
+            for obj in copies:
                 self._remove(obj, node)
                 store.counters["evicted"] += 1
                 over -= obj.size
                 if over <= 0:
                     return
-        going = []
+        to_spill = []
         for number, obj in store.objects.items():
             if number not in store.spilling and obj.status is READY:
-                going.append(obj)
+                to_spill.append(obj)
                 over -= obj.size
                 if over <= 0:
                     break
-        for obj in going:
+        for obj in to_spill:
             if obj.number in store.files:
-                self._back_to_file(obj, node)
+                self._evict_to_file(obj, node)
             else:
                 self._spill(obj, node)
 
@@ -107,24 +113,25 @@ class Stores:
         node.store.spilling[obj.number] = obj
         self.cluster.actions.append(SpillObject(obj))
 
-    def _back_to_file(self, obj: ObjectRecord, node: NodeRecord) -> None:
-        """The value goes from memory, and is in its file as before."""
+    def _evict_to_file(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        """Drop a restored value from memory. Its file still exists, so nothing is written."""
         file = node.store.files[obj.number]
         node.store.counters["evicted"] += 1
-        if obj.value is not file:  # else it is being restored just now
+        if obj.value is not file:  # otherwise the runtime is restoring it, and has not set the value yet
             self.cluster.references.freed.append(obj.value)
             obj.value = file
         self._in_file_only(obj, node)
 
     def _in_file_only(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        """The value is in no node's memory now. Its only location is the node that wrote the file."""
         for holder in list(obj.locations.values()):
-            self._remove(obj, holder)  # of the same memory, which is to be free now
-        obj.locations[node.number] = node  # the file belongs to the node that wrote it
+            self._remove(obj, holder)  # in this process all copies share the memory, which must be free now
+        obj.locations[node.number] = node
         node.store.spilled += obj.size
         move(obj, SPILLED)
 
     def fetched(self, now: float, obj: ObjectRecord, node: NodeRecord) -> None:
-        """A value is used on this node: a copy comes there if there is none, and it counts as just used."""
+        """A value is used on this node: add a copy if the node has none, and mark it as the most recently used."""
         if obj.locations is None or not node.alive:
             return
         store = node.store
@@ -134,13 +141,14 @@ class Stores:
             return
         store.counters["transferred"] += 1
         store.counters["transferred_bytes"] += obj.size
-        if obj.status is READY:  # else it was read from its file and handed out
+        if obj.status is READY:  # otherwise the runtime reads the file for this one use
             self._add(obj, node)
             if store.used > store.capacity:
                 self.make_room(now, node)
 
     @staticmethod
     def _add(obj: ObjectRecord, node: NodeRecord) -> None:
+        """Count the value as in memory on this node, and as the most recently used."""
         if obj.locations is None:
             obj.locations = {}
         obj.locations[node.number] = node
@@ -150,12 +158,13 @@ class Stores:
         store.peak = max(store.peak, store.used)
 
     def _remove(self, obj: ObjectRecord, node: NodeRecord) -> None:
+        """Count the value as no longer in memory on this node."""
         del obj.locations[node.number]
         node.store.objects.pop(obj.number, None)
         node.store.used -= obj.size
 
     def spilled(self, now: float, obj: ObjectRecord) -> None:
-        """The primary stands in a file; the runtime has put what finds it in `value`."""
+        """The runtime has written a value's file and stored it in `obj.value`. Ignored if nobody wants the file."""
         node = self.spilling_node(obj)
         if node is None:
             return
@@ -169,15 +178,16 @@ class Stores:
 
     @staticmethod
     def spilling_node(obj: ObjectRecord) -> NodeRecord | None:
-        """The node that was told to spill the value. None when it has died meanwhile, or the value was let go of: a file that is
-        written then is for nobody."""
+        """The node that was told to spill the value. None if the node has died or the value was freed since: nobody
+        wants a file that is written then."""
+        node: NodeRecord
         for node in (obj.locations or {}).values():
             if node.store.spilling.get(obj.number) is obj:
                 return node
         return None
 
     def spill_failed(self, now: float, obj: ObjectRecord, why: str) -> None:
-        """The file could not be written: the value stays in memory, and is tried again when room is next needed."""
+        """The runtime could not write the file. The value stays in memory; `make_room` may order the spill again."""
         node = self.spilling_node(obj)
         if node is not None:
             del node.store.spilling[obj.number]
@@ -185,8 +195,8 @@ class Stores:
         self.cluster.events.add(now, "spill_failed", f"object {obj.hex} could not be spilled: {why}", obj)
 
     def restored(self, now: float, obj: ObjectRecord) -> bool:
-        """The value was read back. Returns whether it is in memory again, on the node that had spilled it; one that never fits
-        there stays in its file, and who read it has it."""
+        """The runtime has read a spilled value from its file. Returns whether it is in memory again, on the node that
+        spilled it. A value larger than the store stays in its file; only the reader has it."""
         node = next(iter(obj.locations.values()))
         store = node.store
         store.counters["restored"] += 1
@@ -205,11 +215,11 @@ class Stores:
         return True
 
     def forget(self, obj: ObjectRecord) -> None:
-        """The object goes: no node holds it any more."""
+        """Remove the object from all stores. The caller drops the value; this drops the file of a value in memory."""
         for node in list(obj.locations.values()):
             node.store.spilling.pop(obj.number, None)
             file = node.store.files.pop(obj.number, None)
-            if obj.status is SPILLED:  # its value is the file, and goes with it
+            if obj.status is SPILLED:  # its value is the file
                 node.store.spilled -= obj.size
             else:
                 self._remove(obj, node)
@@ -218,7 +228,7 @@ class Stores:
         obj.locations = None
 
     def node_died(self, now: float, node: NodeRecord) -> list[ObjectRecord]:
-        """All copies on the node are gone. Returns the objects that have none left."""
+        """Drop all copies on a node that died. Returns the objects that have no copy left; they are LOST."""
         lost, values = [], []
         for obj in list(self.cluster.objects.values()):
             if obj.locations is None or node.number not in obj.locations:
@@ -227,7 +237,7 @@ class Stores:
             if not obj.locations:
                 obj.locations = None
                 lost.append(obj)
-                if obj.status is READY:  # else it is one of the files
+                if obj.status is READY:  # otherwise the value is one of the files, which are dropped below
                     values.append(obj.value)
                 obj.value = DROPPED
                 move(obj, LOST)
@@ -241,7 +251,7 @@ class Stores:
         return lost
 
     def lose(self, now: float, obj: ObjectRecord) -> bool:
-        """Every copy of a large value is made to vanish, as a fault. Returns whether there was one."""
+        """Lose every copy of a large value: an injected fault. Returns False if it has no copy in a store."""
         if obj.locations is None or obj.status not in (READY, SPILLED):
             return False
         self.forget(obj)

@@ -1,11 +1,14 @@
-"""What is remembered: finished records up to a bound, and a bounded log of what has no record of its own.
+"""What is remembered: finished tasks up to a limit, and a log of limited length for events without a record of their
+own.
 
-What the bounds let go is counted, so that a reader can say so. Ray: GcsTaskManager, and the export of cluster events.
+Dropped entries are counted, so that every view can say how many are missing. Ray: GcsTaskManager, and the export of
+cluster events.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,64 +17,66 @@ from .records import TaskRecord
 
 @dataclass(slots=True)
 class Event:
-    """One line of the log. at: the runtime's clock. kind: a short word, as "node_died". about: the record, or None."""
+    """One line of the log."""
 
-    at: float
-    kind: str
-    text: str
-    about: object = None
+    at: float  # seconds on the runtime's clock
+    kind: str  # a short word, such as "node_died"
+    text: str  # one sentence for people
+    about: object = None  # the record of the entity that it is about, or None
 
 
 class EventLog:
-    """The last `limit` events. counts: where the dropped ones are counted, under "events"."""
+    """The last `limit` events, oldest first. counts: the table in which dropped events are counted, under "events"."""
 
     def __init__(self, counts: dict[str, int], limit: int = 10_000):
         self.events: deque[Event] = deque(maxlen=limit)
         self._counts = counts
 
     def add(self, at: float, kind: str, text: str, about: object = None) -> None:
-        """Write one line; the oldest goes when the log is full."""
+        """Append one event. If the log is full, the oldest event is dropped and counted."""
         if len(self.events) == self.events.maxlen:
             self._counts["events"] += 1
         self.events.append(Event(at, kind, text, about))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.events)
 
 
 class History:
-    """Finished tasks, oldest first, up to `limit`.
+    """Decides when the record of a finished task leaves `Tables.tasks`: when `limit` more recent tasks have finished.
 
-    A task whose values somebody still holds stays in the table for their sake, and leaves with the last of them.
+    A task with a value in the table of objects stays until its last value is freed, since that object's row names its
+    task.
     """
 
     def __init__(self, cluster: Any, limit: int):
-        self.cluster, self.limit = cluster, limit  # Tables, which imports this module
-        self.finished: deque[TaskRecord] = deque()
-        self.outlived: dict[int, TaskRecord] = {}
+        self.cluster, self.limit = cluster, limit  # cluster: Tables, which imports this module
+        self.finished: deque[TaskRecord] = deque()  # the last `limit` finished tasks, oldest first
+        self.kept_for_values: dict[int, TaskRecord] = {}  # older ones, kept because the table has a value of theirs
 
     def task_ended(self, task: TaskRecord) -> None:
-        """A task has reached its last state."""
+        """A task is FINISHED or FAILED. Drops the oldest finished task if there are too many."""
         finished = self.finished
         finished.append(task)
         if len(finished) > self.limit:
             old = finished.popleft()
             if any(obj.number in self.cluster.objects for obj in old.returns):
-                self.outlived[old.number] = old
+                self.kept_for_values[old.number] = old
             else:
                 self._drop(old)
 
-    def value_gone(self, task: TaskRecord) -> None:
-        """One of the task's values went."""
-        if task.number in self.outlived and not any(obj.number in self.cluster.objects for obj in task.returns):
-            del self.outlived[task.number]
+    def value_freed(self, task: TaskRecord) -> None:
+        """One of the task's values was freed. Drops a task that was kept for its values if this was the last."""
+        if task.number in self.kept_for_values and not any(obj.number in self.cluster.objects for obj in task.returns):
+            del self.kept_for_values[task.number]
             self._drop(task)
 
     def _drop(self, task: TaskRecord) -> None:
+        """Remove a task from the table and count it, unless it runs again to rebuild a value."""
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
             self.cluster.dropped["tasks"] += 1
             if not any(obj.lineage for obj in task.returns):
-                task.returns = ()  # the two refer to each other
+                task.returns = ()  # breaks the reference cycle between the task and its objects

@@ -1,4 +1,40 @@
-"""The task manager: a task from its submission to its last outcome: arguments, attempts, retries, cancellation.
+"""The task manager: a task from its submission to its last outcome.
+
+Theory of operation.
+
+*The life of a task.* `register` gives the task its number and creates the objects that it will return. `resolve` counts
+the arguments that have no value yet, and enters the task in the `dependents` of each. The wake-ups count down as values
+arrive, and call `arguments_ready` after the last one. A normal task, or an actor's constructor, then goes to the
+scheduler's queue; a method call goes to its actor's queue. From there a worker is told to run it. The worker's report
+ends the attempt: `complete` if the function returned, `attempt_failed` or `fail` if it did not. A task whose argument
+is an error never runs: it fails with that error, and so do the tasks that depend on it.
+
+*Attempts.* A task has one record and, over time, one or more attempts. The record describes the current attempt;
+`again` moves its times, worker and failure into `history` and starts the next. The core counts a report only if it
+comes from the worker of the current attempt (`is_current`): a worker that was declared dead may still be running an
+earlier one.
+
+*Retries.* `retries_left` goes down by one for each further attempt (`take_retry`), whatever the reason. After a crash,
+or the death of a node, a task is retried as long as it has retries. If the user's code raised, the runtime decides
+whether the options allow a retry, since only the runtime looks at exceptions. An attempt that never entered the user's
+code, because an argument was lost on the way, does not count (`not_begun`). When no retry is left, `fail` stores the
+Failure in every return that has no value.
+
+*Streams.* A generator makes an object per yield (`stream_item`). Return 1 of the task is the object of its end; items
+have the indices from 2 on. Items wait in `StreamRecord.items` until the program takes them. A retry yields from the
+start; an item that already has a value keeps it, so the consumer sees each item once. An exception is one more item,
+the last.
+
+*Rebuilding.* When a node dies, the values with no other copy become LOST. The core does nothing until somebody needs
+one: a waiter, or an unfinished task that takes it. `rebuild` then runs the task that made the value again, which costs
+a retry. If the arguments of that task were dropped, the reference counter brings their records back as LOST
+(`use_again`), and `resolve` rebuilds them in turn. A value that cannot be rebuilt becomes an error that gives the
+reason.
+
+*Cancellation.* A task that no worker has fails at once, and the queues skip it later. A running task is interrupted; if
+it is still running after INTERRUPT_GRACE_S, it fails and its worker is given up: an interrupt cannot reach code that is
+not Python. With force, its worker dies at once. A running call of a plain actor is not interrupted, as in Ray, but its
+value is discarded.
 
 Ray: core_worker/task_manager.h, dependency_resolver.h.
 """
@@ -6,6 +42,8 @@ Ray: core_worker/task_manager.h, dependency_resolver.h.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 from .actions import CallLater, InterruptTask
 from .object_store import INLINE_BYTES
@@ -29,23 +67,26 @@ from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, mo
 
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
-INTERRUPT_GRACE_S = 1.0  # how long a cancelled task may stay in code that cannot be interrupted
+INTERRUPT_GRACE_S = 1.0  # how long a cancelled task may stay in code that cannot be interrupted; a limit of ours
 
 
 class TaskManager:
-    """Registers tasks, counts their missing arguments, ends their attempts."""
+    """Registers tasks, counts their missing arguments, and ends their attempts. The records are in `Tables.tasks`."""
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}  # number -> (give up at, task, attempt)
+        self.interrupted: dict[
+            int, tuple[float, TaskRecord, int]
+        ] = {}  # task number -> (time to give up, task, attempt)
         self.num_reconstructions = 0
-        self._lost: deque[ObjectRecord] = deque()
+        self._lost: deque[ObjectRecord] = deque()  # the worklist of `rebuild`
 
     def register(self, now: float, task: TaskRecord) -> None:
-        """A task was submitted: it gets its number, the objects it will make, and its place in the table.
+        """Enter a new task in the table: give it its number, create its return objects, and count its missing
+        arguments.
 
-        Each return has one reference, which belongs to the caller. A stream's first return is the object that is ready when
-        the generator has ended.
+        Each return has one reference, which belongs to the caller. The first return of a streaming generator is the
+        object of its end: it has a value when the generator has ended.
         """
         cluster = self.cluster
         cluster.number = number = cluster.number + 1
@@ -72,19 +113,17 @@ class TaskManager:
         if deps:
             for dep in deps:
                 dep.uses += 1
-            task.producers = (
-                tuple({dep.task.number: None for dep in deps if dep.task is not None})
-                if len(deps) > 1
-                else (deps[0].task.number,)
-                if deps[0].task is not None
-                else ()
-            )
+            if len(deps) > 1:
+                task.producers = tuple({dep.task.number: None for dep in deps if dep.task is not None})
+            elif deps[0].task is not None:
+                task.producers = (deps[0].task.number,)
             self.resolve(now, task)
         for inner in task.contained:
             inner.held += 1
 
     def resolve(self, now: float, task: TaskRecord) -> None:
-        """Count the arguments that have no value at hand, and see to it that each will come."""
+        """Count the arguments that have no value, and enter the task in the `dependents` of each. Rebuild those that
+        are lost."""
         task.pending = 0
         for dep in task.deps:
             status = dep.status
@@ -99,7 +138,8 @@ class TaskManager:
                 self.rebuild(now, dep)
 
     def arguments_ready(self, now: float, task: TaskRecord) -> None:
-        """The last missing argument came."""
+        """All arguments of the task have a value or an error: queue the task, or fail it. Does nothing if it has
+        already failed."""
         if task.status is not PENDING_ARGS_AVAIL:
             return
         if task.deps:
@@ -108,7 +148,7 @@ class TaskManager:
                 status = dep.status
                 if status is FAILED:
                     failed = failed or dep
-                elif status is not READY and status is not SPILLED:  # it was lost while others were awaited
+                elif status is not READY and status is not SPILLED:  # lost while the task waited for the others
                     self.resolve(now, task)
                     return
             if failed is not None:
@@ -122,7 +162,7 @@ class TaskManager:
             self.cluster.scheduler.enqueue(now, task)
 
     def fail_for_argument(self, now: float, task: TaskRecord, failed: ObjectRecord) -> None:
-        """An argument came out as an error: the task never runs and fails with it."""
+        """Fail a task with the error of one of its arguments: it never runs. If it is a constructor, the actor dies."""
         cause = failed.value
         failure = Failure(cause.error_type, cause.message, cause=cause, about=task)
         if task.spec.kind == ACTOR_CREATION_TASK:
@@ -137,9 +177,14 @@ class TaskManager:
 
     # ------------------------------------------------------------ outcomes
 
-    def complete(self, now: float, task: TaskRecord, sizes, contained) -> None:
-        """The attempt returned; the runtime has put the values in the returns. sizes: bytes of each; contained: for each the
-        records inside it, or None when there are none anywhere."""
+    def complete(
+        self, now: float, task: TaskRecord, sizes: Sequence[int], contained: Sequence[tuple[ObjectRecord, ...]] | None
+    ) -> None:
+        """End an attempt that returned. The runtime has stored the values in `task.returns`.
+
+        sizes: bytes of each value, in order. contained: for each value the records inside it; None if no value contains
+        any. A value that could not be stored is a Failure in its place.
+        """
         move(task, FINISHED)
         task.t_finished = now
         cluster = self.cluster
@@ -150,7 +195,7 @@ class TaskManager:
             and task.stream is None
             and len(task.returns) == 1
         ):
-            obj = task.returns[0]  # the common case: one small value
+            obj = task.returns[0]  # the common case, one small value: `_store` and `_end` without the calls
             if obj.status is PENDING and type(obj.value) is not Failure:
                 obj.size, obj.t_ready = sizes[0], now
                 move(obj, READY)
@@ -164,40 +209,37 @@ class TaskManager:
                 elif not (obj.refs or obj.uses or obj.held):
                     cluster.references.check(now, obj)
                 return
-        large = False
+        large = False  # whether a value is in an object store, where it can be lost
         for index, obj in enumerate(task.returns):
             if obj.status is not PENDING and obj.status is not LOST:
+                # It has its value already: an item of the stream, or a value that was not lost when the task ran again.
                 large = large or obj.locations is not None
-                continue  # an item of a stream, or the task ran again for a sibling's sake
-            if (
-                index >= len(sizes) and obj.status is LOST
-            ):  # an item that went after it was yielded: another run can bring it
+            elif index < len(sizes):
+                if type(obj.value) is Failure:  # the value could not be stored
+                    self.value_there(now, obj, FAILED, -1)
+                elif self._store(now, obj, sizes[index], () if contained is None else contained[index]):
+                    large = True
+            elif obj.status is LOST:  # an item that was lost after this attempt yielded it: it can be rebuilt
                 large = True
-                continue
-            if index >= len(sizes):  # more items of a stream than it yielded this time
+            else:  # an earlier attempt yielded more items than this one
                 obj.value = Failure(
                     "OBJECT_LOST", "it was lost, and its generator yielded fewer values when it ran again", about=obj
                 )
                 self.value_there(now, obj, FAILED, -1)
-                continue
-            if type(obj.value) is Failure:  # this one could not be stored
-                self.value_there(now, obj, FAILED, -1)
-                continue
-            if self._store(now, obj, sizes[index], () if contained is None else contained[index]):
-                large = True
         if task.stream is not None:
             self.end_stream(now, task)
         keep = large and task.retries_left != 0
         if keep and task.actor is not None:
             task.actor.lineage += 1
         self._end(now, task, keep)
-        if task.stream is not None:  # an item that went meanwhile, and is waited for, had to wait for this end
+        if task.stream is not None:  # a lost item that somebody waits for could not be rebuilt before the attempt ended
             for obj in task.returns:
                 if obj.status is LOST and (obj.waiters or obj.dependents):
                     self.rebuild(now, obj)
 
-    def _store(self, now: float, obj: ObjectRecord, size: int, contained: tuple) -> bool:
-        """A value has arrived. contained: the records inside it. Returns whether an object store holds it: then it can be lost."""
+    def _store(self, now: float, obj: ObjectRecord, size: int, contained: tuple[ObjectRecord, ...]) -> bool:
+        """Store a value that a task made. contained: the records inside it. Returns whether it is in an object store,
+        where it can be lost; a small value stays with its owner."""
         if contained or obj.contained:
             self._contain(now, obj, contained)
         self.value_there(now, obj, READY, size)
@@ -207,8 +249,8 @@ class TaskManager:
         self.cluster.store.created(now, obj, node)
         return True
 
-    def _contain(self, now: float, obj: ObjectRecord, contained: tuple) -> None:
-        """These records are inside the value now. A value that was lost and rebuilt releases those of the value before it."""
+    def _contain(self, now: float, obj: ObjectRecord, contained: tuple[ObjectRecord, ...]) -> None:
+        """Count the records inside a new value as held. A rebuilt value releases the records inside the lost value."""
         before, obj.contained = obj.contained, contained
         for inner in contained:
             inner.held += 1
@@ -217,14 +259,18 @@ class TaskManager:
             self.cluster.references.check(now, inner)
 
     def value_there(self, now: float, obj: ObjectRecord, status: ObjectStatus, size: int) -> None:
-        """An object has its value, or its error. Whether anybody holds it is looked at when its task has ended: not before the
-        task's arguments have become its lineage, or were let go of."""
+        """Give an object its value or its error. The caller has set `obj.value`; size is in bytes, -1 if unknown.
+
+        Does not check whether anybody still needs the object: `_end` does that, after the task's arguments were kept as
+        lineage or released.
+        """
         obj.size, obj.t_ready = size, now
         move(obj, status)
         if obj.waiters is not None or obj.dependents is not None:
             self.cluster.ready.append(obj)
 
     def _end(self, now: float, task: TaskRecord, keep_lineage: bool = False) -> None:
+        """Release a task's arguments, or keep them as lineage, and drop the return values that nobody needs."""
         references = self.cluster.references
         if task.deps or task.contained:
             if keep_lineage:
@@ -234,26 +280,27 @@ class TaskManager:
         elif not keep_lineage:
             task.args = None
         self.cluster.history.task_ended(task)
-        for obj in task.returns:  # nobody may have waited for it: the record must not keep it
+        for obj in task.returns:  # the program may have dropped its reference before the value was stored
             if not (obj.refs or obj.uses or obj.held):
                 references.check(now, obj)
 
     def fail(self, now: float, task: TaskRecord, failure: Failure) -> None:
-        """No attempt is left: the error is what every return holds."""
+        """End the task with an error, which goes into every return without a value. The caller frees the worker."""
         move(task, TASK_FAILED)
         task.failure = failure
         self._note_end(now, task)
         self.interrupted.pop(task.number, None)
         for index, obj in enumerate(task.returns):
             if obj.status is not PENDING and obj.status is not LOST:
-                continue  # it ran again for the sake of another
+                continue  # it has a value: the task ran again to rebuild another of its returns
             if (
                 not index
                 and task.stream is not None
                 and failure.error_type == "TASK_EXECUTION_EXCEPTION"
                 and failure.cause is None
             ):
-                # What a generator raised is an item of its stream, whose end is told without it; all else fails the end, too.
+                # An exception that the generator raised is an item of its stream, and the end is then no error. Any
+                # other failure is an error of the end, too.
                 obj.value = None
                 self.value_there(now, obj, READY, 0)
             else:
@@ -267,13 +314,14 @@ class TaskManager:
 
     @staticmethod
     def _note_end(now: float, task: TaskRecord) -> None:
-        """An attempt has ended, perhaps by others than its worker. That notes when the task's code began and ended without waiting
-        for this event, and its clock may have gone on a little when it did."""
-        task.t_finished = now  # first: it notes nothing any more from here on
+        """Set `t_finished`, and never earlier than the times that the worker noted. The worker notes them without the
+        core's lock, so they can be a little later than this event if something other than the worker ended the
+        attempt."""
+        task.t_finished = now  # first: the worker notes no more times once this is set
         task.t_finished = max(now, task.t_started, task.t_ended)
 
     def attempt_failed(self, now: float, task: TaskRecord, failure: Failure, retry: bool) -> None:
-        """The running attempt is over. retry: whether this kind of failure may be tried again, if attempts are left."""
+        """The running attempt failed: retry the task, or fail it. retry: whether such a failure may be retried."""
         if task.cancel_requested and failure.error_type != "TASK_CANCELLED" and retry:
             failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
             retry = False
@@ -285,21 +333,21 @@ class TaskManager:
 
     @staticmethod
     def take_retry(task: TaskRecord) -> bool:
-        """Count one retry of the task. Returns False, and counts nothing, when it has none left."""
-        if task.retries_left > 0:  # below zero there is no limit
+        """Use up one retry. Returns False, and changes nothing, if the task has none left."""
+        if task.retries_left > 0:
             task.retries_left -= 1
             return True
-        return task.retries_left < 0
+        return task.retries_left < 0  # below zero there is no limit
 
     @staticmethod
     def is_current(worker: WorkerRecord, task: TaskRecord) -> bool:
-        """Whether the core still counts a report of this worker about this task: the worker is alive, and the task's current
-        attempt is the one that it runs."""
+        """Whether a report by this worker about this task counts: the worker is alive and runs the current attempt."""
         return worker.status is not WorkerStatus.DEAD and task.worker is worker
 
     def again(self, now: float, task: TaskRecord, failure: Failure | None) -> None:
-        """Start the next attempt; the last one is kept for its row."""
-        if task.number not in self.cluster.tasks:  # it had ended, and its record was let go of
+        """Start the next attempt, and keep the last one in `history`. failure: why the last one ended; None if it
+        succeeded and the task runs again to rebuild a value."""
+        if task.number not in self.cluster.tasks:  # it had ended, and the history had dropped its record
             self.cluster.tasks[task.number] = task
             self.cluster.dropped["tasks"] -= 1
         self._note_end(now, task)
@@ -318,7 +366,8 @@ class TaskManager:
             self.arguments_ready(now, task)
 
     def not_begun(self, now: float, task: TaskRecord) -> None:
-        """Its worker found an argument gone before the task's code was entered: it waits as before, and that was no attempt."""
+        """Let a task wait again in the same attempt: its worker found an argument lost before it entered the task's
+        code."""
         task.worker = task.node = None
         task.t_ready = task.t_leased = task.t_started = task.t_ended = 0.0
         self.resolve(now, task)
@@ -326,23 +375,25 @@ class TaskManager:
 
     # ------------------------------------------------------------ streams
 
-    def stream_item(self, now: float, task: TaskRecord, value, size: int, contained: tuple) -> None:
-        """The generator yielded a value (opaque)."""
+    def stream_item(
+        self, now: float, task: TaskRecord, value: Any, size: int, contained: tuple[ObjectRecord, ...]
+    ) -> None:
+        """The generator yielded a value. value: opaque. size: bytes. contained: the records inside the value."""
         stream = task.stream
         index = stream.produced
         stream.produced += 1
         number = task.number << 32 | index + 2
-        if index < len(stream.items):  # an earlier attempt had come as far
+        if index < len(stream.items):  # an earlier attempt yielded this item, too
             obj = self.cluster.objects.get(number)
             if obj is None or obj.status is not PENDING and obj.status is not LOST:
-                return  # and it was not lost since
+                return  # the item has a value, or nobody needs it
         else:
             obj = ObjectRecord(number, task)
             self.cluster.objects[number] = obj
             task.returns += (obj,)
             if stream.refs:
                 stream.items.append(obj)
-            else:  # nobody will ask for it
+            else:  # nobody can take it
                 stream.items.append(None)
                 obj.refs = 0
         obj.value = value
@@ -351,22 +402,23 @@ class TaskManager:
         self.cluster.references.check(now, obj)
 
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
-        """The next item, if it has been yielded. A generator that waits for its consumer is woken."""
+        """Hand out the next item, or None if it has not been yielded yet. Lets a generator go on, as wake_producer."""
         if stream.taken >= len(stream.items):
             return None
-        item, stream.items[stream.taken] = stream.items[stream.taken], None
+        item: ObjectRecord | None = stream.items[stream.taken]
+        stream.items[stream.taken] = None
         stream.taken += 1
         self.wake_producer(stream)
         return item
 
     def wake_producer(self, stream: StreamRecord) -> None:
-        """The stream's consumer has taken an item, or takes no more: its generator may go on."""
+        """Wake a generator that back-pressure holds back: the consumer has taken an item, or will take no more."""
         waiter, stream.producer_waiter = stream.producer_waiter, None
         if waiter is not None:
             self.cluster.wakeups.wake(waiter)
 
     def stream_error(self, now: float, task: TaskRecord, failure: Failure) -> None:
-        """The generator failed: the error is one more item, the last."""
+        """End the stream of a generator that failed: the error is its last item."""
         stream = task.stream
         if stream.refs and not stream.ended:
             number = task.number << 32 | len(stream.items) + 2
@@ -379,7 +431,7 @@ class TaskManager:
         self.end_stream(now, task)
 
     def end_stream(self, now: float, task: TaskRecord) -> None:
-        """No more items come."""
+        """Mark the end of the stream, and wake everybody who waits for an item."""
         task.stream.ended = True
         self._wake_stream(task.stream)
 
@@ -391,9 +443,10 @@ class TaskManager:
     # ------------------------------------------------------------ lost values
 
     def rebuild(self, now: float, obj: ObjectRecord) -> None:
-        """A value that somebody needs is gone: run its task again, or say why that cannot be.
+        """Rebuild a lost value: run its task again, or store an error that says why this is impossible.
 
-        The task may need a value that is gone as well, and so on through a long chain: that goes by a list, not by recursion.
+        Called when somebody needs the value. The task may need another lost value, and so on through a long chain, so
+        a worklist takes the place of recursion.
         """
         lost = self._lost
         lost.append(obj)
@@ -405,22 +458,22 @@ class TaskManager:
     def _rebuild(self, now: float, obj: ObjectRecord) -> None:
         task = obj.task
         if obj.status is not LOST:
-            return  # a sibling came first
+            return  # it is being rebuilt together with another return of its task
         if task is None:
-            self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that could make it again")
+            self._unbuildable(now, obj, "OBJECT_LOST", "it was put, so there is no task that can rebuild it")
         elif not task.t_finished:
-            return  # it is being made again already
+            return  # the task runs already, or waits to run
         elif not task.spec.max_retries:
-            self._unbuildable(
-                now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "what made it may not be tried again"
-            )
+            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED", "its task may not be retried")
         elif not task.retries_left:
             self._unbuildable(
                 now, obj, "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED", "its task has no retries left"
             )
         elif task.args is None:
-            self._unbuildable(now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "what made it cannot be run again")
-        elif task.actor is not None and not self.cluster.actor_manager.can_come_back(task.actor):
+            self._unbuildable(
+                now, obj, "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED", "the arguments of its task were dropped"
+            )
+        elif task.actor is not None and not self.cluster.actor_manager.can_revive(task.actor):
             obj.value = task.actor.failure
             self.value_there(now, obj, FAILED, obj.size)
         else:
@@ -428,7 +481,7 @@ class TaskManager:
             self.num_reconstructions += 1
             self.cluster.events.add(now, "reconstruction", f"{task.spec.name} runs again to rebuild a lost value", task)
             if task.actor is not None and task.actor.status is ActorStatus.DEAD:
-                self.cluster.actor_manager.come_back(now, task.actor)
+                self.cluster.actor_manager.revive(now, task.actor)
             self.cluster.references.use_again(task)
             for sibling in task.returns:
                 if sibling.status is LOST:
@@ -444,7 +497,8 @@ class TaskManager:
     # ------------------------------------------------------------ cancellation
 
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> None:
-        """Stop a task if it has not ended: at once when it waits, by an interrupt when it runs, by its worker's death on force."""
+        """Cancel a task, unless it has ended. force: kill its worker. recursive: cancel its unfinished children,
+        too."""
         if recursive:
             self._cancel_children(now, task)
         if task.t_finished and task.status in (FINISHED, TASK_FAILED):
@@ -452,11 +506,11 @@ class TaskManager:
         failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
         worker = task.worker
         if worker is None:
-            self.fail(now, task, failure)  # queues let go of it when they come to it
+            self.fail(now, task, failure)  # its queue skips it later
             return
         task.cancel_requested = True
         if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
-            return  # a plain method goes on to its end, as in Ray, though for nothing
+            return  # a plain method runs to its end, as in Ray; task_finished discards its value
         if force:
             self.fail(now, task, failure)
             self.cluster.worker_pool.kill(
@@ -469,6 +523,7 @@ class TaskManager:
             self.cluster.actions.append(CallLater(now + INTERRUPT_GRACE_S))
 
     def _cancel_children(self, now: float, task: TaskRecord) -> None:
+        """Cancel all unfinished descendants of a task, except actors."""
         parents = [task.hex]
         while parents:
             parent = parents.pop()
@@ -478,10 +533,11 @@ class TaskManager:
                     self.cancel(now, child, False, False)
 
     def give_up_interrupted(self, now: float) -> None:
-        """Cancelled tasks that sit in code that no interrupt reaches: their workers are left behind, the tasks are over."""
+        """Fail the cancelled tasks that no interrupt has reached within their grace, and give up their workers."""
         for number, (at, task, attempt) in list(self.interrupted.items()):
             if task.t_finished or task.attempt != attempt or task.was_interrupted:
-                self.interrupted.pop(number, None)  # its owner may have been given up just now, and it with that
+                # It may be gone: when this loop gave up the task's owner, the task failed with it.
+                self.interrupted.pop(number, None)
             elif at <= now:
                 del self.interrupted[number]
                 worker = task.worker
