@@ -35,11 +35,11 @@ ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTA
 FAILED, FINISHED, QUEUED = TaskStatus.FAILED, TaskStatus.FINISHED, TaskStatus.SUBMITTED_TO_WORKER
 
 
-# ---------------------------------------------------------------- birth
+# ---------------------------------------------------------------- creation
 
 
 def test_an_actor_has_a_worker_of_its_own():
-    """Idle workers are for tasks; the constructor is the first thing that runs in its."""
+    """An actor is never placed in an idle worker; its constructor is the first thing that runs in its own."""
     c = one_node()
     finish(c, running_task(c)[0])
     actor = an_actor(c)
@@ -49,14 +49,14 @@ def test_an_actor_has_a_worker_of_its_own():
 
 
 def test_an_actor_needs_a_cpu_to_be_placed_and_holds_none():
-    """Ray's default: ten actors live on one CPU."""
+    """Ray's default: ten actors can live on one CPU."""
     c = one_node(cpus=1)
     actors = [living_actor(c) for _ in range(10)]
     assert free(c) == 1 and all(actor.status is ALIVE for actor in actors)
 
 
 def test_an_actor_holds_what_it_asks_for_until_it_dies():
-    """Tasks find what is left."""
+    """A task that needs a CPU waits until the actor is dead."""
     c = one_node(cpus=2)
     actor = living_actor(c, holds_cpus=2)
     waiting = submitted(c)
@@ -66,7 +66,7 @@ def test_an_actor_holds_what_it_asks_for_until_it_dies():
 
 
 def test_an_actor_waits_for_its_constructors_arguments():
-    """Calls wait with it."""
+    """Its calls wait, too."""
     c = one_node()
     producer, _ = running_task(c)
     actor = an_actor(c, deps=producer.returns)
@@ -79,7 +79,7 @@ def test_an_actor_waits_for_its_constructors_arguments():
 
 
 def test_a_constructor_that_raises_ends_the_actor():
-    """Its calls fail with the reason; it is not tried again, as in Ray."""
+    """Its calls fail with the reason. The constructor is not retried, as in Ray."""
     c = one_node()
     actor = an_actor(c, max_restarts=3)
     call = a_call(c, actor)
@@ -89,8 +89,8 @@ def test_a_constructor_that_raises_ends_the_actor():
     assert call.failure.cause.error_type == "TASK_EXECUTION_EXCEPTION"
 
 
-def test_an_argument_that_failed_ends_the_actor():
-    """Its constructor never runs."""
+def test_a_failed_argument_of_the_constructor_ends_the_actor():
+    """The constructor never runs."""
     c = one_node()
     producer, _ = running_task(c)
     actor = an_actor(c, deps=producer.returns)
@@ -102,7 +102,7 @@ def test_an_argument_that_failed_ends_the_actor():
 
 
 def test_calls_run_one_at_a_time_in_the_order_of_submission():
-    """The worker finds the next in its record when it reports."""
+    """When the worker reports the end of a call, it finds the next call in its record."""
     c = one_node()
     actor = living_actor(c)
     calls = [a_call(c, actor) for _ in range(4)]
@@ -112,8 +112,8 @@ def test_calls_run_one_at_a_time_in_the_order_of_submission():
         assert finish(c, call) == [] and actor.worker.task is following
 
 
-def test_nobody_overtakes_a_call_that_waits_for_an_argument():
-    """The order of submission is kept, even if the actor has nothing to do meanwhile."""
+def test_no_call_overtakes_an_earlier_call_that_waits_for_an_argument():
+    """The calls of one caller keep their order, even if the actor is idle meanwhile."""
     c = one_node()
     actor = living_actor(c)
     producer, _ = running_task(c)
@@ -124,7 +124,7 @@ def test_nobody_overtakes_a_call_that_waits_for_an_argument():
 
 
 def test_order_is_kept_for_each_caller_and_not_between_callers():
-    """What the driver's call waits for may itself be waiting for a call of the same actor."""
+    """Otherwise two callers that wait for each other's calls would deadlock."""
     c = one_node()
     actor = living_actor(c)
     producer, worker = running_task(c)
@@ -139,8 +139,8 @@ def test_order_is_kept_for_each_caller_and_not_between_callers():
     assert behind.worker is actor.worker
 
 
-def test_a_call_of_another_caller_in_the_middle_of_the_queue_lets_its_caller_go_on_when_it_is_cancelled():
-    """It never stood at the head."""
+def test_a_cancelled_call_in_the_middle_of_the_queue_no_longer_blocks_its_caller():
+    """The head of the queue is a call of another caller, which still waits for an argument."""
     c = one_node(cpus=4)
     actor = living_actor(c)
     producer, worker = running_task(c)
@@ -151,8 +151,8 @@ def test_a_call_of_another_caller_in_the_middle_of_the_queue_lets_its_caller_go_
     assert behind_second.worker is actor.worker and behind_first.worker is None
 
 
-def test_a_cancelled_call_holds_nobody_up():
-    """Neither at the head of the queue nor behind it."""
+def test_a_cancelled_call_blocks_no_other_call():
+    """Neither at the head of the queue nor behind the head."""
     c = one_node()
     actor = living_actor(c)
     producer, _ = running_task(c)
@@ -162,8 +162,8 @@ def test_a_cancelled_call_holds_nobody_up():
     assert first.status is second.status is FAILED and third.worker is actor.worker
 
 
-def test_a_plain_call_that_runs_is_not_interrupted():
-    """As in Ray; it is only told that it was cancelled, and what it returns then is not given to anybody."""
+def test_a_running_call_of_a_plain_actor_is_not_interrupted():
+    """As in Ray: it runs to its end, but it counts as cancelled and its value is discarded."""
     c = one_node()
     actor = living_actor(c)
     call = a_call(c, actor)
@@ -173,8 +173,8 @@ def test_a_plain_call_that_runs_is_not_interrupted():
     assert call.status is FAILED and call.failure.error_type == "TASK_CANCELLED" and actor.worker.task is None
 
 
-def test_a_call_that_raises_is_tried_again_before_those_behind_it():
-    """max_task_retries, with retry_exceptions."""
+def test_a_call_that_raises_is_retried_before_later_calls():
+    """max_task_retries=1 and retry_exceptions=True."""
     c = one_node()
     actor = living_actor(c, max_task_retries=1)
     first, second = a_call(c, actor), a_call(c, actor)
@@ -183,8 +183,8 @@ def test_a_call_that_raises_is_tried_again_before_those_behind_it():
     assert actor.worker.task is first and first.attempt == 1 and second.worker is None
 
 
-def test_a_call_that_is_tried_again_waits_for_an_argument_that_was_lost():
-    """It used to be given to the worker without it."""
+def test_a_retried_call_waits_for_an_argument_that_was_lost():
+    """The worker used to be given the call without the argument."""
     c = one_node()
     actor = living_actor(c, max_task_retries=1)
     value = a_value(c, LARGE, retries=1)
@@ -199,11 +199,11 @@ def test_a_call_that_is_tried_again_waits_for_an_argument_that_was_lost():
     assert actor.worker.task is first
 
 
-# ---------------------------------------------------------------- several at once
+# ---------------------------------------------------------------- concurrency
 
 
 def test_max_concurrency_adds_workers_up_to_the_limit():
-    """Each is started with the call it is for."""
+    """Each new worker is started for a call that waits."""
     c = one_node()
     actor = living_actor(c, groups={"": 2})
     calls = [a_call(c, actor) for _ in range(3)]
@@ -214,7 +214,7 @@ def test_max_concurrency_adds_workers_up_to_the_limit():
 
 
 def test_concurrency_groups_have_limits_of_their_own():
-    """A full group holds nobody up in another."""
+    """A full group does not block the calls of another."""
     c = one_node()
     actor = living_actor(c, groups={"": 1, "io": 1})
     a_call(c, actor)
@@ -223,7 +223,7 @@ def test_concurrency_groups_have_limits_of_their_own():
 
 
 def test_calls_of_a_concurrent_actor_do_not_wait_for_each_others_arguments():
-    """There is no order to keep."""
+    """Order is only kept in an actor that runs one call at a time."""
     c = one_node()
     actor = living_actor(c, groups={"": 2})
     producer, _ = running_task(c)
@@ -231,8 +231,9 @@ def test_calls_of_a_concurrent_actor_do_not_wait_for_each_others_arguments():
     assert waiting.worker is None and ready.worker is not None
 
 
-def test_an_unknown_concurrency_group_is_given_a_worker_that_it_will_end():
-    """As in Ray, where such a call crashes the process when it comes there; it waits for no other call."""
+def test_a_call_of_an_unknown_concurrency_group_gets_its_own_worker():
+    """The worker will die of it: in Ray, such a call crashes the process that receives it. It waits for no other
+    call."""
     c = one_node()
     actor = living_actor(c)
     started(c, a_call(c, actor))
@@ -240,7 +241,7 @@ def test_an_unknown_concurrency_group_is_given_a_worker_that_it_will_end():
 
 
 def test_an_async_actor_runs_its_calls_in_one_worker():
-    """As many as its limit, each handed to it: it does not look for the next by itself."""
+    """It runs as many as its limit. The core sends it each call: it does not look for the next one by itself."""
     c = one_node()
     actor = living_actor(c, is_async=True, groups={"": 2})
     first, second, third = (TaskRecord(TaskSpec(ACTOR_TASK, "A.m", "A.m"), ("args",), actor=actor) for _ in range(3))
@@ -252,7 +253,7 @@ def test_an_async_actor_runs_its_calls_in_one_worker():
 
 
 def test_a_call_of_an_async_actor_can_be_cancelled_while_it_runs():
-    """Its coroutine is; the others go on."""
+    """Its coroutine is cancelled; the other calls continue."""
     c = one_node()
     actor = living_actor(c, is_async=True, groups={"": 2})
     call, _ = a_call(c, actor), a_call(c, actor)
@@ -264,8 +265,8 @@ def test_a_call_of_an_async_actor_can_be_cancelled_while_it_runs():
 # ---------------------------------------------------------------- restarts
 
 
-def test_an_actor_is_made_anew_as_often_as_it_may():
-    """max_restarts=1: one crash is survived, the second is not."""
+def test_an_actor_is_restarted_as_often_as_its_options_allow():
+    """max_restarts=1: it survives the first crash and not the second."""
     c = one_node()
     actor = living_actor(c, max_restarts=1)
     old = actor.worker
@@ -276,8 +277,8 @@ def test_an_actor_is_made_anew_as_often_as_it_may():
     assert actor.status is DEAD and free(c) == 2
 
 
-def test_calls_of_an_actor_that_dies_are_tried_again_in_their_order():
-    """max_task_retries=1: the one that ran, and those behind it."""
+def test_calls_of_an_actor_that_dies_are_retried_in_their_order():
+    """max_task_retries=1: the call that ran, and those in the queue."""
     c = one_node()
     actor = living_actor(c, max_restarts=1, max_task_retries=1)
     calls = [a_call(c, actor) for _ in range(3)]
@@ -290,8 +291,9 @@ def test_calls_of_an_actor_that_dies_are_tried_again_in_their_order():
         run_call(c, call)
 
 
-def test_calls_that_may_not_be_tried_again_fail_and_later_ones_wait():
-    """max_task_retries=0: the actor is unavailable for those it had, and takes those that come while it restarts."""
+def test_calls_without_retries_fail_when_the_actor_restarts_and_later_ones_wait():
+    """max_task_retries=0: calls from before the crash fail as ACTOR_UNAVAILABLE. Calls submitted during the restart run
+    later."""
     c = one_node()
     actor = living_actor(c, max_restarts=1)
     lost = a_call(c, actor)
@@ -305,7 +307,7 @@ def test_calls_that_may_not_be_tried_again_fail_and_later_ones_wait():
 
 @pytest.mark.parametrize("groups", [{"": 1}, {"": 3}])
 def test_calls_that_were_never_sent_survive_a_crash_in_the_constructor(groups):
-    """They keep their place and their retries. Those of a concurrent actor used to be lost, those of others to fail."""
+    """They keep their place and their retries. They used to be lost in a concurrent actor, and to fail in others."""
     c = one_node()
     actor = an_actor(c, max_restarts=1, groups=groups)
     call = a_call(c, actor)
@@ -317,7 +319,7 @@ def test_calls_that_were_never_sent_survive_a_crash_in_the_constructor(groups):
 
 
 def test_kill_without_restart_ends_the_actor_and_its_calls():
-    """Those that run, those that wait, and those that come later."""
+    """The running call, the waiting call and a later call all fail."""
     c = one_node()
     actor = living_actor(c, max_restarts=-1)
     running, queued = a_call(c, actor), a_call(c, actor)
@@ -329,8 +331,8 @@ def test_kill_without_restart_ends_the_actor_and_its_calls():
     }
 
 
-def test_kill_with_restart_makes_it_anew():
-    """no_restart=False, if it has restarts left."""
+def test_kill_with_restart_restarts_the_actor():
+    """no_restart=False: it restarts while it has restarts left, and then dies."""
     c = one_node()
     actor = living_actor(c, max_restarts=1)
     c.kill_actor(NOW, actor, no_restart=False)
@@ -341,7 +343,7 @@ def test_kill_with_restart_makes_it_anew():
 
 
 def test_an_actor_that_waits_for_a_node_survives_a_kill_with_restart():
-    """It keeps its place in the queue: it used to be moved to a state it could not be in."""
+    """It keeps its place in the queue. This used to be an illegal move."""
     c = one_node(cpus=1)
     blocker, _ = running_task(c)
     actor = an_actor(c, max_restarts=1)
@@ -352,16 +354,16 @@ def test_an_actor_that_waits_for_a_node_survives_a_kill_with_restart():
     assert actor.status is ALIVE
 
 
-def test_a_kill_with_restart_of_an_actor_without_arguments_does_nothing():
-    """Nothing runs yet that could be made anew, as in Ray."""
+def test_a_kill_with_restart_of_an_actor_that_waits_for_arguments_does_nothing():
+    """Nothing of it runs yet that could be restarted; as in Ray."""
     c = one_node()
     producer, _ = running_task(c)
     actor = an_actor(c, deps=producer.returns)
     assert c.kill_actor(NOW, actor, no_restart=False) == [] and actor.status is ActorStatus.DEPENDENCIES_UNREADY
 
 
-def test_an_actor_that_exits_is_not_made_anew():
-    """exit_actor: it wanted to end."""
+def test_an_actor_that_exits_is_not_restarted():
+    """It called exit_actor, so its end was intended."""
     c = one_node()
     actor = living_actor(c, max_restarts=-1)
     call = a_call(c, actor)
@@ -370,8 +372,8 @@ def test_an_actor_that_exits_is_not_made_anew():
     assert actor.status is DEAD and call.status is FAILED and actor.failure.message == "exit_actor() is called."
 
 
-def test_an_actor_that_nobody_holds_is_not_made_anew():
-    """It crashed while it finished its last call."""
+def test_an_actor_that_nobody_holds_is_not_restarted():
+    """It crashed in its last call."""
     c = one_node()
     actor = living_actor(c, max_restarts=-1)
     call = a_call(c, actor)
@@ -381,8 +383,8 @@ def test_an_actor_that_nobody_holds_is_not_made_anew():
     assert actor.status is DEAD and call.status is FAILED and not node(c).workers
 
 
-def test_the_end_of_a_call_may_end_its_actor():
-    """The last call of an actor that nobody holds raises: its worker used to be counted free twice."""
+def test_the_end_of_a_call_may_be_the_end_of_its_actor():
+    """The last call of an actor that nobody holds raises. Its worker used to be freed twice."""
     c = one_node()
     actor = living_actor(c)
     call = a_call(c, actor)
@@ -393,7 +395,7 @@ def test_the_end_of_a_call_may_end_its_actor():
 
 
 def test_an_actor_moves_to_another_node_when_its_own_dies():
-    """With restarts left; its resources are taken there."""
+    """If it has restarts left. It holds its resources on the new node."""
     c = several_nodes(1, 1)
     actor = living_actor(c, holds_cpus=1, max_restarts=1)
     first = actor.node
@@ -402,8 +404,8 @@ def test_an_actor_moves_to_another_node_when_its_own_dies():
     assert actor.status is ALIVE and actor.node is not first and actor.node.available["CPU"] == 0
 
 
-def test_arguments_of_a_constructor_stay_while_it_may_run_again():
-    """And go with the actor."""
+def test_arguments_of_a_constructor_are_kept_while_it_may_run_again():
+    """They are released when the actor is dead; at once if it has no restarts."""
     c = one_node()
     argument, inside = put(c), put(c)
     actor = living_actor(c, deps=(argument,), contained=(inside,), max_restarts=1)
@@ -418,8 +420,8 @@ def test_arguments_of_a_constructor_stay_while_it_may_run_again():
 # ---------------------------------------------------------------- names and owners
 
 
-def test_a_name_is_taken_once():
-    """A second actor of the name is refused, and nothing has changed; another namespace is another name."""
+def test_a_name_belongs_to_one_actor():
+    """A second actor with the name is refused, and nothing changes. The name is free in another namespace."""
     c = one_node()
     actor = living_actor(c, name="n")
     before = c.number, dict(c.tasks), dict(c.objects), dict(c.actors)
@@ -430,7 +432,7 @@ def test_a_name_is_taken_once():
 
 
 def test_a_name_is_free_when_its_actor_is_dead():
-    """Not while it is being made anew."""
+    """Not while its actor restarts."""
     c = one_node()
     actor = living_actor(c, name="n", max_restarts=1)
     crash(c, actor.worker)
@@ -441,7 +443,7 @@ def test_a_name_is_free_when_its_actor_is_dead():
 
 
 def test_a_detached_actor_outlives_its_handles_and_its_owner():
-    """Until it is killed."""
+    """It lives until it is killed."""
     c = one_node()
     _, owner = running_task(c)
     actor = living_actor(c, name="n", detached=True, owner=owner)
@@ -452,8 +454,8 @@ def test_a_detached_actor_outlives_its_handles_and_its_owner():
     assert actor.status is DEAD and actor.handle.number not in c.objects
 
 
-def test_an_actor_dies_with_the_worker_that_made_it():
-    """And so do the actors that it made."""
+def test_an_actor_dies_with_the_worker_that_created_it():
+    """The actors that it created die with it."""
     c = one_node(cpus=4)
     _, owner = running_task(c)
     child = living_actor(c, owner=owner, max_restarts=-1)
@@ -462,8 +464,8 @@ def test_an_actor_dies_with_the_worker_that_made_it():
     assert child.status is grandchild.status is DEAD and "owner" in child.failure.message
 
 
-def test_a_new_handle_by_name_saves_an_actor_that_was_to_end():
-    """Somebody asked for it while its last call ran."""
+def test_a_new_handle_by_name_keeps_an_actor_alive_that_was_about_to_end():
+    """Somebody looked it up while its last call ran."""
     c = one_node()
     actor = living_actor(c, name="n")
     call = a_call(c, actor)
@@ -474,8 +476,8 @@ def test_a_new_handle_by_name_saves_an_actor_that_was_to_end():
     assert actor.status is ALIVE
 
 
-def test_a_dead_worker_of_an_actor_is_not_listened_to():
-    """Its late report changes nothing, and the new one goes on."""
+def test_late_reports_of_an_actors_dead_worker_are_ignored():
+    """They change nothing, and the new worker continues."""
     c = one_node()
     actor = living_actor(c, max_restarts=1, max_task_retries=1)
     call = a_call(c, actor)

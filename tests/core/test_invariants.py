@@ -127,7 +127,7 @@ def test_an_object_that_nobody_holds_is_found():
     """It should have gone with its last reference."""
     c = one_node()
     a_value(c).refs = 0
-    with pytest.raises(InvariantBroken, match="nobody holds it"):
+    with pytest.raises(InvariantBroken, match="nobody needs it"):
         check(c)
 
 

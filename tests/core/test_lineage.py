@@ -1,4 +1,4 @@
-"""Values that are lost, and what makes them again."""
+"""Lost values, and how they are rebuilt."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.core.builders import (
 
 
 def wait(c, obj) -> Waiter:
-    """Somebody waits for the object, as `get` does."""
+    """Wait for the object, as `get` does."""
     waiter = Waiter(1, "driver", fail_fast=True)
     c.wait_for(NOW, waiter, (obj,))
     return waiter
 
 
-def test_a_lost_value_is_made_again_when_somebody_needs_it():
-    """Its task runs once more; who waits is woken with the new value."""
+def test_a_lost_value_is_rebuilt_when_somebody_needs_it():
+    """Its task runs again, and the waiter is woken when the new value is stored."""
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     old = value.value
@@ -45,16 +45,16 @@ def test_a_lost_value_is_made_again_when_somebody_needs_it():
     assert value.status is READY and value.value != old and waiter.fired and c.task_manager.num_reconstructions == 1
 
 
-def test_a_lost_value_that_nobody_needs_is_left():
-    """Rebuilding is work; it waits until it is wanted."""
+def test_a_lost_value_that_nobody_needs_is_not_rebuilt():
+    """Its task does not run again until somebody asks for the value."""
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     c.lose_object(NOW, value)
     assert value.status is LOST and value.task.status is TaskStatus.FINISHED
 
 
-def test_what_was_needed_for_it_is_made_again_first():
-    """Its argument had been let go of: the lineage brings it back, and lets it go again."""
+def test_the_arguments_of_a_lost_value_are_rebuilt_first():
+    """The argument was freed. Its lineage brings it back for the rebuilding, and then it is freed again."""
     c = one_node(cpus=1)
     argument = a_value(c, LARGE, retries=1)
     value = a_value(c, LARGE, retries=1, deps=(argument,))
@@ -70,8 +70,8 @@ def test_what_was_needed_for_it_is_made_again_first():
     assert value.status is READY and argument.number not in c.objects
 
 
-def test_a_small_argument_stays_while_it_may_be_needed_again():
-    """It could not be made again: its own task keeps no lineage. Ray has it inside the task's description."""
+def test_a_small_argument_is_kept_while_it_may_be_needed_again():
+    """It could not be rebuilt, since its own task keeps no lineage. Ray keeps it inside the task's description."""
     c = one_node(cpus=1)
     small = a_value(c, SMALL, retries=1)
     value = a_value(c, LARGE, retries=1, deps=(small,))
@@ -86,8 +86,8 @@ def test_a_small_argument_stays_while_it_may_be_needed_again():
     assert value.status is RELEASED and not c.objects
 
 
-def test_a_lost_chain_of_any_length_is_made_again_without_a_stack():
-    """1,200 links, of which only the last is held."""
+def test_a_lost_chain_of_any_length_is_rebuilt_without_recursion():
+    """1,200 tasks, each with the result of the one before; only the last result is held."""
     c = one_node(cpus=1, checked=False)
     value = a_value(c, LARGE, retries=1)
     for _ in range(1_200):
@@ -105,23 +105,23 @@ def test_a_lost_chain_of_any_length_is_made_again_without_a_stack():
 
 
 @pytest.mark.parametrize(
-    "lose, error_type",
+    "make, error_type",
     [
         (lambda c: put(c, LARGE), "OBJECT_LOST"),
         (lambda c: a_value(c, LARGE, retries=0), "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED"),
     ],
 )
-def test_what_cannot_be_made_again_says_why(lose, error_type):
-    """It was put, or its task may not run again."""
+def test_a_value_that_cannot_be_rebuilt_is_an_error_with_the_reason(make, error_type):
+    """It was put, or its task may not be retried."""
     c = one_node()
-    value = lose(c)
+    value = make(c)
     c.lose_object(NOW, value)
     waiter = wait(c, value)
     assert value.status is FAILED and value.value.error_type == error_type and waiter.fired
 
 
-def test_each_rebuilding_takes_a_retry():
-    """With the last one gone the value stays lost."""
+def test_each_rebuilding_costs_a_retry():
+    """After the last retry, the value cannot be rebuilt any more."""
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     c.lose_object(NOW, value)
@@ -133,8 +133,8 @@ def test_each_rebuilding_takes_a_retry():
     assert value.value.error_type == "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED"
 
 
-def test_only_what_was_lost_is_replaced():
-    """Its sibling is still there, and keeps its value."""
+def test_only_the_lost_value_is_replaced():
+    """The other return of its task keeps its value."""
     c = one_node()
     task, _ = running_task(c, returns=2, retries=1)
     finish(c, task, LARGE, LARGE)
@@ -147,8 +147,8 @@ def test_only_what_was_lost_is_replaced():
     assert node(c).store.used == 2 * LARGE
 
 
-def test_a_rebuilding_that_fails_leaves_the_sibling_alone():
-    """The error is that of the lost value only."""
+def test_a_rebuilding_that_fails_does_not_affect_other_returns():
+    """Only the lost value becomes an error."""
     c = one_node()
     task, _ = running_task(c, returns=2, retries=1)
     finish(c, task, LARGE, LARGE)
@@ -159,22 +159,22 @@ def test_a_rebuilding_that_fails_leaves_the_sibling_alone():
     assert lost.status is FAILED and sibling.status is READY and node(c).store.used == LARGE
 
 
-def test_the_death_of_a_node_loses_what_only_it_had():
-    """A copy elsewhere is enough."""
+def test_the_death_of_a_node_loses_the_values_that_only_it_had():
+    """A value with a copy on another node is not lost."""
     c = several_nodes(2, 2)
     there = ("NODE_AFFINITY", node(c, 2).hex, True)
-    alone, copied = (a_value(c, LARGE, retries=1, strategy=there) for _ in range(2))
+    only_there, copied = (a_value(c, LARGE, retries=1, strategy=there) for _ in range(2))
     reader, _ = running_task(c, deps=(copied,), strategy=("NODE_AFFINITY", node(c, 1).hex, False))
     assert list(copied.locations) == [2, 1]
     c.remove_node(NOW, node(c, 2))
-    assert alone.status is LOST and copied.status is READY and list(copied.locations) == [1]
+    assert only_there.status is LOST and copied.status is READY and list(copied.locations) == [1]
     finish(c, reader)
-    wait(c, alone)
-    assert alone.status is PENDING and alone.task.node is node(c, 1)
+    wait(c, only_there)
+    assert only_there.status is PENDING and only_there.task.node is node(c, 1)
 
 
-def test_a_waiting_task_gets_its_lost_argument_again():
-    """Also one that was there when the task was submitted, and went while another argument was awaited."""
+def test_a_lost_argument_of_a_waiting_task_is_rebuilt():
+    """The argument had a value when the task was submitted, and was lost while the task waited for another."""
     c = one_node(cpus=1)
     value = a_value(c, LARGE, retries=1)
     other, _ = running_task(c)
@@ -187,8 +187,9 @@ def test_a_waiting_task_gets_its_lost_argument_again():
     assert task.status is TaskStatus.SUBMITTED_TO_WORKER
 
 
-def test_a_worker_gives_back_a_task_whose_argument_is_gone():
-    """It went between the lease and the start: the task waits again, that was no attempt, and others have the CPU meanwhile."""
+def test_a_worker_returns_a_task_whose_argument_is_lost():
+    """The argument was lost between the lease and the start. The task waits again in the same attempt, and others use
+    the CPU."""
     c = one_node(cpus=1)
     value = a_value(c, LARGE, retries=1)
     task = submitted(c, deps=(value,))
@@ -201,8 +202,8 @@ def test_a_worker_gives_back_a_task_whose_argument_is_gone():
     assert worker.task is task
 
 
-def test_a_group_gets_the_cpu_of_a_task_that_was_given_back():
-    """Its argument cannot be made again, so it fails. The group used to wait for the next event."""
+def test_a_placement_group_gets_the_cpu_of_a_task_that_was_returned():
+    """The task fails, since its argument cannot be rebuilt. The group used to wait for the next event."""
     c = one_node(cpus=1)
     value = put(c, LARGE)
     task = submitted(c, deps=(value,))
@@ -213,8 +214,8 @@ def test_a_group_gets_the_cpu_of_a_task_that_was_given_back():
     assert task.status is TaskStatus.FAILED and group.status is PlacementGroupStatus.CREATED
 
 
-def test_a_value_made_anew_is_not_thrown_away_with_the_lost_one():
-    """The action carries the value that was lost, not the object: by the time it is carried out there may be a new one."""
+def test_a_rebuilt_value_is_not_dropped_with_the_lost_one():
+    """The action contains the lost value, not the object: when it is carried out, the object may have a new value."""
     c = one_node()
     value = a_value(c, LARGE, retries=1)
     old = value.value
@@ -225,8 +226,8 @@ def test_a_value_made_anew_is_not_thrown_away_with_the_lost_one():
     assert actions[0].values == [old] and value.value == "value 0 of attempt 1"
 
 
-def test_a_task_that_runs_again_is_in_the_table_again():
-    """Its record had been let go of; whoever lists the tasks sees that it runs."""
+def test_a_task_that_runs_again_returns_to_the_table():
+    """The history had dropped its record. The list of tasks shows it again while it runs."""
     c = one_node(record_limit=1)
     source = a_value(c, LARGE, retries=1)
     value = a_value(c, LARGE, retries=1, deps=(source,))
@@ -241,8 +242,8 @@ def test_a_task_that_runs_again_is_in_the_table_again():
     )
 
 
-def test_the_rebuilding_goes_on_a_worker_as_any_task_does():
-    """A worker that waits is told to run it; here one has to be started."""
+def test_a_rebuilding_task_is_given_to_a_worker_like_any_other():
+    """Its node has no idle worker, so one is started."""
     c = several_nodes(1, 1)
     value = a_value(c, LARGE, retries=1, strategy=("NODE_AFFINITY", node(c, 2).hex, True))
     c.remove_node(NOW, node(c, 2))

@@ -1,4 +1,4 @@
-"""What a node's store does when it is full: copies go, primaries are spilled, and what is taken is read back."""
+"""A node's store when it is full: it evicts copies, spills primaries, and reads back the values that are used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spill(c, obj: ObjectRecord) -> None:
 
 
 def make(c, **options) -> tuple[ObjectRecord, list]:
-    """A large value, and the actions that its coming brings."""
+    """A task makes a large value. Returns the value, and the actions that follow."""
     task, _ = running_task(c, **options)
     actions = finish(c, task, LARGE)
     return task.returns[0], actions
@@ -48,8 +48,8 @@ def test_a_small_value_is_in_no_store():
     assert at_the_limit.locations is None and list(store(c).objects.values()) == [above]
 
 
-def test_the_store_counts_what_is_in_it():
-    """Bytes come and go with the objects; the peak stays."""
+def test_the_store_counts_the_objects_in_it():
+    """The bytes in use go up and down with the objects; the peak stays."""
     c = one_node()
     first, second = put(c, LARGE), put(c, LARGE)
     drop(c, first)
@@ -65,7 +65,7 @@ def test_the_store_counts_what_is_in_it():
 
 
 def test_the_least_recently_used_value_is_spilled_first():
-    """To be used by a task makes a value the last in the row."""
+    """A value that a task uses becomes the most recently used one."""
     c = one_node(store_bytes=2 * LARGE)
     old, new = put(c, LARGE), put(c, LARGE)
     raise_in(c, running_task(c, deps=(old,))[0])
@@ -73,8 +73,8 @@ def test_the_least_recently_used_value_is_spilled_first():
     assert actions == [SpillObject(new)]
 
 
-def test_copies_go_before_any_primary_is_spilled():
-    """Another node has the value still: nothing has to be written."""
+def test_copies_are_evicted_before_any_primary_is_spilled():
+    """Another node still has the value, so nothing has to be written."""
     c = several_nodes(2, 2, store_bytes=2 * LARGE)
     here, there = (("NODE_AFFINITY", node(c, number).hex, False) for number in (1, 2))
     primary = put(c, LARGE, on=1)
@@ -85,16 +85,16 @@ def test_copies_go_before_any_primary_is_spilled():
     assert actions == [] and list(foreign.locations) == [2] and store(c).counters["evicted"] == 1
 
 
-def test_no_more_is_spilled_than_is_needed():
-    """What is on its way to a file counts as gone already."""
+def test_no_more_is_spilled_than_necessary():
+    """A value that is being written to its file no longer counts."""
     c = one_node(store_bytes=2 * LARGE)
     first, second = put(c, LARGE), put(c, LARGE)
     assert make(c)[1] == [SpillObject(first)]
     assert make(c)[1] == [SpillObject(second)]
 
 
-def test_a_spilled_value_counts_as_being_there():
-    """A task that needs it starts, and reads it back itself."""
+def test_a_spilled_value_counts_as_available():
+    """A task that takes it can start, and reads it back itself."""
     c = one_node(store_bytes=LARGE)
     value = put(c, LARGE)
     make(c)
@@ -105,8 +105,8 @@ def test_a_spilled_value_counts_as_being_there():
     assert waiter.fired and submitted(c, deps=(value,)).worker is not None
 
 
-def test_a_value_that_is_read_back_makes_others_go():
-    """The bytes come back into the store, where it was."""
+def test_a_value_that_is_read_back_pushes_others_out():
+    """It is in the store's memory again, so another value is spilled."""
     c = one_node(store_bytes=LARGE)
     value = put(c, LARGE)
     other, _ = make(c)
@@ -130,8 +130,8 @@ def back_in_memory(c) -> tuple[ObjectRecord, ObjectRecord]:
 
 
 def test_a_value_is_written_once():
-    """Its file stays when it is read back, as in Ray: it goes from memory for nothing the next time, and comes back again. It used
-    to be written anew each time."""
+    """Its file stays when it is read back, as in Ray. So the next eviction costs nothing, and the value can be read
+    again. It used to be written each time."""
     c = one_node(store_bytes=2 * LARGE)
     value, _ = back_in_memory(c)
     assert make(c)[1] == [] and value.status is SPILLED and value.value == "file"
@@ -141,8 +141,8 @@ def test_a_value_is_written_once():
     assert value.status is READY and store(c).counters["restored"] == 2
 
 
-def test_the_file_of_a_value_that_is_in_memory_goes_with_it():
-    """When nobody refers to it, when every copy is lost, and when the node dies."""
+def test_the_file_of_a_value_in_memory_is_removed_with_the_value():
+    """When nobody needs it, when every copy is lost, and when the node dies."""
     c = one_node(store_bytes=2 * LARGE)
     value, _ = back_in_memory(c)
     drop(c, value)
@@ -157,8 +157,8 @@ def test_the_file_of_a_value_that_is_in_memory_goes_with_it():
     assert dropped.values == ["a value that was put", "file"]
 
 
-def test_a_value_larger_than_the_store_stands_in_a_file():
-    """Ray's fallback allocation: it is spilled by itself, and nothing else has to go for it."""
+def test_a_value_larger_than_the_store_is_kept_in_a_file():
+    """Ray's fallback allocation: the value itself is spilled at once, and no other value makes room for it."""
     c = one_node(store_bytes=LARGE)
     small_enough = put(c, LARGE)
     giant = ObjectRecord(0, status=READY)
@@ -170,7 +170,7 @@ def test_a_value_larger_than_the_store_stands_in_a_file():
 
 
 def test_a_spill_that_fails_leaves_the_value_in_memory():
-    """It is counted, said in the event log, and tried again when room is next needed."""
+    """The failure is counted and logged, and the spill is ordered again when room is next needed."""
     c = one_node(store_bytes=LARGE)
     value = put(c, LARGE)
     make(c)
@@ -180,8 +180,8 @@ def test_a_spill_that_fails_leaves_the_value_in_memory():
     assert SpillObject(value) in make(c)[1]
 
 
-def test_a_spilled_value_goes_with_its_last_reference():
-    """The runtime is handed the file, and removes it."""
+def test_a_spilled_value_is_freed_with_its_last_reference():
+    """The core hands the file to the runtime, which removes it."""
     c = one_node(store_bytes=LARGE)
     value = put(c, LARGE)
     make(c)
@@ -190,8 +190,8 @@ def test_a_spilled_value_goes_with_its_last_reference():
     assert store(c).spilled == 0 and "file" in c.references.take_freed()
 
 
-def test_a_file_that_comes_too_late_is_for_nobody():
-    """The value was let go of while it was being written."""
+def test_a_file_of_a_value_that_was_freed_meanwhile_is_ignored():
+    """The program dropped the value while it was being written."""
     c = one_node(store_bytes=LARGE)
     value = put(c, LARGE)
     make(c)
@@ -201,8 +201,9 @@ def test_a_file_that_comes_too_late_is_for_nobody():
     assert store(c).spilled == 0 and store(c).counters["spilled"] == 0
 
 
-def test_a_file_that_a_dead_node_was_to_write_is_for_nobody():
-    """A copy elsewhere is in memory and stays there: it used to count as being there, with a file for a value."""
+def test_a_file_that_a_dead_node_was_writing_is_ignored():
+    """A copy on another node is in memory and stays there. It used to count as in memory although its value was a
+    file."""
     c = several_nodes(2, 2, store_bytes=LARGE)
     value = put(c, LARGE, on=1)
     running_task(c, deps=(value,), strategy=("NODE_AFFINITY", node(c, 2).hex, False))
@@ -212,16 +213,16 @@ def test_a_file_that_a_dead_node_was_to_write_is_for_nobody():
     assert value.status is READY and list(value.locations) == [2] and c.store.spilling_node(value) is None
 
 
-def test_every_copy_of_a_value_may_be_lost_at_once():
-    """An injected fault; a small value has no copy to lose."""
+def test_an_injected_fault_loses_every_copy_of_a_value():
+    """A small value is in no store, so it cannot be lost."""
     c = one_node()
     small, large = put(c, SMALL), put(c, LARGE)
     assert c.lose_object(NOW, small) == [] and c.lose_object(NOW, large) == [DropValues(["a value that was put"])]
     assert small.status is READY and large.status is LOST and store(c).used == 0
 
 
-def test_a_task_fetches_its_arguments_to_its_node():
-    """The copy is counted as transferred; a second task there finds it."""
+def test_a_task_copies_its_arguments_to_its_node():
+    """The copy is counted as transferred once; a second task on the node finds it."""
     c = several_nodes(2, 2)
     there = ("NODE_AFFINITY", node(c, 2).hex, False)
     value = put(c, LARGE, on=1)

@@ -1,11 +1,19 @@
-"""What is remembered: finished records up to a bound, with exact counts of what was let go of."""
+"""Finished records are kept up to a limit, with exact counts of the dropped ones; and every legal and illegal move."""
 
 from __future__ import annotations
 
 import pytest
 
 from miniray.core.task_events import EventLog
-from miniray.core.transitions import ACTOR_MOVES, PLACEMENT_GROUP_MOVES, TASK_MOVES, WORKER_MOVES, IllegalMove, move
+from miniray.core.transitions import (
+    ACTOR_MOVES,
+    OBJECT_MOVES,
+    PLACEMENT_GROUP_MOVES,
+    TASK_MOVES,
+    WORKER_MOVES,
+    IllegalMove,
+    move,
+)
 from tests.core.builders import (
     NOW,
     a_value,
@@ -19,30 +27,36 @@ from tests.core.builders import (
     submitted,
 )
 
-TABLES = {"task": TASK_MOVES, "actor": ACTOR_MOVES, "placement group": PLACEMENT_GROUP_MOVES, "worker": WORKER_MOVES}
+TABLES = {
+    "task": TASK_MOVES,
+    "object": OBJECT_MOVES,
+    "actor": ACTOR_MOVES,
+    "placement group": PLACEMENT_GROUP_MOVES,
+    "worker": WORKER_MOVES,
+}
 
 
-# ---------------------------------------------------------------- bounds
+# ---------------------------------------------------------------- limits
 
 
-def test_finished_tasks_are_remembered_up_to_a_limit():
-    """The oldest go first, and each is counted."""
+def test_finished_tasks_are_kept_up_to_a_limit():
+    """The oldest are dropped first, and each one is counted."""
     c = one_node(record_limit=3)
     for _ in range(10):
         drop(c, *finished_task(c).returns)
     assert list(c.tasks) == [8, 9, 10] and c.dropped["tasks"] == 7
 
 
-def test_unfinished_tasks_do_not_count():
-    """However many there are, none is forgotten."""
+def test_unfinished_tasks_do_not_count_towards_the_limit():
+    """None of them is dropped, however many there are."""
     c = one_node(cpus=1, record_limit=2)
     running_task(c)
     waiting = [submitted(c) for _ in range(10)]
     assert all(task.number in c.tasks for task in waiting) and c.dropped["tasks"] == 0
 
 
-def test_a_task_stays_as_long_as_its_value():
-    """Whoever asks for the object's maker is told; it goes with the last of its values."""
+def test_a_task_is_kept_as_long_as_its_value():
+    """A row of the object can still name the task. The task is dropped with the last of its values."""
     c = one_node(record_limit=1)
     value = a_value(c)
     drop(c, *finished_task(c).returns)
@@ -52,8 +66,8 @@ def test_a_task_stays_as_long_as_its_value():
     assert value.task.number not in c.tasks and c.dropped["tasks"] == 2
 
 
-def test_dead_actors_are_remembered_up_to_a_limit():
-    """And counted."""
+def test_dead_actors_are_kept_up_to_a_limit():
+    """The dropped ones are counted."""
     c = one_node()
     c.actor_manager.dead_kept = 2
     for _ in range(5):
@@ -61,8 +75,8 @@ def test_dead_actors_are_remembered_up_to_a_limit():
     assert len(c.actors) == 2 and c.dropped["actors"] == 3
 
 
-def test_dead_workers_are_remembered_up_to_a_limit():
-    """And counted."""
+def test_dead_workers_are_kept_up_to_a_limit():
+    """The dropped ones are counted."""
     c = one_node()
     c.worker_pool.dead_kept = 2
     for _ in range(5):
@@ -70,8 +84,8 @@ def test_dead_workers_are_remembered_up_to_a_limit():
     assert len(c.workers) == 2 and c.dropped["workers"] == 3
 
 
-def test_the_event_log_is_bounded():
-    """It says how many lines it has lost."""
+def test_the_event_log_is_limited():
+    """It counts the events that it has dropped."""
     counts = {"events": 0}
     log = EventLog(counts, limit=2)
     for number in range(5):
@@ -79,8 +93,8 @@ def test_the_event_log_is_bounded():
     assert [event.text for event in log] == ["line 3", "line 4"] and counts["events"] == 3
 
 
-def test_what_has_no_record_of_its_own_is_a_line_in_the_log():
-    """Nodes that come and go, workers that crash, actors that die, groups that are removed."""
+def test_events_without_a_record_of_their_own_are_in_the_log():
+    """Nodes that join and die, workers that crash, actors that die."""
     c = one_node()
     second = add_node(c)
     crash(c, running_task(c)[1])
@@ -98,14 +112,14 @@ def test_what_has_no_record_of_its_own_is_a_line_in_the_log():
 # ---------------------------------------------------------------- moves
 
 
-class Thing:
+class Record:
     """A record with nothing but a status."""
 
     def __init__(self, status):
         self.status = status
 
     def story(self):
-        """What an error about it tells."""
+        """The history that an error about the record prints."""
         return ["it was made for a test"]
 
 
@@ -118,23 +132,23 @@ def every_move():
 
 
 @pytest.mark.parametrize("table, status, to", list(every_move()))
-def test_a_move_is_made_when_its_table_has_it_and_refused_otherwise(table, status, to):
-    """A refused one changes nothing, and names the record and both states."""
-    thing = Thing(status)
+def test_a_move_is_made_if_its_table_has_it_and_refused_otherwise(table, status, to):
+    """A refused move changes nothing, and its error gives both states and the history of the record."""
+    record = Record(status)
     if to in table[status]:
-        move(thing, to)
-        assert thing.status is to
+        move(record, to)
+        assert record.status is to
         return
     with pytest.raises(IllegalMove) as refused:
-        move(thing, to)
-    assert thing.status is status and all(
+        move(record, to)
+    assert record.status is status and all(
         text in str(refused.value) for text in (status.name, to.name, "it was made for a test")
     )
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_state_says_what_it_means_and_can_be_reached(table):
-    """Its value is a sentence; but for the first, some move leads to it."""
+    """Its value is a sentence, and some move leads to it, unless it is the first state."""
     reached = {to for moves in table.values() for to in moves}
     assert set(table) == set(type(next(iter(table)))) and len(set(table) - reached) <= 1
     assert all(len(status.value.split()) > 2 and str(status) == status.name for status in table)

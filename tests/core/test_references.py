@@ -1,4 +1,4 @@
-"""Who holds an object, and what goes when nobody does."""
+"""Who needs an object, and what is dropped when nobody does."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.core.builders import (
 )
 
 
-def test_an_object_goes_with_its_last_reference():
-    """And its value is handed to the runtime, which lets go of it outside its lock."""
+def test_an_object_is_freed_with_its_last_reference():
+    """The core hands its value to the runtime, which drops it outside the lock."""
     c = one_node()
     obj = put(c)
     obj.refs += 1
@@ -38,7 +38,7 @@ def test_an_object_goes_with_its_last_reference():
 
 
 def test_a_waiting_task_keeps_its_arguments():
-    """The caller need not hold them, nor what is inside them."""
+    """The caller need not hold them, nor the objects inside them."""
     c = one_node(cpus=1)
     blocker, _ = running_task(c)
     argument, inside = put(c), put(c)
@@ -51,8 +51,8 @@ def test_a_waiting_task_keeps_its_arguments():
     assert argument.number not in c.objects and inside.number not in c.objects
 
 
-def test_a_stored_value_keeps_what_is_inside_it():
-    """Until it goes itself."""
+def test_a_stored_value_keeps_the_objects_inside_it():
+    """They are freed together with the value."""
     c = one_node()
     inner = put(c)
     outer = put(c, contained=(inner, inner))
@@ -62,7 +62,7 @@ def test_a_stored_value_keeps_what_is_inside_it():
     assert not c.objects
 
 
-def test_a_returned_value_keeps_what_is_inside_it():
+def test_a_returned_value_keeps_the_objects_inside_it():
     """A task puts a value and returns a reference to it."""
     c = one_node()
     task, worker = running_task(c)
@@ -75,8 +75,9 @@ def test_a_returned_value_keeps_what_is_inside_it():
 
 
 @pytest.mark.slow
-def test_values_inside_values_go_without_a_stack():
-    """100,000 of them, each inside the next, as a linked list is built of puts. Slow, since so many have to be made first."""
+def test_values_inside_values_are_freed_without_recursion():
+    """100,000 of them, each inside the next, like a linked list made of puts. Slow, because it has to put them all
+    first."""
     c = one_node(checked=False)
     outer = put(c)
     for _ in range(100_000):
@@ -87,8 +88,8 @@ def test_values_inside_values_go_without_a_stack():
     assert not c.objects and len(c.references.take_freed()) == 100_001
 
 
-def test_a_long_chain_of_tasks_is_let_go_of_without_a_stack():
-    """5,000 large results, each made from the one before: the lineage of the last goes with it."""
+def test_a_long_chain_of_lineage_is_released_without_recursion():
+    """5,000 large results, each made from the one before. The lineage of the last result is released with it."""
     c = one_node(checked=False)
     value = a_value(c, LARGE, retries=1)
     for _ in range(5_000):
@@ -100,8 +101,8 @@ def test_a_long_chain_of_tasks_is_let_go_of_without_a_stack():
     assert not c.objects and value.task.args is None and first.args is None and first.deps == ()
 
 
-def test_a_result_that_nobody_wants_goes_when_its_task_ends():
-    """Not before: the task still has to find its object."""
+def test_a_result_that_nobody_needs_is_freed_when_its_task_ends():
+    """Not earlier: the task still has to store its value."""
     c = one_node()
     task, _ = running_task(c)
     drop(c, *task.returns)
@@ -110,8 +111,8 @@ def test_a_result_that_nobody_wants_goes_when_its_task_ends():
     assert not c.objects
 
 
-def test_a_failed_task_whose_result_nobody_holds_lets_its_lineage_alone():
-    """Its arguments were counted down twice, and below zero, when its result went while it ended."""
+def test_a_failed_task_whose_result_nobody_needs_releases_its_arguments_once():
+    """The counts of its arguments used to go below zero, because its result was freed while it ended."""
     c = one_node()
     argument = a_value(c, LARGE, retries=1)
     task, worker = running_task(c, deps=(argument,), retries=1)
@@ -121,8 +122,8 @@ def test_a_failed_task_whose_result_nobody_holds_lets_its_lineage_alone():
     assert argument.uses == argument.lineage == 0
 
 
-def test_a_value_that_is_made_again_lets_go_of_what_was_inside_it():
-    """What was inside the lost one used to be held for ever."""
+def test_a_rebuilt_value_releases_the_objects_inside_the_lost_value():
+    """They used to be held forever."""
     c = one_node()
     task, _ = running_task(c, retries=1)
     first, second = put(c), put(c)
@@ -144,7 +145,7 @@ def test_a_value_that_is_made_again_lets_go_of_what_was_inside_it():
 
 
 def test_an_actor_ends_with_its_last_handle():
-    """Its worker is stopped, and nothing of it is left among the objects."""
+    """Its worker ends, and no object of it is left."""
     c = one_node()
     actor = living_actor(c)
     drop(c, actor.handle)
@@ -152,7 +153,7 @@ def test_an_actor_ends_with_its_last_handle():
 
 
 def test_an_actor_finishes_its_calls_before_it_ends():
-    """`A.remote().m.remote()`: the handle is gone before the call has run."""
+    """`A.remote().m.remote()` drops the handle before the call has run."""
     c = one_node()
     actor = living_actor(c)
     call = a_call(c, actor)
@@ -163,8 +164,8 @@ def test_an_actor_finishes_its_calls_before_it_ends():
     assert actor.status is ActorStatus.DEAD and call.returns[0].status is READY
 
 
-def test_a_handle_inside_a_value_keeps_its_actor():
-    """Until that value goes."""
+def test_a_handle_inside_a_value_keeps_its_actor_alive():
+    """The actor ends when the value is freed."""
     c = one_node()
     actor = living_actor(c)
     holder = put(c, contained=(actor.handle,))
@@ -174,8 +175,8 @@ def test_a_handle_inside_a_value_keeps_its_actor():
     assert actor.status is ActorStatus.DEAD
 
 
-def test_the_handle_of_a_dead_actor_goes_with_its_last_holder():
-    """Each actor that had been killed used to leave an object behind."""
+def test_the_handle_of_a_dead_actor_is_freed_with_its_last_reference():
+    """Each killed actor used to leave an object behind."""
     c = one_node()
     actor = living_actor(c)
     c.kill_actor(NOW, actor)
@@ -184,22 +185,23 @@ def test_the_handle_of_a_dead_actor_goes_with_its_last_holder():
     assert not c.objects
 
 
-def test_what_is_let_go_of_just_before_a_report_that_does_not_count_is_still_done():
-    """A runtime tells the core what was dropped on the way to every event. One that changed nothing used to keep the actions."""
+def test_references_dropped_before_a_report_that_does_not_count_still_have_their_effect():
+    """A runtime reports dropped references together with another event. If that event changed nothing, the actions used
+    to be left behind."""
     from collections import deque
 
     c = one_node()
     actor = living_actor(c)
-    workers_worker = actor.worker
+    actors_worker = actor.worker
     task, worker = running_task(c)
     crash(c, worker)
     c.references_dropped(NOW, deque([actor.handle]))
     actions = c.task_finished(NOW, worker, task, (SMALL,))
-    assert [action.worker for action in actions] == [workers_worker]
+    assert [action.worker for action in actions] == [actors_worker]
 
 
-def test_a_finished_task_forgets_its_arguments():
-    """The record stays, what it held does not."""
+def test_a_finished_task_drops_its_arguments():
+    """Its record stays without them."""
     c = one_node()
     task = finished_task(c, deps=(put(c),), contained=(put(c),))
     assert task.args is None and task.deps == task.contained == ()

@@ -1,4 +1,4 @@
-"""Generators: values that come one by one."""
+"""Generators: values that arrive one by one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def yield_one(c, task: TaskRecord, size: int = SMALL, contained: tuple = ()) -> 
 
 
 def take(c, task: TaskRecord) -> ObjectRecord:
-    """The consumer takes the next item: its reference is the consumer's now."""
+    """The consumer takes the next item, and owns its one reference."""
     return c.take_item(NOW, task.stream)[0]
 
 
-def test_each_item_is_there_when_it_is_yielded():
-    """Before the generator has ended; the object that tells of the end is still pending."""
+def test_each_item_is_ready_when_it_is_yielded():
+    """The generator has not ended yet, so the object of its end is still pending."""
     c = one_node()
     task, _ = running_task(c, returns="streaming")
     yield_one(c, task)
@@ -45,7 +45,7 @@ def test_each_item_is_there_when_it_is_yielded():
 
 
 def test_a_consumer_is_woken_by_the_next_item_and_by_the_end():
-    """It waits for the stream, not for an object that is not there yet."""
+    """It waits for the stream, since the next item is not an object yet."""
     c = one_node()
     task, _ = running_task(c, returns="streaming")
     first, second = Waiter(1, 1), Waiter(1, 2)
@@ -57,7 +57,7 @@ def test_a_consumer_is_woken_by_the_next_item_and_by_the_end():
 
 
 def test_an_error_is_the_last_item():
-    """The items before it are good, and the end itself is no error, as in Ray."""
+    """The items before it have their values, and the object of the end is no error, as in Ray."""
     c = one_node()
     task, _ = running_task(c, returns="streaming")
     yield_one(c, task)
@@ -69,7 +69,7 @@ def test_an_error_is_the_last_item():
 
 
 def test_a_second_attempt_does_not_yield_twice():
-    """What the first had yielded stays; the consumer sees each item once."""
+    """The items of the first attempt keep their values; the consumer sees each item once."""
     c = one_node()
     task, worker = running_task(c, returns="streaming", retries=1)
     yield_one(c, task)
@@ -87,8 +87,8 @@ def test_a_second_attempt_does_not_yield_twice():
     ]
 
 
-def test_items_that_nobody_will_take_go_with_the_stream():
-    """Those that are there, and those that are still to come."""
+def test_items_that_nobody_will_take_are_dropped_with_the_stream():
+    """Both the items already yielded and those still to come."""
     c = one_node()
     task, _ = running_task(c, returns="streaming")
     inside = put(c)
@@ -100,8 +100,8 @@ def test_items_that_nobody_will_take_go_with_the_stream():
     assert not c.objects
 
 
-def test_a_generator_that_waits_for_its_consumer_is_woken_when_that_has_gone():
-    """Back-pressure must not hold a generator that nobody listens to."""
+def test_a_generator_that_waits_for_its_consumer_is_woken_when_the_stream_is_dropped():
+    """Back-pressure must not block a generator whose items nobody will take."""
     c = one_node()
     task, _ = running_task(c, returns="streaming", backpressure=1)
     yield_one(c, task)
@@ -110,7 +110,8 @@ def test_a_generator_that_waits_for_its_consumer_is_woken_when_that_has_gone():
 
 
 def test_a_lost_item_is_yielded_again():
-    """The generator runs once more for it; the others keep their values. It used to be passed over, and waited for, for ever."""
+    """The generator runs again for it; the other items keep their values. The item used to be skipped, and its waiter
+    waited forever."""
     c = one_node()
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)
@@ -127,7 +128,7 @@ def test_a_lost_item_is_yielded_again():
     assert waiter.fired and second.value == "item 1 of attempt 1" and first.value == "item 0 of attempt 0"
 
 
-def test_a_lost_item_that_does_not_come_again_is_an_error():
+def test_a_lost_item_that_is_not_yielded_again_is_an_error():
     """The generator yielded fewer values the second time."""
     c = one_node()
     task, _ = running_task(c, returns="streaming", retries=1)
@@ -142,8 +143,8 @@ def test_a_lost_item_that_does_not_come_again_is_an_error():
     assert waiter.fired and item.status is FAILED and item.value.error_type == "OBJECT_LOST"
 
 
-def test_an_item_that_is_lost_while_its_generator_goes_on_comes_with_another_run():
-    """Whoever waits for it waits for the end, and then for the second run. The end of the task used to break on it."""
+def test_an_item_that_is_lost_while_its_generator_runs_is_rebuilt_after_its_end():
+    """Its waiter waits for the end of the first run, and then for the second. The end of the task used to fail."""
     c = one_node()
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)
@@ -160,7 +161,7 @@ def test_an_item_that_is_lost_while_its_generator_goes_on_comes_with_another_run
 
 
 def test_a_method_may_stream():
-    """Its actor goes on with the next call when the generator has ended."""
+    """Its actor starts the next call when the generator has ended."""
     c = one_node()
     actor = living_actor(c)
     streaming, following = a_call(c, actor, returns="streaming"), a_call(c, actor)
@@ -172,7 +173,8 @@ def test_a_method_may_stream():
 
 
 def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
-    """Its end is at once the beginning of the next run, which used to be taken out of the actor's calls."""
+    """The end of the first run starts the next one. The call used to be removed from the actor's calls at that
+    moment."""
     c = one_node()
     actor = living_actor(c, max_task_retries=1)
     call = a_call(c, actor, returns="streaming")
@@ -189,8 +191,9 @@ def test_a_method_runs_again_for_an_item_that_was_lost_while_it_ran():
     assert waiter.fired and not actor.calls
 
 
-def test_a_generator_may_yield_for_ever():
-    """What was taken and let go of is not listed in its task: that list used to be copied at every yield, and only grew."""
+def test_a_generator_may_yield_forever():
+    """Items that were taken and dropped are removed from the list in its task. The list used to grow forever, and to be
+    copied at every yield."""
     c = one_node(checked=False)
     task, _ = running_task(c, returns="streaming")
     for _ in range(2_000):
@@ -201,9 +204,9 @@ def test_a_generator_may_yield_for_ever():
     assert task.returns[0].status is READY
 
 
-def test_the_end_of_a_generator_that_is_run_again_and_fails_has_a_value():
-    """Another task needs to know of the end, which was let go of, and is made again: it had no value, and was asked for again
-    and again."""
+def test_the_end_of_a_generator_that_runs_again_and_raises_has_a_value():
+    """Another task takes the object of the end, which was dropped and must be rebuilt. The object used to stay without
+    a value, so it was rebuilt again and again."""
     c = one_node(cpus=1)
     task, _ = running_task(c, returns="streaming", retries=1)
     yield_one(c, task, LARGE)

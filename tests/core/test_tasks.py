@@ -41,8 +41,8 @@ FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 # ---------------------------------------------------------------- outcomes
 
 
-def test_a_task_that_returns_has_finished_and_its_value_is_there():
-    """Its worker is idle then, and whoever waits is woken."""
+def test_a_task_that_returns_is_finished_and_its_value_is_ready():
+    """Its worker becomes idle, and the waiter is woken."""
     c = one_node()
     task, worker = running_task(c)
     waiter = Waiter(1, "driver")
@@ -52,7 +52,7 @@ def test_a_task_that_returns_has_finished_and_its_value_is_there():
 
 
 def test_a_task_without_returns_leaves_no_object():
-    """num_returns=0: it runs, and that is all."""
+    """num_returns=0: there is nothing to store."""
     c = one_node()
     task, _ = running_task(c, returns=0)
     finish(c, task)
@@ -60,7 +60,7 @@ def test_a_task_without_returns_leaves_no_object():
 
 
 def test_one_of_several_returns_may_fail_alone():
-    """A value that could not be stored is an error; its siblings are good."""
+    """A value that could not be stored becomes an error; the other values are stored."""
     c = one_node()
     task, worker = running_task(c, returns=3)
     for obj, value in zip(task.returns, ("a", Failure("TASK_EXECUTION_EXCEPTION", "cannot be pickled"), "c")):
@@ -70,7 +70,7 @@ def test_one_of_several_returns_may_fail_alone():
 
 
 def test_every_return_of_a_failed_task_holds_the_error():
-    """Whichever is asked for."""
+    """The program gets the same error whichever return it asks for."""
     c = one_node()
     task, _ = running_task(c, returns=2)
     raise_in(c, task)
@@ -78,8 +78,8 @@ def test_every_return_of_a_failed_task_holds_the_error():
     assert all(obj.status is FAILED and obj.value is task.failure for obj in task.returns)
 
 
-def test_times_are_written_in_order():
-    """Each step of a task's life has its own."""
+def test_each_step_of_a_task_has_its_own_time():
+    """From submission to the stored value; the second task has to wait for the CPU."""
     c = one_node(cpus=1)
     first, _ = running_task(c)
     task = submitted(c, now=2.0)
@@ -93,7 +93,7 @@ def test_times_are_written_in_order():
 
 
 def test_a_task_waits_for_its_arguments():
-    """It gets no worker before the last is there; then it runs on the worker that brought it."""
+    """It gets no worker before its last argument has a value; then it runs on the worker that made this value."""
     c = one_node(cpus=2)
     (left, _), (right, last) = running_task(c), running_task(c)
     task = submitted(c, deps=(left.returns[0], right.returns[0]))
@@ -104,7 +104,7 @@ def test_a_task_waits_for_its_arguments():
 
 
 def test_an_argument_given_twice_counts_twice():
-    """f(x, x) waits for one object and holds it twice."""
+    """f(x, x) waits for one object and counts as two uses of it."""
     c = one_node(cpus=1)
     producer, _ = running_task(c)
     x = producer.returns[0]
@@ -116,7 +116,7 @@ def test_an_argument_given_twice_counts_twice():
 
 
 def test_a_failed_argument_fails_the_task_without_running_it():
-    """The error is the argument's, and says where it came from; so it goes on through a chain."""
+    """Its error is the argument's error, with the argument's failure as the cause. This continues through a chain."""
     c = one_node(cpus=1)
     producer, _ = running_task(c)
     middle = submitted(c, deps=producer.returns)
@@ -128,7 +128,7 @@ def test_a_failed_argument_fails_the_task_without_running_it():
 
 
 def test_a_task_that_is_submitted_with_a_failed_argument_fails_at_once():
-    """The argument need not be waited for."""
+    """The error is known already, so there is nothing to wait for."""
     c = one_node()
     producer, _ = running_task(c)
     raise_in(c, producer)
@@ -136,7 +136,8 @@ def test_a_task_that_is_submitted_with_a_failed_argument_fails_at_once():
 
 
 def test_a_chain_of_failures_of_any_length_needs_no_stack():
-    """5,000 tasks, each the argument of the next, and the first fails."""
+    """5,000 tasks, each an argument of the next. The first fails: this would overflow the stack if it were
+    recursion."""
     c = one_node(cpus=1, checked=False)
     first, _ = running_task(c)
     task = first
@@ -149,8 +150,8 @@ def test_a_chain_of_failures_of_any_length_needs_no_stack():
 # ---------------------------------------------------------------- retries
 
 
-def test_a_crash_is_tried_again_as_often_as_allowed():
-    """max_retries=2: three attempts in all, and then the crash is the error."""
+def test_a_task_is_retried_after_a_crash_as_often_as_its_options_allow():
+    """max_retries=2: three attempts in all; then the crash is the task's error."""
     c = one_node(cpus=1)
     task = submitted(c, retries=2)
     for attempt in range(3):
@@ -159,28 +160,28 @@ def test_a_crash_is_tried_again_as_often_as_allowed():
     assert task.status is TASK_FAILED and task.failure.error_type == "WORKER_DIED" and len(task.history) == 2
 
 
-def test_a_crash_of_a_task_without_retries_is_its_error():
-    """Nothing is started for it again."""
+def test_a_task_without_retries_fails_after_a_crash():
+    """No worker is started for another attempt."""
     c = one_node(cpus=1)
     task, worker = running_task(c)
     assert crash(c, worker) == [KillWorker(worker)] and task.status is TASK_FAILED
 
 
-def test_an_error_is_tried_again_only_when_its_task_says_so():
-    """retry_exceptions is the runtime's question; whether attempts are left is the core's."""
+def test_a_task_is_retried_after_an_exception_only_if_its_options_allow_it():
+    """The runtime decides whether retry_exceptions allows it; the core decides whether attempts are left."""
     c = one_node(cpus=1)
-    stubborn, _ = running_task(c, retries=1)
-    raise_in(c, stubborn, retry=True)
-    assert stubborn.status is LEASED and stubborn.attempt == 1
-    raise_in(c, stubborn, retry=True)
-    assert stubborn.status is TASK_FAILED
+    retried, _ = running_task(c, retries=1)
+    raise_in(c, retried, retry=True)
+    assert retried.status is LEASED and retried.attempt == 1
+    raise_in(c, retried, retry=True)
+    assert retried.status is TASK_FAILED
     once, _ = running_task(c, retries=1)
     raise_in(c, once, retry=False)
     assert once.status is TASK_FAILED and once.attempt == 0
 
 
 def test_retries_without_a_limit_do_not_run_out():
-    """max_retries=-1."""
+    """max_retries=-1: after twenty crashes the task still runs."""
     c = one_node(cpus=1)
     task = submitted(c, retries=-1)
     for _ in range(20):
@@ -189,7 +190,7 @@ def test_retries_without_a_limit_do_not_run_out():
 
 
 def test_each_attempt_keeps_its_own_worker_and_times():
-    """The last one stands in the task, those before it in its history."""
+    """The task's record describes the last attempt; the earlier ones are in its history."""
     c = one_node(cpus=1)
     task, first = running_task(c, retries=1)
     crash(c, first, now=2.0)
@@ -205,8 +206,8 @@ def test_each_attempt_keeps_its_own_worker_and_times():
     assert task.attempt == 1 and task.worker is not first and task.t_created == 2.0
 
 
-def test_an_attempt_does_not_end_before_it_began():
-    """Its worker notes times without waiting for the core. The event that kills it may have looked at the clock first."""
+def test_an_attempt_does_not_end_before_it_started():
+    """The worker notes times without the core's lock. The event that kills it may have read the clock earlier."""
     c = one_node()
     crashed, worker = running_task(c, retries=1)
     crashed.t_started, crashed.t_ended = 3.0, 3.5
@@ -218,7 +219,7 @@ def test_an_attempt_does_not_end_before_it_began():
 
 
 def test_a_late_report_of_a_dead_worker_is_ignored():
-    """A worker declared dead finishes after all: the retry goes on, and its result is the one that stands."""
+    """A worker finishes a task after the core declared it dead: the retry continues, and only its result counts."""
     c = one_node(cpus=1)
     task, worker = running_task(c, retries=1)
     actions = crash(c, worker)
@@ -229,7 +230,7 @@ def test_a_late_report_of_a_dead_worker_is_ignored():
 
 
 def test_a_worker_that_starts_after_it_was_declared_dead_is_ignored():
-    """Its thread came too late."""
+    """The report of its thread arrives too late."""
     c = one_node(cpus=1)
     task = submitted(c)
     worker = task.worker
@@ -241,7 +242,7 @@ def test_a_worker_that_starts_after_it_was_declared_dead_is_ignored():
 
 
 def test_a_task_that_waits_for_arguments_is_cancelled_at_once():
-    """And never runs when they come."""
+    """It does not run when its argument arrives later."""
     c = one_node(cpus=1)
     producer, _ = running_task(c)
     task = submitted(c, deps=producer.returns)
@@ -252,7 +253,7 @@ def test_a_task_that_waits_for_arguments_is_cancelled_at_once():
 
 
 def test_a_task_in_a_queue_is_cancelled_at_once():
-    """Its turn is passed over."""
+    """The queue skips it later."""
     c = one_node(cpus=1)
     running_task(c)
     task = submitted(c)
@@ -261,7 +262,7 @@ def test_a_task_in_a_queue_is_cancelled_at_once():
 
 
 def test_a_running_task_is_interrupted():
-    """Its code may still catch that; what it then returns, stands."""
+    """Its code may catch the interrupt; if it then returns a value, the value counts."""
     c = one_node(cpus=1)
     task, worker = running_task(c)
     assert c.cancel(NOW, task, False, False) == [InterruptTask(worker, task), CallLater(NOW + INTERRUPT_GRACE_S)]
@@ -270,8 +271,8 @@ def test_a_running_task_is_interrupted():
     assert task.status is FINISHED
 
 
-def test_the_interrupt_is_the_tasks_error_and_no_retry():
-    """A cancelled task is not tried again."""
+def test_a_cancelled_task_is_not_retried():
+    """The interrupt is the task's error, although it has retries left."""
     c = one_node(cpus=1)
     task, _ = running_task(c, retries=3)
     c.cancel(NOW, task, False, False)
@@ -280,7 +281,7 @@ def test_the_interrupt_is_the_tasks_error_and_no_retry():
 
 
 def test_a_cancelled_task_in_code_that_cannot_be_interrupted_is_given_up():
-    """When the grace is over its worker is left behind; another runs the next task."""
+    """After INTERRUPT_GRACE_S the core gives up its worker; another worker runs the next task."""
     c = one_node(cpus=1)
     task, worker = running_task(c)
     following = submitted(c)
@@ -292,23 +293,24 @@ def test_a_cancelled_task_in_code_that_cannot_be_interrupted_is_given_up():
 
 
 def test_a_forced_cancellation_ends_the_worker():
-    """At once; its report comes too late."""
+    """The task fails at once, and is not retried."""
     c = one_node(cpus=1)
     task, worker = running_task(c, retries=3)
     assert c.cancel(NOW, task, True, False) == [KillWorker(worker)]
     assert task.status is TASK_FAILED and worker.status is WorkerStatus.DEAD
 
 
-def test_a_task_that_is_over_cannot_be_cancelled():
-    """Its value stays."""
+def test_a_finished_task_cannot_be_cancelled():
+    """It keeps its value."""
     c = one_node()
     task, _ = running_task(c)
     finish(c, task)
     assert c.cancel(NOW, task, True, True) == [] and task.status is FINISHED and task.returns[0].status is READY
 
 
-def test_giving_up_a_task_may_end_others_that_were_to_be_given_up():
-    """Parent and child sit in code that cannot be interrupted: the child ends with its owner. It was looked for once more."""
+def test_giving_up_a_task_may_end_other_tasks_that_were_to_be_given_up():
+    """A parent and its child are in code that cannot be interrupted: the child fails with its owner. The core used to
+    look for the child once more."""
     c = one_node(cpus=2)
     parent, owner = running_task(c)
     child, _ = running_task(c, owner=owner, parent=parent.hex)
@@ -319,19 +321,19 @@ def test_giving_up_a_task_may_end_others_that_were_to_be_given_up():
 
 
 def test_a_recursive_cancellation_reaches_grandchildren():
-    """Those that run and those that wait; a stranger goes on."""
+    """It reaches tasks that run and tasks that wait, but not the task of another caller."""
     c = one_node(cpus=3)
     parent, parents_worker = running_task(c)
     child, childs_worker = running_task(c, parent=parent.hex, owner=parents_worker)
-    stranger, _ = running_task(c)
+    unrelated, _ = running_task(c)
     grandchild = submitted(c, parent=child.hex, owner=childs_worker)
     actions = c.cancel(NOW, parent, False, True)
     interrupted = [action.task for action in actions if type(action) is InterruptTask]
-    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not stranger.cancel_requested
+    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not unrelated.cancel_requested
 
 
-def test_cancelling_the_parent_alone_leaves_its_children():
-    """recursive=False."""
+def test_a_plain_cancellation_leaves_the_children_alone():
+    """recursive=False: the child still runs."""
     c = one_node(cpus=2)
     parent, worker = running_task(c)
     child, _ = running_task(c, parent=parent.hex, owner=worker)
@@ -342,8 +344,8 @@ def test_cancelling_the_parent_alone_leaves_its_children():
 # ---------------------------------------------------------------- owners
 
 
-def test_what_a_dead_worker_owned_fails():
-    """Its children have nobody to report to; the worker of one that runs ends with it."""
+def test_everything_that_a_dead_worker_owned_fails():
+    """Its child tasks fail, the workers that run them end, and the values that it put are lost."""
     c = one_node(cpus=3)
     parent, owner = running_task(c)
     running, runner = running_task(c, owner=owner, parent=parent.hex)
@@ -355,9 +357,9 @@ def test_what_a_dead_worker_owned_fails():
     assert value.status is FAILED and value.value.error_type == "OWNER_DIED"
 
 
-def test_a_small_result_outlives_its_owner_with_whoever_has_a_reference():
-    """As in Ray, where who is handed a reference asks its owner for a small result at once. A large one is lost, and so is one
-    that only another value refers to."""
+def test_a_small_result_outlives_its_owner_if_somebody_has_a_reference():
+    """As in Ray, where a process that receives a reference asks the owner for a small result at once. A large result is
+    lost, and so is a small one that only another value refers to."""
     c = one_node(cpus=4)
     _, owner = running_task(c)
     small, large, inside = (submitted(c, owner=owner) for _ in range(3))
@@ -372,7 +374,7 @@ def test_a_small_result_outlives_its_owner_with_whoever_has_a_reference():
 
 
 def test_a_call_whose_owner_dies_while_it_runs_frees_its_actor():
-    """The call has failed when the actor's worker reports it: it used to be an illegal move."""
+    """The call has already failed when the actor's worker reports it. This used to be an illegal move."""
     c = one_node(cpus=2)
     actor = living_actor(c)
     parent, owner = running_task(c)
@@ -384,8 +386,8 @@ def test_a_call_whose_owner_dies_while_it_runs_frees_its_actor():
     run_call(c, a_call(c, actor))
 
 
-def test_a_task_outlives_the_worker_that_ran_an_earlier_task_of_its_owner():
-    """A worker that retires because it is idle takes nothing with it."""
+def test_a_value_outlives_an_idle_worker_that_owns_it():
+    """When an idle worker is retired, the values that it owns stay."""
     c = one_node(cpus=1)
     running = [running_task(c, cpus=0) for _ in range(20)]
     owner = running[0][1]
@@ -395,24 +397,24 @@ def test_a_task_outlives_the_worker_that_ran_an_earlier_task_of_its_owner():
     assert owner.status is WorkerStatus.DEAD and value.status is READY
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- reports that do not count
 
 
 @pytest.mark.parametrize("end", [finish, raise_in])
 def test_a_report_of_a_task_that_another_worker_runs_changes_nothing(end):
-    """Only the worker of the current attempt is listened to."""
+    """Only a report by the worker of the current attempt counts."""
     c = one_node(cpus=2)
-    (mine, _), (other, stranger) = running_task(c), running_task(c)
-    before = repr(mine), repr(stranger), dict(c.nodes[1].available)
-    assert c.task_finished(NOW, stranger, mine, (SMALL,)) == []
-    assert c.task_failed(NOW, stranger, mine, Failure("TASK_EXECUTION_EXCEPTION"), False) == []
-    assert (repr(mine), repr(stranger), dict(c.nodes[1].available)) == before
-    end(c, mine)
-    end(c, other)
+    (task, _), (other_task, other_worker) = running_task(c), running_task(c)
+    before = repr(task), repr(other_worker), dict(c.nodes[1].available)
+    assert c.task_finished(NOW, other_worker, task, (SMALL,)) == []
+    assert c.task_failed(NOW, other_worker, task, Failure("TASK_EXECUTION_EXCEPTION"), False) == []
+    assert (repr(task), repr(other_worker), dict(c.nodes[1].available)) == before
+    end(c, task)
+    end(c, other_task)
 
 
-def test_a_second_report_of_the_same_attempt_changes_nothing():
-    """The worker has gone on to its next task."""
+def test_a_second_report_of_the_same_attempt_is_refused():
+    """The worker already runs its next task. Such a report is a bug of the runtime, so it is an error."""
     c = one_node(cpus=1)
     first, worker = running_task(c)
     second = submitted(c)
@@ -422,8 +424,8 @@ def test_a_second_report_of_the_same_attempt_changes_nothing():
         c.task_finished(NOW, worker, first, (SMALL,))
 
 
-def test_the_program_may_drop_a_result_before_it_is_there():
-    """The object goes when its task has ended, and nothing is left."""
+def test_the_program_may_drop_a_result_before_it_is_ready():
+    """The object is removed when its task has ended."""
     c = one_node()
     task, _ = running_task(c)
     drop(c, *task.returns)
@@ -432,8 +434,8 @@ def test_the_program_may_drop_a_result_before_it_is_there():
     assert not c.objects
 
 
-def test_arguments_are_let_go_of_when_their_task_ends():
-    """Those that stand by themselves and those inside others."""
+def test_arguments_are_released_when_their_task_ends():
+    """Both those that are arguments themselves and those inside other arguments."""
     c = one_node()
     argument, inside = a_value(c), a_value(c)
     task = a_task(c, deps=(argument,), contained=(inside,))
@@ -448,19 +450,19 @@ def test_arguments_are_let_go_of_when_their_task_ends():
 # ---------------------------------------------------------------- nodes
 
 
-def test_a_task_on_a_node_that_dies_is_tried_again_elsewhere():
-    """With retries left; without, the death of the node is its error."""
+def test_a_task_on_a_node_that_dies_is_retried_on_another():
+    """If it has retries left; otherwise the death of the node is its error."""
     c = several_nodes(2, 2)
-    wish = ("NODE_AFFINITY", c.nodes[2].hex, True)
-    again, once = submitted(c, strategy=wish, retries=1), submitted(c, strategy=wish)
-    workers = started(c, again), started(c, once)
+    prefer_second = ("NODE_AFFINITY", c.nodes[2].hex, True)
+    retried, once = submitted(c, strategy=prefer_second, retries=1), submitted(c, strategy=prefer_second)
+    workers = started(c, retried), started(c, once)
     actions = c.remove_node(NOW, c.nodes[2])
     assert [action for action in actions if type(action) is KillWorker] == [KillWorker(worker) for worker in workers]
-    assert again.node is c.nodes[1] and once.failure.error_type == "NODE_DIED"
+    assert retried.node is c.nodes[1] and once.failure.error_type == "NODE_DIED"
 
 
 def test_a_node_dies_once():
-    """The second time changes nothing, and its idle workers are gone."""
+    """It has no workers left, and removing it again changes nothing."""
     c = several_nodes(1, 1)
     task, _ = running_task(c, strategy=("NODE_AFFINITY", c.nodes[2].hex, False))
     finish(c, task)
@@ -469,8 +471,8 @@ def test_a_node_dies_once():
     assert c.remove_node(NOW, c.nodes[2]) == []
 
 
-def test_without_any_node_tasks_wait_for_one():
-    """The last node may go, too."""
+def test_tasks_wait_if_there_is_no_node():
+    """Even the last node may be removed; the task runs on the next node that joins."""
     c = one_node()
     c.remove_node(NOW, c.nodes[1])
     task = submitted(c)
