@@ -154,7 +154,7 @@ def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]])
         require(
             amount == UNIT and node.gpu_free[index] >= 0,
             node,
-            "GPU {}: {} units are free, and together with those that workers hold there are {}",
+            "GPU {}: {} units are free, with those that workers hold {}",
             index,
             node.gpu_free[index],
             amount,
@@ -186,7 +186,7 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
         require(
             task.worker is worker and task.status is IN_WORKER,
             worker,
-            "is to run {}, but that task is in {}",
+            "has the task {}, which is not submitted to it; the worker of that task is {}",
             task,
             task.worker,
         )
