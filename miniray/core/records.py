@@ -186,7 +186,7 @@ class TaskSpec:
         function: Any = None,
         scheduling_class: SchedulingClass | None = None,
         resources: dict[str, float] | None = None,
-        num_returns: int | str = 1,
+        num_returns: Any = 1,
         max_retries: int = 0,
         retry_exceptions: Any = False,
         group: str = "",

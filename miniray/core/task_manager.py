@@ -26,9 +26,9 @@ start; an item that already has a value keeps it, so the consumer sees each item
 the last.
 
 *Rebuilding.* When a node dies, the values with no other copy become LOST. The core does nothing until somebody needs
-one: a waiter, or an unfinished task that takes it. `rebuild` then runs the task that made the value again, which costs
-a retry. If the arguments of that task were dropped, the reference counter brings their records back as LOST
-(`use_again`), and `resolve` rebuilds them in turn. A value that cannot be rebuilt becomes an error that gives the
+one: a waiter, or an unfinished task that takes it. `rebuild` then reruns the task that made the value, which costs a
+retry. If an argument of that task was freed meanwhile, the reference counter puts its record back as LOST
+(`use_again`), and `resolve` rebuilds it in turn. A value that cannot be rebuilt becomes an error that gives the
 reason.
 
 *Cancellation.* A task that no worker has fails at once, and the queues skip it later. A running task is interrupted; if
@@ -75,15 +75,13 @@ class TaskManager:
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.interrupted: dict[
-            int, tuple[float, TaskRecord, int]
-        ] = {}  # task number -> (time to give up, task, attempt)
+        # Cancelled tasks that may still run: task number -> (time to give up, task, attempt).
+        self.interrupted: dict[int, tuple[float, TaskRecord, int]] = {}
         self.num_reconstructions = 0
         self._lost: deque[ObjectRecord] = deque()  # the worklist of `rebuild`
 
     def register(self, now: float, task: TaskRecord) -> None:
-        """Enter a new task in the table: give it its number, create its return objects, and count its missing
-        arguments.
+        """Enter a new task in the table: number it, create its return objects, and count its missing arguments.
 
         Each return has one reference, which belongs to the caller. The first return of a streaming generator is the
         object of its end: it has a value when the generator has ended.
@@ -122,8 +120,7 @@ class TaskManager:
             inner.held += 1
 
     def resolve(self, now: float, task: TaskRecord) -> None:
-        """Count the arguments that have no value, and enter the task in the `dependents` of each. Rebuild those that
-        are lost."""
+        """Count the arguments without a value, enter the task in the `dependents` of each, and rebuild lost ones."""
         task.pending = 0
         for dep in task.deps:
             status = dep.status
@@ -138,8 +135,7 @@ class TaskManager:
                 self.rebuild(now, dep)
 
     def arguments_ready(self, now: float, task: TaskRecord) -> None:
-        """All arguments of the task have a value or an error: queue the task, or fail it. Does nothing if it has
-        already failed."""
+        """All arguments have a value or an error: queue the task, or fail it. Does nothing if it has failed already."""
         if task.status is not PENDING_ARGS_AVAIL:
             return
         if task.deps:
@@ -366,8 +362,7 @@ class TaskManager:
             self.arguments_ready(now, task)
 
     def not_begun(self, now: float, task: TaskRecord) -> None:
-        """Let a task wait again in the same attempt: its worker found an argument lost before it entered the task's
-        code."""
+        """Let a task wait again, in the same attempt: its worker found an argument lost before entering its code."""
         task.worker = task.node = None
         task.t_ready = task.t_leased = task.t_started = task.t_ended = 0.0
         self.resolve(now, task)
@@ -402,7 +397,7 @@ class TaskManager:
         self.cluster.references.check(now, obj)
 
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
-        """Hand out the next item, or None if it has not been yielded yet. Lets a generator go on, as wake_producer."""
+        """Hand out the next item, or None if it has not been yielded yet. Wakes a generator held by back-pressure."""
         if stream.taken >= len(stream.items):
             return None
         item: ObjectRecord | None = stream.items[stream.taken]
@@ -431,11 +426,12 @@ class TaskManager:
         self.end_stream(now, task)
 
     def end_stream(self, now: float, task: TaskRecord) -> None:
-        """Mark the end of the stream, and wake everybody who waits for an item."""
+        """Mark the end of the stream."""
         task.stream.ended = True
         self._wake_stream(task.stream)
 
     def _wake_stream(self, stream: StreamRecord) -> None:
+        """Wake everybody who waits for the stream's next item or its end."""
         waiters, stream.waiters = stream.waiters, None
         for waiter in waiters or ():
             self.cluster.wakeups.satisfy(waiter, failed=False)
@@ -497,8 +493,7 @@ class TaskManager:
     # ------------------------------------------------------------ cancellation
 
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> None:
-        """Cancel a task, unless it has ended. force: kill its worker. recursive: cancel its unfinished children,
-        too."""
+        """Cancel a task, unless it has ended. force: kill its worker. recursive: cancel its descendants, too."""
         if recursive:
             self._cancel_children(now, task)
         if task.t_finished and task.status in (FINISHED, TASK_FAILED):
