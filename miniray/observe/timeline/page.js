@@ -1,5 +1,5 @@
-// Draws the part of the timeline that is looked at. The data are columns, see timeline_html.py; times are counted in D.unit
-// seconds from the beginning of the recording. Texts of the user's only ever become text nodes, never markup.
+// Draws the part of the timeline that the reader looks at. The data are columns, see columns.py; times are counted in
+// units of D.unit seconds from the beginning of the recording. The user's texts only ever become text nodes, never markup.
 (() => {
 "use strict";
 const byId = (id) => document.getElementById(id);
@@ -72,7 +72,7 @@ function taskId(i) {
 // ------------------------------------------------------------------------------------------------ lanes
 
 const ROW = 20, HEAD = 20, SPAN = 13, AXIS = 18, CPUS = 84, STRIP = 30, PATH = 20;
-const lanes = [];           // {title, y, height, levels: [rows sorted by time], spans, waits, ...} or {node, y}
+const lanes = [];           // {title, y, height, levels: [rows sorted by time], spans, waits, ...} or {node, y, height}
 const laneAt = new Map();   // number in the data -> lane
 (() => {
   const rowsOf = D.lanes.map(() => []);
@@ -142,7 +142,7 @@ function cut(text, width) {
   const keep = Math.floor(text.length * (width - 8) / widths.get(text));
   return keep >= 2 ? text.slice(0, keep) + "\u2026" : "";
 }
-class Shapes {          // collects the outlines of many boxes into one path element for each class
+class Shapes {          // collects the outlines of many boxes in one path element per class
   constructor() { this.byClass = new Map(); }
   add(kind, x, y, width, height) {
     let parts = this.byClass.get(kind);
@@ -179,7 +179,7 @@ function zoom(factor, around) {
 
 // ------------------------------------------------------------------------------------------------ CPUs over time
 
-function averages(begin, end, bins) {     // of everything that is summed over time; as timeline_answers.py does it
+function averages(begin, end, bins) {     // of everything that is summed over time; must agree with utilisation.py
   const per = bins / (end - begin);
   const series = () => ({ inside: new Float64Array(bins + 1), steps: new Float64Array(bins + 2) });
   const add = (into, from, to, weight) => {
@@ -200,7 +200,7 @@ function averages(begin, end, bins) {     // of everything that is summed over t
     if (ready[i] === ready[i] && leasedUntil > ready[i]) add(D.kind[name[i]] === 1 ? linedUp : placed, ready[i], leasedUntil, 1);
   }
   for (const one of lanes) {
-    if (!one.info || !one.info.actor) continue;      // its calls together keep one thread busy, coroutines too
+    if (!one.info || !one.info.actor) continue;      // an actor's calls keep one thread busy between them, coroutines too
     if (!one.union) {
       one.union = [];
       for (const row of [].concat(...one.levels).sort((a, b) => leased[a] - leased[b])) {
@@ -216,12 +216,12 @@ function averages(begin, end, bins) {     // of everything that is summed over t
   }
   for (const node of D.nodes) add(capacity, node.from, node.to === null ? whole[1] : node.to, node.cpus);
   const out = { busy: values(busy), capacity: values(capacity), idle: D.causes.map(() => new Float64Array(bins)) };
-  const wanted = [values(placed), values(linedUp), values(waiting)], stands = values(driver);
+  const counts = [values(placed), values(linedUp), values(waiting)], driverWaits = values(driver);
   for (let i = 0; i < bins; i++) {
     let left = Math.max(0, out.capacity[i] - out.busy[i]);
-    wanted.forEach((counts, cause) => { const charged = Math.min(left, counts[i]); out.idle[cause][i] = charged; left -= charged; });
-    out.idle[3][i] = left * Math.min(1, stands[i]);
-    out.idle[4][i] = left * (1 - Math.min(1, stands[i]));
+    counts.forEach((count, cause) => { const charged = Math.min(left, count[i]); out.idle[cause][i] = charged; left -= charged; });
+    out.idle[3][i] = left * Math.min(1, driverWaits[i]);
+    out.idle[4][i] = left * (1 - Math.min(1, driverWaits[i]));
   }
   return out;
 }
@@ -250,8 +250,8 @@ let wholeAverages = null;
 
 // ------------------------------------------------------------------------------------------------ draw
 
-let asked = false;
-function draw() { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; drawNow(); }); } }
+let scheduled = false;
+function draw() { if (!scheduled) { scheduled = true; requestAnimationFrame(() => { scheduled = false; drawNow(); }); } }
 function drawNow() {
   width = Math.max(420, box.clientWidth || 900);
   drawStrip();
@@ -308,7 +308,7 @@ function drawHead() {
   head.append(make("text", { class: "node", x: 8, y: base + 18 }, "critical path"));
   const shapes = new Shapes(), y = base + 5;
   let pixel = -1, shares = new Map();
-  const flush = () => {                 // of what shares a pixel, what takes most of it
+  const flush = () => {                 // of the kinds that share a pixel, draw the one that takes most of it
     let best = "", most = -1;
     for (const [kind, sum] of shares) if (sum > most) { most = sum; best = kind; }
     if (best) shapes.add(best, pixel, y, 1, PATH - 4);
@@ -332,14 +332,14 @@ function drawHead() {
   }
 }
 
-const box0 = (i) => {       // where an attempt stands: x, y, width, height; null when it has no place
+const boxOf = (i) => {      // the box of an attempt: x, y, width, height; null if it reached no worker
   const one = laneAt.get(lane[i]);
   if (!one || leased[i] !== leased[i]) return null;
   const level = one.levels.length < 2 ? 0 : Math.max(0, one.levels.findIndex((rows) => rows.includes(i)));
   const x = xOf(leased[i]);
   return [x, one.y + 1 + level * one.pitch, Math.max(2, xOf(until(i)) - x), one.pitch - 1];
 };
-function firstVisible(rows) {       // rows of a level do not overlap, so their ends are in order too
+function firstVisible(rows) {       // the rows of a level do not overlap, so their ends are in order too
   let low = 0, high = rows.length;
   while (low < high) { const middle = (low + high) >> 1; if (until(rows[middle]) < view[0]) low = middle + 1; else high = middle; }
   return low;
@@ -392,12 +392,12 @@ function drawLanes() {
 function drawLevel(one, rows, level, shapes, marks, texts, right) {
   const y = one.y + 1 + level * one.pitch, height = one.pitch - 1, per = scale();
   let bucket = -1, filled = 0, byKind = new Map(), flagged = 0, lastFlag = -99;
-  const flag = (which, x) => {          // a triangle above; where they would cover each other a tick: at the top, the middle, the bottom
+  const flag = (which, x) => {          // a triangle, or where triangles would overlap, a tick at the top, the middle or the bottom
     if (x - lastFlag > 8) marks.raw("flag" + which, `M${(x - 3).toFixed(1)} ${y}h7l-3.5 6z`);
     else marks.add("flag" + which, x, y + [0, 0, (height - 4) / 2, height - 4][which], 1.5, 4);
     lastFlag = x;
   };
-  const flush = () => {                 // what is narrower than a pixel: as high as the part of the pixel that was busy
+  const flush = () => {                 // attempts narrower than a pixel: a bar as high as the part of the pixel that was busy
     if (bucket < 0) return;
     let best = "", most = -1;
     for (const [kind, sum] of byKind) if (sum > most) { most = sum; best = kind; }
@@ -450,10 +450,10 @@ function drawChain(top, bottom) {
   const line = [], outlines = new Shapes();
   let before = null, within = 0;
   for (const step of taskSteps) if (step.end >= view[0] && step.begin <= view[1]) within++;
-  if (within > (width - LEFT) / 6) {        // too many to be told apart: underline what they cover
+  if (within > (width - LEFT) / 6) {        // too many steps for a line: underline the attempts instead
     const done = new Map();
     for (const step of taskSteps) {
-      const place = step.end < view[0] || step.begin > view[1] ? null : box0(step.row);
+      const place = step.end < view[0] || step.begin > view[1] ? null : boxOf(step.row);
       if (!place) continue;
       const y = place[1] + place[3] - 2, x0 = Math.max(LEFT, Math.floor(xOf(step.begin)), done.get(y) || 0), x1 = Math.ceil(xOf(step.end));
       if (x1 > x0) { outlines.add("underline", x0, y, x1 - x0, 3); done.set(y, x1); }
@@ -462,7 +462,7 @@ function drawChain(top, bottom) {
     return;
   }
   for (const step of taskSteps) {
-    const place = box0(step.row);
+    const place = boxOf(step.row);
     if (!place) continue;
     const x0 = xOf(step.begin), x1 = xOf(step.end), y = place[1] + place[3] / 2;
     const away = x1 < LEFT - 20 || x0 > width + 20;
@@ -477,7 +477,7 @@ function drawChain(top, bottom) {
   if (line.length) svg.append(make("path", { class: "chain", d: line.join("") }));
 }
 
-function drawGaps() {        // the longest times in which a worker ran nothing, as in the table below
+function drawGaps() {        // the longest times in which a worker ran nothing, as listed in the table below
   for (const [where, from, to] of D.gaps) {
     const one = laneAt.get(where), x = Math.max(LEFT, xOf(from)), end = Math.min(width - RIGHT, xOf(to));
     if (!one || end - x < 6) continue;
@@ -488,9 +488,9 @@ function drawGaps() {        // the longest times in which a worker ran nothing,
 }
 
 function drawSelection() {
-  if (hovered >= 0 && hovered !== selected) { const place = box0(hovered); if (place) svg.append(make("rect", { class: "hover", x: place[0], y: place[1], width: place[2], height: place[3] })); }
+  if (hovered >= 0 && hovered !== selected) { const place = boxOf(hovered); if (place) svg.append(make("rect", { class: "hover", x: place[0], y: place[1], width: place[2], height: place[3] })); }
   if (selected < 0) return;
-  const place = box0(selected);
+  const place = boxOf(selected);
   if (!place) return;
   const [x, y, across, height] = place, middle = y + height / 2;
   const i = selected;
@@ -503,9 +503,9 @@ function drawSelection() {
     svg.append(make("path", { class: "arrow " + kind, d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1 - 5} ${y1}` }));
     svg.append(make("path", { class: "arrowhead", d: `M${x1} ${y1}l-7 -3.5v7z` }));
   };
-  for (const from of (takes.get(i) || []).slice(0, 200)) { const a = box0(from); if (a) arrow(xOf(until(from)), a[1] + a[3] / 2, x, middle, ""); }
-  for (const to of (gives.get(i) || []).slice(0, 200)) { const b = box0(to); if (b) arrow(xOf(until(i)), middle, b[0], b[1] + b[3] / 2, ""); }
-  const from = parent[i] ? rowOf(parent[i]) : undefined, a = from === undefined ? null : box0(from);
+  for (const from of (takes.get(i) || []).slice(0, 200)) { const a = boxOf(from); if (a) arrow(xOf(until(from)), a[1] + a[3] / 2, x, middle, ""); }
+  for (const to of (gives.get(i) || []).slice(0, 200)) { const b = boxOf(to); if (b) arrow(xOf(until(i)), middle, b[0], b[1] + b[3] / 2, ""); }
+  const from = parent[i] ? rowOf(parent[i]) : undefined, a = from === undefined ? null : boxOf(from);
   if (a) arrow(xOf(created[i]), a[1] + a[3] / 2, x, middle, "submit");
   else if (laneAt.has(-1) && !parent[i]) arrow(xOf(created[i]), laneAt.get(-1).y + 10, x, middle, "submit");
   svg.append(make("rect", { class: "selected", x, y, width: across, height }));
@@ -515,7 +515,7 @@ function drawSelection() {
 
 function factsOf(i) {
   const known = (at) => at === at, out = [];
-  out.push(["outcome", D.outcomes[outcome[i]] + (outcome[i] === 2 ? ", tried again" : "") + (attempt[i] || outcome[i] === 2 ? `; attempt ${attempt[i]}` : "")]);
+  out.push(["outcome", D.outcomes[outcome[i]] + (outcome[i] === 2 ? " after a failure" : "") + (attempt[i] || outcome[i] === 2 ? `; attempt ${attempt[i]}` : "")]);
   const error = errorOf.get(i);
   if (error) out.push([error[0], error[1].split("\n")[0].slice(0, 200)]);
   if (D.functions[D.function[name[i]]] !== D.names[name[i]]) out.push(["function", D.functions[D.function[name[i]]]]);
@@ -532,19 +532,19 @@ function factsOf(i) {
   if (known(leased[i])) out.push(["on the worker", duration(leased[i]) + " to " + (known(finished[i]) ? duration(finished[i]) : "now")]);
   const made = takes.get(i), given = gives.get(i);
   if (made) out.push(["takes results of", made.length === 1 ? D.names[name[made[0]]] : made.length + " tasks"]);
-  if (given) out.push(["is taken by", given.length === 1 ? D.names[name[given[0]]] : given.length + " tasks"]);
-  if (onPath.has(i)) out.push(["critical path", "it is on it"]);
+  if (given) out.push(["result taken by", given.length === 1 ? D.names[name[given[0]]] : given.length + " tasks"]);
+  if (onPath.has(i)) out.push(["critical path", "yes"]);
   out.push(["task id", taskId(i)]);
   return out;
 }
 function submitter(i) {
   if (!parent[i]) return "the driver";
   const row = rowOf(parent[i]);
-  return row === undefined ? "a task that is not recorded" : D.names[name[row]];
+  return row === undefined ? "a task that is no longer recorded" : D.names[name[row]];
 }
 function factList(i) {
   const list = html("dl");
-  for (const [label, value] of factsOf(i)) { const told = html("dd"); told.append(html("bdi", value)); list.append(html("dt", label), told); }
+  for (const [label, value] of factsOf(i)) { const cell = html("dd"); cell.append(html("bdi", value)); list.append(html("dt", label), cell); }
   return list;
 }
 function title(i) { const heading = html("h3"); heading.append(html("bdi", D.names[name[i]])); return heading; }
@@ -577,7 +577,7 @@ function select(i, reveal) {
       facts.append(line);
     };
     links("Takes results of", takes.get(i));
-    links("Is taken by", gives.get(i));
+    links("Result taken by", gives.get(i));
     const from = parent[i] ? rowOf(parent[i]) : undefined;
     links("Submitted by", from === undefined ? [] : [from]);
     if (reveal) show(i);
@@ -625,7 +625,7 @@ function nextMatch(by) {
 
 // ------------------------------------------------------------------------------------------------ pointer
 
-function hit(x, y) {        // the attempt or span under a point of the lanes' picture
+function hit(x, y) {        // the attempt or span under a point of the lanes
   for (const one of lanes) {
     if (one.node || y < one.y || y >= one.y + one.height) continue;
     const at = atX(x), slack = 2 / scale();
@@ -765,13 +765,13 @@ byId("chain").addEventListener("change", (event) => showChain(event.target.check
 byId("keys").addEventListener("click", () => { const help = byId("help"); help.hidden = !help.hidden; byId("keys").setAttribute("aria-expanded", String(!help.hidden)); });
 box.addEventListener("scroll", draw, { passive: true });
 
-(() => {                    // the legend: functions by their time, then what the marks mean
+(() => {                    // the legend: functions by their total time, then the marks
   const totals = new Float64Array(D.functions.length), counts = new Float64Array(D.functions.length);
   for (let i = 0; i < N; i++) { const f = D.function[name[i]]; counts[f]++; if (leased[i] === leased[i]) totals[f] += until(i) - leased[i]; }
   const order = [...D.functions.keys()].sort((a, b) => totals[b] - totals[a]), legend = byId("legend");
   const swatch = (kind) => { const box = make("svg", { class: "swatch", viewBox: "0 0 14 14" }); box.append(make("rect", { width: 14, height: 14, class: kind })); return box; };
   for (const f of order.slice(0, 14)) {
-    const item = html("li"), button = html("button", undefined, { title: "search for it" }), text = html("span");
+    const item = html("li"), button = html("button", undefined, { title: "Search for this function" }), text = html("span");
     text.append(html("bdi", D.functions[f]), ` ${counts[f].toLocaleString("en")}`);
     button.append(swatch("f" + D.colours[f]), text);
     button.addEventListener("click", () => { byId("search").value = "=" + D.functions[f]; search(byId("search").value); });
@@ -780,7 +780,7 @@ box.addEventListener("scroll", draw, { passive: true });
   }
   if (order.length > 14) legend.append(html("li", `and ${order.length - 14} more functions`));
   const seen = new Set(outcome);
-  for (const [which, text] of [[1, "failed"], [2, "failed, tried again"], [3, "cancelled"], [4, "still running"]]) {
+  for (const [which, text] of [[1, "failed"], [2, "failed, then retried"], [3, "cancelled"], [4, "still running"]]) {
     if (!seen.has(which)) continue;
     const item = html("li");
     item.append(swatch("sample o" + which), text);
@@ -788,7 +788,7 @@ box.addEventListener("scroll", draw, { passive: true });
   }
 })();
 
-document.querySelectorAll(".gaps tbody tr").forEach((row, place) => {       // the table of gaps leads to each
+document.querySelectorAll(".gaps tbody tr").forEach((row, place) => {       // a button at each gap in the table shows it
   const [where, from, to] = D.gaps[place], go = html("button", "show");
   go.addEventListener("click", () => {
     look(from - (to - from) * 0.3, to + (to - from) * 0.3);

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from miniray.observe.timeline.chrome import write_whole
-from miniray.observe.timeline.answers import utilisation
 from miniray.observe.timeline.page import page
+from miniray.observe.timeline.utilisation import utilisation
 
 from tests.observe.timeline.chromium import Browser, find_chromium
 from tests.observe.timeline.test_timeline_events import HOSTILE

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from miniray.observe.timeline import columns as timeline_columns, page as timeline_html
-from miniray.observe.timeline.answers import critical_path, utilisation
+from miniray.observe.timeline.critical_path import critical_path
 from miniray.observe.timeline.page import page
 from miniray.observe.timeline.still import ticks
 from miniray.observe.timeline.text import duration, readable
+from miniray.observe.timeline.utilisation import utilisation
 from tests.observe.timeline.test_timeline_events import HOSTILE
 from tests.observe.timeline.timeline_sessions import CANCELLED, Session, pipeline, raised
 
@@ -149,7 +150,7 @@ def test_what_waits_for_a_worker_has_a_table():
     session.task("no_arguments", 1)
     told = re.sub(r"\s+", " ", shown_text(page_of(session)))
     assert "Not on a worker yet" in told
-    assert re.search(r"needs_gpu 0000\w+ 4 s a place on a worker", told)
+    assert re.search(r"needs_gpu 0000\w+ 4 s a worker", told)
     assert re.search(r"no_arguments 0000\w+ 4 s its arguments", told)
 
 
@@ -231,9 +232,9 @@ def test_names_errors_and_arrows_have_budgets(monkeypatch):
         made.append(task)
     text = page_of(session)
     data, told = data_of(text), shown_text(text)
-    assert sum(map(len, data["names"])) < 250 and "go by their function's name" in told
+    assert sum(map(len, data["names"])) < 250 and "shown under their function's name" in told
     assert sum(len(message) for _, message in data["errors"]["texts"]) < 500
-    assert "arrows from producers to consumers were too many" in told
+    assert "arrows from producers to consumers did not fit" in told
     kept, at = [], 0
     while at < len(data["takes"]):
         kept.append(data["takes"][at + 2 : at + 2 + data["takes"][at + 1]])

@@ -127,8 +127,8 @@ def test_dropped_spans_and_waits_are_counted():
     recording = session.read()
     assert recording.dropped["spans"] == 5
     assert recording.dropped_sentences() == [
-        "5 older spans of user code are missing: the last 1,000 are kept.",
-        "Waits in get and wait are known for the last 1,000 only.",
+        "5 older spans of user code are missing: the session keeps the last 1,000.",
+        "Only the last 1,000 waits in get and wait are known.",
     ]
 
 
