@@ -33,10 +33,8 @@ STRAGGLER_TIMES = 5  # a straggler runs at least this many times the median of i
 STRAGGLER_FROM_MS = 10.0  # the least median to compare with: a short task may be late by chance
 STORM_RETRIES = 3  # the least retries of all tasks of one name; they must also be half of the attempts
 LEAK_OBJECTS = 10  # the least number of large values from one call site that are still held
-LEAK_SHARE, LEAK_BYTES = (
-    0.05,
-    32 * 2**20,
-)  # their least size, of the stores' capacity or in all, unless some are spilled
+LEAK_SHARE = 0.05  # their least total size, as a share of the stores' capacity; any size is enough if one is spilled
+LEAK_BYTES = 32 * 2**20  # ... or this many bytes, if that is less
 TINY_TASKS, TINY_MS = 500, 1.0  # the least number of tasks of one name; their median is shorter than this
 QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; their wait, in times of their run, and in ms
 INTENDED_DEATHS = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # the reasons of deaths that the program asked for

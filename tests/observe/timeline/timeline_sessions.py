@@ -194,7 +194,7 @@ CANCELLED = Failure("TASK_CANCELLED", "it was cancelled")
 
 
 def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: float = 0.02) -> Session:
-    """A run of about `tasks` tasks: load files, clean them, merge them in groups, count in an actor; some attempts fail.
+    """A run of about `tasks` tasks: load files, clean them, merge them in groups, count in an actor; some fail.
 
     Each task runs on the worker that is free first.
     """
