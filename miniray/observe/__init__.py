@@ -1,1 +1,1 @@
-"""What observes: state, explanations, metrics, logs and the timeline, all of them readings of the core's records."""
+"""Observability: state, explanations, metrics, logs and the timeline, read from the core's records."""

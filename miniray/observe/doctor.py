@@ -1,10 +1,10 @@
-"""The runbook as a program: questions put to the tables of a session, each with what its answer means.
+"""The runbook as a program: it asks questions of a session's tables, and explains what the answers mean.
 
     for finding in findings(runtime):
         print(finding.symptom, finding.sentence)
 
-A question reads the same rows that a user would (`miniray.state`), and a finding brings along the rows that it rests on. The
-thresholds are named below: they say what is worth a look, not what is wrong.
+A question reads the same rows that a user would (`miniray.state`), and a finding contains the rows that it is based on.
+A value beyond one of the thresholds below is worth a look; it is not necessarily an error.
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ from .state.ray_rows import StateResource
 
 Row = dict[str, Any]
 
-FEW = 5  # rows that a finding brings along; its sentence has the whole count
-WORDS = 120  # characters of a log's last line
-STRAGGLER_AMONG = 4  # tasks of one name, below which a median says nothing
-STRAGGLER_TIMES = 5  # how many times the median of its name a task must have run
-STRAGGLER_FROM_MS = 10.0  # a median below this counts as this: what is short may be late by chance
-STORM_RETRIES = 3  # retries of one name in all, of at least every second attempt
-LEAK_OBJECTS = 10  # large values that one thing made and that are held still
-LEAK_SHARE, LEAK_BYTES = 0.05, 32 * 2**20  # of the stores' capacity, or in all; or else that some had to be spilled
-TINY_TASKS, TINY_MS = 500, 1.0
-QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; how much longer they wait than run
-MEANT = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # deaths that the program asked for
-EVERYTHING = 1 << 62
+FEW = 5  # the most rows that a finding contains; its sentence has the whole count
+LAST_LINE_CHARACTERS = 120  # the most that a finding quotes of a log's last line
+STRAGGLER_AMONG = 4  # a median of fewer tasks of one name means nothing
+STRAGGLER_TIMES = 5  # a straggler runs at least this many times the median of its name
+STRAGGLER_FROM_MS = 10.0  # the least median to compare with: a short task may be late by chance
+STORM_RETRIES = 3  # the least retries of all tasks of one name; they must also be half of the attempts
+LEAK_OBJECTS = 10  # the least number of large values from one call site that are still held
+LEAK_SHARE = 0.05  # their least total size, as a share of the stores' capacity; any size is enough if one is spilled
+LEAK_BYTES = 32 * 2**20  # ... or this many bytes, if that is less
+TINY_TASKS, TINY_MS = 500, 1.0  # the least number of tasks of one name; their median is shorter than this
+QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; their wait, in times of their run, and in ms
+INTENDED_DEATHS = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # the reasons of deaths that the program asked for
+NO_LIMIT = 1 << 62
 
 
 @dataclass
 class Finding:
-    """What one question found. symptom: its line in the runbook. sentence: how many of what, and the cause where it is known.
-    rows: a few of the rows it rests on. advice: what to do. look: the call that shows the rest. covers: symptoms of which it
-    tells the cases that have this cause."""
+    """The answer to a question that found something.
+
+    symptom: its line in the runbook. sentence: how many cases there are, and their cause if it is known. rows: a few of
+    the rows that it is based on. advice: what to do. look: the call that shows the rest. covers: symptoms whose cases
+    with this cause are counted here, and not again.
+    """
 
     symptom: str
     sentence: str
@@ -54,7 +58,7 @@ class Finding:
     covers: tuple[str, ...] = ()
 
     def asdict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """The finding as plain data."""
         return asdict(self)
 
 
@@ -64,23 +68,23 @@ class Tables:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what was dropped is a finding of its own
+            warnings.simplefilter("ignore")  # dropped records are a finding of their own
             self.tasks = book.book_rows(runtime, StateResource.TASKS)
             self.actors = book.book_rows(runtime, StateResource.ACTORS)
             self.groups = book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
             self.objects = book.book_rows(runtime, StateResource.OBJECTS)
             self.nodes = book.book_rows(runtime, StateResource.NODES)
             self.attempts = state.list_rows(
-                runtime, StateResource.TASKS, ListApiOptions(limit=EVERYTHING, detail=True), False
+                runtime, StateResource.TASKS, ListApiOptions(limit=NO_LIMIT, detail=True), False
             )
             self.deaths = {
                 row.actor_id: row.death_cause
                 for row in state.list_rows(
-                    runtime, StateResource.ACTORS, ListApiOptions(limit=EVERYTHING, detail=True), False
+                    runtime, StateResource.ACTORS, ListApiOptions(limit=NO_LIMIT, detail=True), False
                 )
             }
         with runtime.locked() as cluster:
-            self.dropped = {what: count for what, count in cluster.dropped.items() if count}
+            self.dropped = {table: count for table, count in cluster.dropped.items() if count}
         self.by_name: dict[str, list[Row]] = defaultdict(list)
         for row in self.tasks:
             self.by_name[row["name"]].append(row)
@@ -91,11 +95,11 @@ class Tables:
         try:
             return str(explain(self.runtime, id))
         except ValueError:
-            return "its record has been dropped meanwhile"
+            return "its record has since been dropped"
 
 
 def findings(runtime: Any) -> list[Finding]:
-    """Ask every question of the runbook, in its order. runtime: a session that has not ended."""
+    """Ask every question of the runbook, in order. runtime: a session that has not ended."""
     tables = Tables(runtime)
     return [finding for question in RUNBOOK.values() for finding in question(tables)]
 
@@ -110,29 +114,31 @@ def _last_line(text: str | None) -> str:
 
 
 def _last_words(actor_id: str | None = None, task_id: str | None = None) -> str:
-    """What a task or an actor printed last, as the end of a sentence; "" when it has no log of its own, or nothing is in it."""
-    said = ""
-    for suffix, words in (("out", "it last printed"), ("err", "the last line on its stderr")):
+    """The last lines that a task or an actor printed, as the end of a sentence; "" if its log is missing or empty."""
+    words = ""
+    for suffix, introduction in (("out", "it last printed"), ("err", "the last line on its stderr")):
         try:
             lines = "".join(get_log(actor_id=actor_id, task_id=task_id, suffix=suffix, errors="replace")).splitlines()
         except RayStateApiException:
             continue
-        last = next(
-            (line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), ""
-        )  # not its header
+        # Lines that begin with a colon are the log's markers.
+        last = next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), "")
         if last:
-            said += f"; {words}: {last[:WORDS]}"
-    return said
+            words += f"; {introduction}: {last[:LAST_LINE_CHARACTERS]}"
+    return words
 
 
 def _kind(error_type: str, message: str) -> str:
-    """What errors are put together by: the exception's class, else Ray's name. Messages differ in a path, a number, an id."""
+    """The key by which errors are grouped: the exception's class if there is one, otherwise Ray's name for the error.
+
+    The messages themselves would not do, since they differ in a path, a number or an id.
+    """
     name = message.partition(":")[0]
     return name if error_type == "TASK_EXECUTION_EXCEPTION" and name.replace(".", "_").isidentifier() else error_type
 
 
-def _spoken(kind: str, messages: Counter[str]) -> str:
-    """The most frequent message of a kind of error, and how many others there are."""
+def _typical(kind: str, messages: Counter[str]) -> str:
+    """The most frequent message of a kind of error, and the number of its other messages."""
     first, _ = messages.most_common(1)[0]
     more = f" ({len(messages) - 1} more messages of this kind)" if len(messages) > 1 else ""
     return (first if first.startswith(kind) else f"{kind}: {first}") + more
@@ -142,16 +148,16 @@ def _mib(num_bytes: float) -> str:
     return f"{num_bytes / 2**20:.1f} MiB"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-# ------------------------------------------------------------ what does not go on
+# ------------------------------------------------------------ no progress
 
 
 def pending(tables: Tables) -> Iterator[Finding]:
     """Is anything waiting to be placed, or for an argument, and why?"""
-    waiting: dict[tuple, list[Row]] = defaultdict(list)
+    waiting: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in tables.tasks:
         if row["state"].startswith("PENDING") and row["type"] != ACTOR_CREATION_TASK:
             waiting[row["name"], row["state"], str(row["required_resources"])].append(row)
@@ -160,8 +166,8 @@ def pending(tables: Tables) -> Iterator[Finding]:
             "PENDING",
             f"{_count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: {tables.why(rows[0])}",
             _few(rows, "name", "state", "required_resources", "task_id"),
-            "Ask for what a node has, free what holds it, or add a node; a task that waits for an argument waits for "
-            "the task that makes it.",
+            "Request resources that a node has, free the resources, or add a node. If a task waits for an argument, "
+            "look at the task that produces it.",
             'state.explain(task_id); state.list_tasks(filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")])',
         )
     actors = [row for row in tables.actors if row["state"] in ("PENDING_CREATION", "DEPENDENCIES_UNREADY")]
@@ -170,7 +176,7 @@ def pending(tables: Tables) -> Iterator[Finding]:
             "PENDING",
             f"actor {row['class_name']} is {row['state']}: {tables.why(row)}",
             _few([row], "class_name", "state", "required_resources", "actor_id"),
-            "As for tasks. Actors hold what they ask for until they end: see which ones you no longer need.",
+            "As for tasks. Actors hold their resources until they end: see which ones you no longer need.",
             "state.explain(actor_id); state.list_actors()",
         )
     for row in [row for row in tables.groups if row["state"] in ("PENDING", "RESCHEDULING")][:FEW]:
@@ -178,7 +184,7 @@ def pending(tables: Tables) -> Iterator[Finding]:
             "PENDING",
             f"{tables.why(row)}",
             _few([row], "state", "strategy", "bundles", "placement_group_id"),
-            "Ask for smaller bundles, or another strategy; remove groups that are done with.",
+            "Request smaller bundles, or another strategy; remove groups that you no longer need.",
             "state.explain(group); state.list_placement_groups()",
         )
 
@@ -206,14 +212,12 @@ def idle(tables: Tables) -> Iterator[Finding]:
             )
             if cpus < 2 or busy > (last - first) * cpus / 2:
                 continue
-            share = (
-                f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU had nothing to do"
-            )
+            share = f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU were idle"
         else:
             continue
         yield Finding(
             "IDLE",
-            f"{share}: actor {classes[actor_id]} runs one at a time what is asked of it",
+            f"{share}: actor {classes[actor_id]} runs its calls one at a time",
             _few(
                 sorted(rows, key=lambda row: -row["creation_time_ms"]),
                 "name",
@@ -222,8 +226,8 @@ def idle(tables: Tables) -> Iterator[Finding]:
                 "actor_id",
                 "task_id",
             ),
-            "Spread the calls over several actors (ray.util.ActorPool), raise max_concurrency if they mostly wait, or "
-            "make what needs no state a task.",
+            "Spread the calls over several actors (ray.util.ActorPool); raise max_concurrency if they mostly wait; or "
+            "turn methods that need no state into tasks.",
             "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
         )
 
@@ -231,14 +235,14 @@ def idle(tables: Tables) -> Iterator[Finding]:
 def _long_queue(calls: list[Row]) -> bool:
     waited = median(row["start_time_ms"] - row["ready_time_ms"] for row in calls)
     ran = median(row["duration_ms"] for row in calls)
-    return waited >= QUEUE_FROM_MS and waited >= QUEUE_TIMES * ran
+    return bool(waited >= QUEUE_FROM_MS and waited >= QUEUE_TIMES * ran)
 
 
-# ------------------------------------------------------------ what failed
+# ------------------------------------------------------------ failures
 
 
 def dead_actors(tables: Tables) -> Iterator[Finding]:
-    """Did an actor die that should not have, or was one called after its death?"""
+    """Did an actor die that should have lived, or was an actor called after its death?"""
     refused = Counter(row["actor_id"] for row in tables.tasks if row["error_type"] == "ACTOR_DIED")
     called_later = {
         row["actor_id"] for row in tables.tasks if row["error_type"] == "ACTOR_DIED" and not row["start_time_ms"]
@@ -246,7 +250,7 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in tables.actors:
         if row["state"] == "DEAD" and not (
-            _was_meant(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later
+            _was_intended(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later
         ):
             groups[row["class_name"], _last_line(row["death_cause"])].append(row)
     for (class_name, cause), rows in groups.items():
@@ -262,7 +266,7 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
             "",
         )
         done = sum(row["tasks_executed"] for row in rows)
-        made = any(
+        constructor_failed = any(
             task["actor_id"] in ids and task["type"] == ACTOR_CREATION_TASK and task["state"] == "FAILED"
             for task in tables.tasks
         )
@@ -271,20 +275,20 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
             f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
             f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
             _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
-            "Mend the cause; max_restarts brings it back without its state, max_task_retries calls again what was "
-            "lost.",
+            "Fix the cause. max_restarts restarts the actor without its state; max_task_retries repeats the calls that "
+            "were lost.",
             "state.get_actor(actor_id); state.get_log(actor_id=...)",
-            ("FAILED",) if calls or made else (),
+            ("FAILED",) if calls or constructor_failed else (),
         )
 
 
-def _was_meant(cause: dict[str, Any] | None) -> bool:
+def _was_intended(cause: dict[str, Any] | None) -> bool:
     context = (cause or {}).get("actor_died_error_context", {})
-    return context.get("reason") in MEANT or "INTENDED_USER_EXIT" in context.get("error_message", "")
+    return context.get("reason") in INTENDED_DEATHS or "INTENDED_USER_EXIT" in context.get("error_message", "")
 
 
 def failures(tables: Tables) -> Iterator[Finding]:
-    """Which errors did tasks end with, and how many each?"""
+    """Which errors did tasks fail with, and how often?"""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in tables.tasks:
         if (
@@ -295,20 +299,20 @@ def failures(tables: Tables) -> Iterator[Finding]:
             groups[_kind(row["error_type"], _last_line(row["error_message"]))].append(row)
     for kind, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
         names = Counter(row["name"] for row in rows)
-        said = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
+        most_common = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
         yield Finding(
             "FAILED",
-            f"{_count(len(rows), 'task')} failed ({said}) with "
-            f"{_spoken(kind, Counter(_last_line(row['error_message']) for row in rows))}",
+            f"{_count(len(rows), 'task')} failed ({most_common}) with "
+            f"{_typical(kind, Counter(_last_line(row['error_message']) for row in rows))}",
             _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
-            "The traceback is in error_message, what the task printed in its log. A task that follows from a failed "
-            "one has the same error: look at the one that was made first.",
+            "The column error_message has the traceback, and the task's log has its output. A task that takes the "
+            "result of a failed task fails with the same error: look at the first of them.",
             "state.get_task(task_id)['error_message']; print(*state.get_log(task_id=...))",
         )
 
 
 def retries(tables: Tables) -> Iterator[Finding]:
-    """Are there many more attempts than tasks, or restarts of actors?"""
+    """Were there many retries of tasks, or restarts of actors?"""
     for name, rows in tables.by_name.items():
         again = sum(row["num_attempts"] for row in rows) - len(rows)
         if again < STORM_RETRIES or again < len(rows):
@@ -319,12 +323,12 @@ def retries(tables: Tables) -> Iterator[Finding]:
                 message = _last_line(row.error_message)
                 errors[_kind(row.error_type, message)][message] += 1
         kind = max(errors, key=lambda kind: errors[kind].total(), default="")
-        cause = f"; {errors[kind].total()} of them ended with {_spoken(kind, errors[kind])}" if kind else ""
+        cause = f"; {errors[kind].total()} of them ended with {_typical(kind, errors[kind])}" if kind else ""
         yield Finding(
             "RETRIES",
             f"{_count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
             _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
-            "Mend the error, or retry only what can go better the next time (retry_exceptions=[...]), fewer times, "
+            "Fix the error; or retry only errors that may not happen again (retry_exceptions=[...]), fewer times, and "
             "after a pause.",
             'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt',
         )
@@ -332,21 +336,21 @@ def retries(tables: Tables) -> Iterator[Finding]:
         if row["num_restarts"] >= STORM_RETRIES:
             yield Finding(
                 "RETRIES",
-                f"actor {row['class_name']} was made anew {row['num_restarts']} times",
+                f"actor {row['class_name']} was restarted {row['num_restarts']} times",
                 _few([row], "class_name", "state", "num_restarts", "actor_id"),
-                "What kills it is in the cluster's events and in its log.",
+                "Look for the cause in the cluster's events and in the actor's log.",
                 "state.list_cluster_events(); state.get_log(actor_id=...)",
             )
 
 
-# ------------------------------------------------------------ what takes long
+# ------------------------------------------------------------ slow tasks
 
 
 def stragglers(tables: Tables) -> Iterator[Finding]:
-    """Did one task run far longer than others of its name?"""
+    """Did a task run far longer than others of its name?"""
     parents = {row["parent_task_id"] for row in tables.tasks}
     for name, rows in tables.by_name.items():
-        # A task that calls others waits for them: its time is theirs.
+        # Leave out tasks that submit others: they wait for them, and the time belongs to their children.
         own = sorted(
             (row for row in rows if row["start_time_ms"] and row["task_id"] not in parents),
             key=lambda row: -row["duration_ms"],
@@ -359,26 +363,26 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
             yield Finding(
                 "STRAGGLER",
                 f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
-                f"{' or less' if len(late) > 1 else ''}, where the median is {usual:,.1f} ms"
+                f"{' or less' if len(late) > 1 else ''}; the median is {usual:,.1f} ms"
                 f"{_last_words(task_id=late[0]['task_id'])}",
                 _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
-                "Compare what it was given with what the others were: its log, its arguments. Divide the work more "
-                "evenly, or in more parts than there are CPUs.",
+                "Compare its log and its arguments with those of the others. Divide the work more evenly, or into more "
+                "parts than there are CPUs.",
                 "print(*state.get_log(task_id=...)); ray.timeline(html=...)",
             )
 
 
 def tiny(tables: Tables) -> Iterator[Finding]:
-    """Are there many tasks that are over in less than a millisecond?"""
+    """Are there many tasks that take less than a millisecond?"""
     for name, rows in tables.by_name.items():
         done = [row["duration_ms"] for row in rows if row["end_time_ms"] and row["start_time_ms"]]
         if len(done) >= TINY_TASKS and median(done) < TINY_MS:
             yield Finding(
                 "TINY",
-                f"{_count(len(done), 'task')} {name} with a median of {median(done):.3f} ms: "
-                "to send one costs Ray about a millisecond",
+                f"{_count(len(done), 'task')} {name} took a median of {median(done):.3f} ms; "
+                "on Ray, sending a task costs about a millisecond",
                 _few(rows, "name", "duration_ms", "task_id"),
-                "Give each task a batch of what it does now one by one.",
+                "Give each task a batch of items instead of a single item.",
                 "state.summarize_tasks()",
             )
 
@@ -387,7 +391,7 @@ def tiny(tables: Tables) -> Iterator[Finding]:
 
 
 def leaks(tables: Tables) -> Iterator[Finding]:
-    """Do references hold ever more large values?"""
+    """Do references hold more and more large values?"""
     capacity = sum(row["object_store"]["capacity_bytes"] for row in tables.nodes if row["state"] == "ALIVE")
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in tables.objects:
@@ -400,7 +404,7 @@ def leaks(tables: Tables) -> Iterator[Finding]:
         if len(rows) < LEAK_OBJECTS or total < min(LEAK_SHARE * capacity, LEAK_BYTES) and not spilled:
             continue
         rows.sort(key=lambda row: row["creation_time_ms"])
-        # One batch of calls is not growth: its members were called before the first of them was there.
+        # One batch of calls is not growth: all of them were submitted before the first value was ready.
         later = sum(row["creation_time_ms"] >= rows[0]["ready_time_ms"] for row in rows)
         made = sum(row["state"] == "FINISHED" for row in tables.by_name.get(makers.get(rows[0]["produced_by"], ""), ()))
         if later < len(rows) / 2 or len(rows) < made / 2:
@@ -408,9 +412,10 @@ def leaks(tables: Tables) -> Iterator[Finding]:
         of = f" of {made:,}" if made else ""
         yield Finding(
             "LEAK",
-            f"{len(rows):,}{of} objects made by {made_by} are held still, {_mib(total)} in all, "
+            f"{len(rows):,}{of} objects made by {made_by} are still held, {_mib(total)} in all, "
             f"{total / capacity:.0%} of the object stores"
-            f"{f', {spilled} of them in files' if spilled else ''}; they came one after another and none was let go",
+            f"{f', {spilled} of them in files' if spilled else ''}; they were made one after another, and none was "
+            "released",
             _few(
                 sorted(rows, key=lambda row: -row["object_size"]),
                 "call_site",
@@ -419,8 +424,8 @@ def leaks(tables: Tables) -> Iterator[Finding]:
                 "reference_type",
                 "object_id",
             ),
-            "Drop a reference when its value has been used: del, a list that is emptied, an element that is "
-            "overwritten. Keep results, not references to them.",
+            "Drop a reference after using its value: delete the variable, empty the list, or overwrite the element. "
+            "Keep results, not references to them.",
             'sorted(state.list_objects(), key=lambda o: o.get("object_size", 0)); python -m miniray memory',
         )
 
@@ -433,36 +438,36 @@ def spilling(tables: Tables) -> Iterator[Finding]:
         total.update({name: value for name, value in store.items() if isinstance(value, int)})
     if not total["spilled"] and not total["spill_failures"]:
         return
-    thrash = ": more than once each, so what is in use does not fit" if total["restored"] > total["spilled"] else ""
+    thrash = ", more than once each, so the values in use do not fit" if total["restored"] > total["spilled"] else ""
     failed = f"; {total['spill_failures']} could not be written" if total["spill_failures"] else ""
     large = f"; {total['fallback']} were larger than a whole store" if total["fallback"] else ""
-    there = Counter(row["call_site"] for row in tables.objects if row["state"] == "SPILLED")
-    still = (
-        "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in there.most_common(3))
-        if there
+    in_files = Counter(row["call_site"] for row in tables.objects if row["state"] == "SPILLED")
+    now = (
+        "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in in_files.most_common(3))
+        if in_files
         else ""
     )
     yield Finding(
         "SPILLING",
         f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
-        f"{total['restored']:,} read back{thrash}{failed}{large}{still}",
+        f"{total['restored']:,} read back{thrash}{failed}{large}{now}",
         _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
-        "Let go of values earlier, have fewer in the air at a time, or give the store more (object_store_memory=).",
+        "Release values earlier, keep fewer in flight, or give the store more memory (object_store_memory=).",
         "state.summarize_objects()",
     )
 
 
-# ------------------------------------------------------------ what cannot be seen any more
+# ------------------------------------------------------------ missing records
 
 
 def dropped(tables: Tables) -> Iterator[Finding]:
-    """Were records let go, so that the other answers are about a part only?"""
+    """Were records dropped, so that the other answers cover only a part?"""
     if tables.dropped:
-        said = ", ".join(f"{count:,} {what}" for what, count in tables.dropped.items())
+        counts = ", ".join(f"{count:,} {table}" for table, count in tables.dropped.items())
         yield Finding(
             "DROPPED",
-            f"the tables were full and let go of {said}: the other answers are about what is left",
-            [{"table": what, "dropped": count} for what, count in tables.dropped.items()],
+            f"the tables were full, and {counts} were dropped: the other answers cover only the remaining records",
+            [{"table": table, "dropped": count} for table, count in tables.dropped.items()],
             "Look earlier, or at a smaller run.",
             "state.summarize_tasks()['num_dropped']",
         )
@@ -480,4 +485,4 @@ RUNBOOK: dict[str, Callable[[Tables], Iterator[Finding]]] = {
     "TINY": tiny,
     "DROPPED": dropped,
 }
-"""The questions, by symptom, in the order in which they are worth asking: what never comes before what comes late."""
+"""The questions by symptom, the most urgent first: tasks that never end come before tasks that are slow."""

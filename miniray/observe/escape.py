@@ -24,10 +24,3 @@ def for_terminal(text: object, newlines: bool = False) -> str:
     if newlines:
         return "\n".join(escaped(line.replace("\t", " ")) for line in said.splitlines())
     return escaped(said)
-
-
-def for_html(text: object) -> str:
-    """str(text) for HTML or SVG, between tags or in a quoted attribute: markup and what HTML has no character for."""
-    import html  # and its table of entities, for those only who write pages
-
-    return html.escape(escaped(str(text), "\n\t"), quote=True)

@@ -1,14 +1,7 @@
 """`ray.util.metrics`: counters, gauges and histograms, and what reads them back. See `miniray.observe.metrics.metrics`."""
 
-from miniray.observe.metrics.metrics import (
-    CONTENT_TYPE,
-    Counter,
-    Gauge,
-    Histogram,
-    Metric,
-    export_text,
-    snapshot,
-    unregister,
-)
+from miniray.observe.metrics.metrics import Counter, Gauge, Histogram, Metric, unregister
+from miniray.observe.metrics.prometheus import CONTENT_TYPE
+from miniray.observe.metrics.registry import export_text, snapshot
 
 __all__ = ["CONTENT_TYPE", "Counter", "Gauge", "Histogram", "Metric", "export_text", "snapshot", "unregister"]

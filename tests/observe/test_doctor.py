@@ -1,4 +1,4 @@
-"""The doctor walks the runbook: each symptom is found in a session that has it, and in no other."""
+"""The doctor finds each symptom of the runbook in a session that has it, and in no other."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ EXERCISES = ROOT / "chapters/11_observability/exercises"
 
 @pytest.fixture
 def session():
-    """Two CPUs, a small store."""
+    """A session with two CPUs and a small object store."""
     ray.init(num_cpus=2, object_store_memory=20_000_000, log_to_driver=False)
     yield
     ray.shutdown()
 
 
 def found(symptom=None):
-    """The findings of the running session; with a symptom the only one, which must have it."""
+    """The findings of the running session; with a symptom, the only finding, which must have that symptom."""
     findings = doctor.findings(context.session)
     if symptom is None:
         return findings
@@ -41,25 +41,25 @@ def found(symptom=None):
 
 @ray.remote
 def double(n):
-    """A task."""
+    """A task that returns at once."""
     return 2 * n
 
 
 @ray.remote
 class Keeper:
-    """An actor."""
+    """An actor that can crash."""
 
     def keep(self, n):
-        """One call."""
+        """Return the argument."""
         return n
 
     def crash(self):
-        """Its last."""
+        """Kill the worker."""
         os._exit(3)
 
 
 def test_a_healthy_session_has_no_findings(session):
-    """Tasks, an actor, a value, and an actor that was killed when it was done."""
+    """It ran a task, stored a value, and killed its actor when that was done."""
     keeper = Keeper.remote()
     assert ray.get([double.remote(1), keeper.keep.remote(2), ray.put(3)]) == [2, 2, 3]
     ray.kill(keeper)
@@ -67,7 +67,7 @@ def test_a_healthy_session_has_no_findings(session):
 
 
 def test_a_task_that_nothing_can_run_is_explained(session):
-    """Once for all of the same request, with what the nearest node has."""
+    """Tasks with the same request share one finding, which says what the nearest node lacks."""
     refs = [double.options(num_gpus=1).remote(n) for n in range(7)]
     finding = found("PENDING")
     assert finding.sentence.startswith("7 tasks double are PENDING_NODE_ASSIGNMENT: task double needs 1 CPU and 1 GPU")
@@ -75,8 +75,8 @@ def test_a_task_that_nothing_can_run_is_explained(session):
     assert finding.rows[0]["task_id"] == refs[0].task_id().hex()
 
 
-def test_actors_and_groups_wait_too(session):
-    """Each by its own kind of row."""
+def test_pending_actors_and_groups_are_found_too(session):
+    """Each finding has rows of its own kind."""
     actor, group = Keeper.options(num_cpus=9).remote(), placement_group([{"CPU": 5}])
     assert [next(reversed(finding.rows[0])) for finding in found()] == ["actor_id", "placement_group_id"]
     assert all(finding.symptom == "PENDING" for finding in found())
@@ -84,7 +84,7 @@ def test_actors_and_groups_wait_too(session):
 
 
 def test_a_dead_actor_has_its_cause_and_its_lost_calls(session):
-    """The call that it died in, and those that came after."""
+    """It counts the call in which the actor died, and the later ones."""
     keeper = Keeper.remote()
     for call in (lambda: keeper.crash.remote(), lambda: keeper.keep.remote(1)):
         with pytest.raises(RayActorError):
@@ -101,7 +101,7 @@ class Talker:
     """An actor that prints."""
 
     def crash(self):
-        """Its last words, and those on stderr."""
+        """Print to both streams, and kill the worker."""
         print("reading 12", flush=True)
         print("reading 13\n", flush=True)
         print("out of paper", file=sys.stderr, flush=True)
@@ -109,7 +109,7 @@ class Talker:
 
 
 def test_a_dead_actor_has_its_last_words(session, capsys):
-    """Its log's last line, without a question more; and that its calls failed is told once, not denied under FAILED."""
+    """The finding quotes the last line of its log. Its failed calls are counted here, and FAILED says so."""
     talker = Talker.remote()
     with pytest.raises(RayActorError):
         ray.get(talker.crash.remote())
@@ -121,7 +121,7 @@ def test_a_dead_actor_has_its_last_words(session, capsys):
 
 
 def test_an_actor_that_is_called_after_it_was_killed(session):
-    """To kill it was meant; to call it was not."""
+    """The kill was intended, but the call was not."""
     keeper = Keeper.remote()
     ray.get(keeper.keep.remote(1))
     ray.kill(keeper)
@@ -131,8 +131,8 @@ def test_an_actor_that_is_called_after_it_was_killed(session):
     assert "killed" in found("DEAD_ACTOR").sentence
 
 
-def test_failures_are_put_together_by_the_error_s_class(session):
-    """Their messages differ in what they are about."""
+def test_failures_are_grouped_by_the_error_s_class(session):
+    """Their messages may differ."""
 
     @ray.remote
     def fail(n):
@@ -144,8 +144,8 @@ def test_failures_are_put_together_by_the_error_s_class(session):
     assert finding.sentence == "3 tasks failed (3 fail) with KeyError: 'row 0' (2 more messages of this kind)"
 
 
-def test_a_storm_of_retries_is_told_by_attempts_and_their_error(session):
-    """Also when it ended well. A single retry is none."""
+def test_a_storm_of_retries_is_found_with_its_error(session):
+    """Even if the task succeeds in the end. A single retry is not a storm."""
 
     @ray.remote
     class Times:
@@ -170,18 +170,18 @@ def test_a_storm_of_retries_is_told_by_attempts_and_their_error(session):
 
 
 def test_the_driver_s_growing_list_is_a_leak(session):
-    """Each was made when the one before it was there. Let go of, they are none."""
+    """Each value was made after the one before it was ready. Once they are released, there is no leak."""
     kept = [ray.put(bytes(200_000)) for _ in range(20)]
     finding = found("LEAK")
     assert finding.sentence.startswith(
-        "20 objects made by (put object) are held still, 3.8 MiB in all, 20% of the object stores"
+        "20 objects made by (put object) are still held, 3.8 MiB in all, 20% of the object stores"
     )
     kept.clear()
     assert found() == []
 
 
 def test_values_in_files_are_found(session):
-    """What does not fit is written out; the rows are the stores'."""
+    """Values that do not fit are spilled; the finding's rows are the stores."""
     kept = [ray.put(bytes(7_000_000)) for _ in range(4)]
     finding = found("SPILLING")
     assert finding.rows[0]["capacity_bytes"] == 20_000_000 and finding.rows[0]["spilled"] >= 1
@@ -190,15 +190,15 @@ def test_values_in_files_are_found(session):
 
 
 def test_many_tiny_tasks(session):
-    """From five hundred on."""
+    """Five hundred of them are a finding."""
     ray.get([double.remote(n) for n in range(doctor.TINY_TASKS - 1)])
     assert found() == []
     ray.get(double.remote(1))
-    assert found("TINY").sentence.startswith("500 tasks double with a median of 0.0")
+    assert found("TINY").sentence.startswith("500 tasks double took a median of 0.0")
 
 
 def test_a_queue_at_one_actor_while_cpus_are_free(session):
-    """As it is now: calls that stand behind one that does not end."""
+    """At the moment, the calls queue behind a call that does not end."""
 
     @ray.remote
     class Slow:
@@ -209,21 +209,21 @@ def test_a_queue_at_one_actor_while_cpus_are_free(session):
     ray.get(slow.work.remote([]))
     calls = [slow.work.remote([never]) for _ in range(12)]
     finding = next(one for one in found() if one.symptom == "IDLE")
-    assert finding.sentence.endswith("Slow runs one at a time what is asked of it")
+    assert finding.sentence.endswith("Slow runs its calls one at a time")
     assert finding.sentence.startswith("2 of 2 CPU are free")
     del calls
 
 
-def test_dropped_records_are_said(session):
-    """All other answers are about what is left then."""
+def test_dropped_records_are_a_finding(session):
+    """All other answers then cover only the remaining records."""
     tables = doctor.Tables(context.session)
     tables.dropped = {"tasks": 7}
     (finding,) = doctor.dropped(tables)
-    assert "let go of 7 tasks" in finding.sentence
+    assert "7 tasks were dropped" in finding.sentence
 
 
 def rows_of(durations):
-    """Tables with finished tasks of these durations, in milliseconds."""
+    """Tables of finished tasks with these durations, in milliseconds."""
     tables = doctor.Tables(context.session)
     rows = [
         {
@@ -253,14 +253,14 @@ def rows_of(durations):
     ],
 )
 def test_a_straggler_is_late_by_the_median_of_its_name(session, durations, late):
-    """What is short may be late by chance, and of two nobody can say which is usual."""
+    """A short task may be late by chance, and two tasks have no meaningful median."""
     findings = list(doctor.stragglers(rows_of(durations)))
     assert len(findings) == bool(late)
     assert not late or findings[0].sentence.startswith(f"{late} of {len(durations)} tasks part ran for 400 ms")
 
 
 def test_a_straggler_has_its_last_words(session):
-    """What it printed may say what it was given."""
+    """Its output may show its arguments."""
 
     @ray.remote
     def part(n):
@@ -276,8 +276,8 @@ def test_a_straggler_has_its_last_words(session):
     assert finding.sentence.endswith("; it last printed: part 3")
 
 
-def test_a_task_that_waits_for_its_own_tasks_is_no_straggler(session):
-    """Its time is theirs."""
+def test_a_task_that_waits_for_its_children_is_not_a_straggler(session):
+    """The time belongs to the children."""
     tables = rows_of([20, 20, 20, 20, 400])
     tables.tasks.append({**tables.tasks[0], "name": "child", "parent_task_id": "4"})
     assert not list(doctor.stragglers(tables))
@@ -293,8 +293,8 @@ def test_a_task_that_waits_for_its_own_tasks_is_no_straggler(session):
         ("dead_actor", "DEAD_ACTOR"),
     ],
 )
-def test_the_broken_programs_of_the_book_are_seen_through(program, symptom):
-    """From the command line, as JSON."""
+def test_the_doctor_finds_the_fault_of_each_broken_program_in_the_book(program, symptom):
+    """The command line prints the findings as JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "miniray", "doctor", "--format", "json", "--", str(EXERCISES / f"{program}.py")],
         cwd=ROOT,
@@ -306,8 +306,8 @@ def test_the_broken_programs_of_the_book_are_seen_through(program, symptom):
     assert symptom in [finding["symptom"] for finding in json.loads(done.stdout)]
 
 
-def test_a_program_that_hangs_is_looked_into_where_it_hangs(tmp_path):
-    """After so many seconds; then it is interrupted, and 130 is the exit code."""
+def test_a_program_that_hangs_is_examined_while_it_hangs(tmp_path):
+    """After the given number of seconds; then the program is interrupted, and the exit code is 130."""
     program = tmp_path / "hangs.py"
     program.write_text(
         "import miniray as ray\nray.init(num_cpus=1)\n"
@@ -325,13 +325,13 @@ def test_a_program_that_hangs_is_looked_into_where_it_hangs(tmp_path):
 
 
 def test_the_questions_can_be_read_without_a_program(capsys):
-    """Every symptom has one sentence."""
+    """Every symptom has one question."""
     assert main(["doctor", "--questions"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(doctor.RUNBOOK) + 1 and all(line.endswith("?") for line in lines[1:])
 
 
 def test_without_a_program_or_a_session_there_is_nothing_to_ask(capsys):
-    """One line that says what to type."""
+    """The error says what to type."""
     assert main(["doctor"]) == 1
     assert "python -m miniray doctor -- script.py" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import types
 import pytest
 
 import miniray
-from miniray.observe.metrics import metrics
+from miniray.observe.metrics import metrics, registry
 from miniray.testing import alias_ray, unalias_ray
 from miniray.testing.alias import PORTABILITY
 
@@ -183,7 +183,7 @@ def test_metrics_are_as_lenient_as_ray_s_meanwhile():
         with pytest.raises(ValueError):
             counter.inc(tags={"known": "y", "unknown": "x"})
     finally:
-        metrics.reset()
+        registry.reset()
 
 
 def test_the_version_is_that_of_the_ray_whose_answers_are_given():

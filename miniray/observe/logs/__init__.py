@@ -1,1 +1,1 @@
-"""What tasks and actors print: captured, kept, folded and read."""
+"""The output of tasks and actors: captured, stored, folded and read."""

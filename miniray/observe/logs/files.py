@@ -1,8 +1,8 @@
-"""What is kept of what workers wrote: bounded, and what the bounds let go is counted and said.
+"""The logs of workers: bounded stores of lines, which count the lines they drop and say so.
 
-A worker has two logs, as in Ray: `worker-<worker id>-<job id>-<pid>.out` and `.err`. Each line is kept with the attempt
-that wrote it, so that a task's own lines can be read out of its worker's. In Ray these are files; here they are memory
-of the session.
+A worker has two logs, as in Ray: `worker-<worker id>-<job id>-<pid>.out` and `.err`. Each line is stored with the
+attempt that wrote it, so that a task's own lines can be picked from its worker's log. In Ray these are files; here the
+session keeps them in memory.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ...ids import JOB_HEX
 from ...process.context import Execution
 from ..escape import escaped
 
-FILE_BYTES = 4 << 20  # most that one log keeps: the newest lines that fit
-ALL_BYTES = 256 << 20  # most that all logs of a session keep
-MOST_WORKERS = 10_000  # whose logs are kept, the oldest dead ones go first
-LONGEST_LINE = 64 << 10  # a longer unfinished line is taken as if it had ended
-LINE_COST = 100  # what keeping a line costs besides its bytes
-REMEMBERED = 1_000  # attempts of which a log remembers how much it has let go
+FILE_BYTES = 4 << 20  # the most that one log keeps: the newest lines that fit
+ALL_BYTES = 256 << 20  # the most that all logs of a session keep
+MOST_WORKERS = 10_000  # the most workers with logs; the oldest dead workers lose theirs first
+LONGEST_LINE = 64 << 10  # characters after which an unfinished line is treated as ended
+LINE_COST = 100  # the memory that a line takes besides its bytes
+MOST_LOSSES = 1_000  # the most attempts for which a log remembers how many bytes it dropped
 
 Attempt = tuple[int, int]  # a task's number and the attempt's
 
 
 class Follower:
-    """A reader that goes on with what is written from now on. lock: held while there is nothing new for it."""
+    """A reader that waits for new lines. lock: held while there are none; the reader parks on it."""
 
     __slots__ = ("lines", "lock")
 
@@ -38,16 +38,17 @@ class Follower:
         self.lock = _thread.allocate_lock()
 
     def wake(self) -> None:
-        """There is something new, or the log has ended."""
-        with suppress(RuntimeError):  # it is awake already
+        """Wake the reader: there is a new line, or the log has ended."""
+        with suppress(RuntimeError):  # it is already awake
             self.lock.release()
 
 
 class LogFile:
-    """One log. Its owner's lock guards it. size: what it keeps, in bytes with the cost of each line.
+    """One log; the lock of the session's logs guards it.
 
-    label, marked: the name that the last marker line gave, and the attempt it stands before. lost: bytes let go, by
-    attempt. followers: get every line that is added; who added it wakes them.
+    size: the memory that its lines take, in bytes, including the cost of each line. label, marked: the name in the last
+    marker line, and the attempt whose lines follow it. lost: bytes dropped, by attempt. followers: readers that get
+    every new line; the thread that adds a line wakes them after releasing the lock.
     """
 
     __slots__ = ("name", "size", "label", "marked", "dropped_lines", "dropped_bytes", "lost", "followers", "_lines")
@@ -61,10 +62,10 @@ class LogFile:
         self._lines: deque[tuple[Attempt | None, bytes]] = deque()
 
     def add(self, attempt: Attempt | None, line: bytes) -> None:
-        """Keep a line; it ends in a newline, unless its task ended in the middle of it. attempt: None for a marker."""
+        """Add a line. It ends in a newline, unless its task ended in the middle of it. attempt: None for a marker."""
         if len(line) > FILE_BYTES // 4:
             rest = len(line) - FILE_BYTES // 8
-            line = line[: FILE_BYTES // 8] + b" [%d more bytes of this line are not kept]\n" % rest
+            line = line[: FILE_BYTES // 8] + b" [%d more bytes of this line have been dropped]\n" % rest
         self._lines.append((attempt, line))
         for follower in self.followers:
             follower.lines.append((attempt, line))
@@ -73,7 +74,7 @@ class LogFile:
             self.shrink(FILE_BYTES)
 
     def shrink(self, size: int) -> None:
-        """Let the oldest lines go until what is kept has at most this size."""
+        """Drop the oldest lines until the log has at most this size."""
         while self.size > size:
             attempt, line = self._lines.popleft()
             self.size -= len(line) + LINE_COST
@@ -81,34 +82,35 @@ class LogFile:
             self.dropped_bytes += len(line)
             if attempt is not None:
                 self.lost[attempt] = self.lost.pop(attempt, 0) + len(line)
-                if len(self.lost) > REMEMBERED:
+                if len(self.lost) > MOST_LOSSES:
                     del self.lost[next(iter(self.lost))]
 
     def read(self, attempt: Attempt | None = None) -> list[bytes]:
-        """The lines of one attempt, or all. When some were let go, the first line says so."""
+        """Return the lines of one attempt, or all lines. If some were dropped, the first line says so."""
         if attempt is None:
             lines = [line for _, line in self._lines]
             if self.dropped_lines:
                 lines.insert(
                     0,
-                    b"[%d older lines, %d bytes, of this log are not kept]\n"
+                    b"[%d older lines (%d bytes) of this log have been dropped]\n"
                     % (self.dropped_lines, self.dropped_bytes),
                 )
         else:
             lines = [line for writer, line in self._lines if writer == attempt]
             if attempt in self.lost:
-                lines.insert(0, b"[%d older bytes of this task's log are not kept]\n" % self.lost[attempt])
+                lines.insert(0, b"[%d older bytes of this task's log have been dropped]\n" % self.lost[attempt])
         for i, line in enumerate(lines[:-1]):
-            if not line.endswith(b"\n"):  # a task ended in the middle of a line: what follows begins a new one
+            if not line.endswith(b"\n"):  # a task ended in the middle of this line
                 lines[i] = line + b"\n"
         return lines
 
 
 class WorkerLog:
-    """A worker's two logs, and where its tasks sent their streams; an actor's threads share one.
+    """A worker's two logs, and the streams to which its tasks redirected theirs. The threads of an actor share one.
 
-    worker: the record of the first of them. keys: the numbers of all of them. keep: takes what a task wrote, with this log, the
-    task's execution, "stdout" or "stderr", and the text.
+    worker: the first worker that uses these logs. keys: the numbers of all workers that do. redirected: a task's own
+    streams by name, see `standard_streams`. keep: called with this object, the task's execution, "stdout" or "stderr",
+    and the text that the task wrote.
     """
 
     __slots__ = ("worker", "keys", "files", "redirected", "_keep")
@@ -121,17 +123,17 @@ class WorkerLog:
         self.files = {"stdout": LogFile(base + ".out"), "stderr": LogFile(base + ".err")}
 
     def write(self, execution: Execution, name: str, text: str) -> None:
-        """Take what a task of this worker wrote."""
+        """Take the text that a task of this worker wrote."""
         self._keep(self, execution, name, text)
 
 
 def log_name(worker: WorkerRecord) -> str:
-    """What a worker's logs are called, without .out or .err."""
+    """The name of a worker's logs, without .out or .err."""
     return f"worker-{worker.hex}-{JOB_HEX}-{os.getpid()}"
 
 
 def header(worker: "WorkerRecord", label: str) -> list[bytes]:
-    """The marker lines that a worker's log begins with in Ray. label: the name that its own markers gave last."""
+    """The marker lines at the top of a worker's log, as in Ray. label: the name in the log's own last marker."""
     lines = [f":job_id:{JOB_HEX}\n".encode()]
     if worker.actor is not None and not label:
         lines.append(f":actor_name:{escaped(actor_label(worker.actor))}\n".encode())
@@ -139,5 +141,5 @@ def header(worker: "WorkerRecord", label: str) -> list[bytes]:
 
 
 def actor_label(actor: Any) -> str:
-    """How an actor is called in front of what it prints: by its repr, if it has one of its own, or its class."""
-    return actor.repr_name or actor.class_name.rpartition(".")[2]
+    """The name of an actor in front of its output: its repr if its class defines one, otherwise the class."""
+    return str(actor.repr_name or actor.class_name.rpartition(".")[2])

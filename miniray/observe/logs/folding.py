@@ -1,8 +1,8 @@
-"""Folding: of lines that many workers print alike, one is shown at once, and how often it came after a while.
+"""Folding: when many workers print the same line, show it once at first, and later how often it was repeated.
 
-Two lines are alike when they differ only in words that contain a digit. A repeat from another worker within the window
-is held back and counted; repeats from the same worker are all shown. What is held back comes out with the first line
-that is printed after the window, or at the end of the session: nothing here has a timer. Ray: LogDeduplicator in
+Two lines count as the same if they differ only in words that contain a digit. A repeat by another worker within the
+window is held back and counted; repeats by the same worker are all shown. There is no timer: lines that were held back
+are shown with the first line that is printed after the window, or at the end of the session. Ray: LogDeduplicator in
 _private/ray_logging.
 """
 
@@ -19,12 +19,12 @@ HINT = (
     "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication "
     "for more options.)"
 )
-SYSTEM = "raylet"  # the source whose own repeats are folded too
-Labelled = tuple[Any, str]  # who a line is said to come from, opaque here, and the line
+SYSTEM = "raylet"  # the only source whose own repeats are folded
+Labelled = tuple[Any, str]  # the label of a line's source, opaque here, and the line
 
 
 class _Repeats:
-    """A pattern seen lately. since: when it was shown; count, last: what is held back; sources: who printed it."""
+    """A recent pattern. since: when it was shown. count, last: the repeats held back. sources: who printed it."""
 
     __slots__ = ("since", "count", "last", "sources")
 
@@ -36,7 +36,7 @@ class Folding:
     """The patterns of one stream. Not thread-safe: its owner holds a lock.
 
     window_s: how long repeats are held back. allow: lines that match are never folded. skip: lines that match are never
-    shown. green: what to colour the remark with, and how to end that.
+    shown. green: the codes that begin and end the colour of the count.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Folding:
         self._hinted = False
 
     def fold(self, now: float, source: Hashable, label: Any, lines: list[str]) -> list[Labelled]:
-        """What is to be shown now that `source` has printed these lines. now: seconds; label: kept with each line."""
+        """Return the lines to show when `source` prints these. now: seconds; label: returned with each of the lines."""
         shown: list[Labelled] = []
         for line in lines:
             if self._allow is not None and self._allow.search(line):
@@ -84,7 +84,7 @@ class Folding:
             if now - repeats.since < self.window_s:
                 return
             del self._recent[pattern]
-            if repeats.count > 1:  # it keeps coming: go on counting, from now
+            if repeats.count > 1:  # more repeats are likely: begin a new window
                 yield self._summary(repeats)
                 repeats.since, repeats.count = now, 0
                 self._recent[pattern] = repeats
@@ -92,14 +92,14 @@ class Folding:
                 yield repeats.last
 
     def flush(self) -> list[Labelled]:
-        """Everything that is held back, at once."""
-        held = [
+        """Return everything that is held back."""
+        lines = [
             self._summary(repeats) if repeats.count > 1 else repeats.last
             for repeats in self._recent.values()
             if repeats.count
         ]
         self._recent.clear()
-        return held
+        return lines
 
     def _summary(self, repeats: _Repeats) -> Labelled:
         label, line = repeats.last
@@ -109,7 +109,7 @@ class Folding:
 
 
 def folding_from_environment(green: tuple[str, str]) -> Folding:
-    """A Folding as the variables RAY_DEDUP_LOGS_AGG_WINDOW_S, _ALLOW_REGEX and _SKIP_REGEX say."""
+    """Make a Folding with the settings RAY_DEDUP_LOGS_AGG_WINDOW_S, _ALLOW_REGEX and _SKIP_REGEX."""
     return Folding(
         float(os.environ.get("RAY_DEDUP_LOGS_AGG_WINDOW_S") or 5),
         os.environ.get("RAY_DEDUP_LOGS_ALLOW_REGEX"),

@@ -1,9 +1,9 @@
-"""Progress bars of many workers: a block at the bottom of the driver's terminal, or plain lines where it has none.
+"""Progress bars of many workers: a block at the bottom of the driver's terminal, or plain lines without a terminal.
 
-On a terminal the open bars are one block under the cursor. Whatever is printed meanwhile goes above it: the block is
-erased, the text written, the block drawn again; text that stops in the middle of a line keeps the block away until its
-line ends. That is why the doors of `log_streams` stand open while bars do. Everything is drawn by the thread that
-reports: there is none of its own.
+On a terminal, the open bars form a block below the cursor. Text that is printed meanwhile goes above it: the block is
+erased, the text written, and the block drawn again. If the text stops in the middle of a line, the block stays hidden
+until the line ends. So while there are bars, the program's output must pass through `standard_streams`. The thread that
+reports progress also draws; bars have no thread of their own.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ...process.context import at_end, in_forked_child
 from ...process import standard_streams
 from ..escape import escaped
 
-State = dict[str, Any]  # what a bar reports: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
-Key = tuple[int, str]  # the bar's worker, 0 for the driver, and its uuid: a copy elsewhere is another bar
+State = dict[str, Any]  # the report of a bar: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
+Key = tuple[int, str]  # the bar's worker, 0 for the driver, and its uuid; a copy in another worker is another bar
 MOST_DRAWINGS_PER_S = 20
 DIM, RESET, ERASE = "\x1b[2m\x1b[36m", "\x1b[0m", "\r\x1b[J"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Bar:
-    """One bar: what it reported last, and when it began. name stands in front. line: the gist of the last one."""
+    """One bar with its last report. began: when it was opened. name: its prefix. line: the essence of the last line."""
 
     __slots__ = ("name", "began", "now", "line", "done", "total", "desc", "unit", "position")
 
@@ -39,13 +39,13 @@ class Bar:
         self.began, self.line = now, ""
 
     def report(self, state: State, now: float) -> None:
-        """Take what was reported. What is no number counts as 0, or as no total: that is no reason to fail the task."""
+        """Store a report. A value that is not a number counts as 0, or as no total: it must not fail the task."""
         self.now, self.done, self.total = now, number(state["x"]) or 0, number(state["total"])
         self.desc, self.unit = escaped(str(state["desc"])), escaped(str(state["unit"]))
         self.position = number(state["pos"]) or 0
 
     def count(self) -> tuple[str, float]:
-        """`4/10 [00:02<00:03, 2.00it/s]`, and the share that is done: below 0 when there is no total."""
+        """Return a text like `4/10 [00:02<00:03, 2.00it/s]`, and the share done; below 0 if there is no total."""
         done, total = self.done, self.total
         seconds = self.now - self.began
         rate = done / seconds if seconds > 0 and done > 0 else 0
@@ -56,7 +56,7 @@ class Bar:
         return f"{scaled(done)}/{scaled(total)} [{clock(seconds)}<{left}, {speed}]", max(0.0, done / total)
 
     def text(self, width: int = 0, fine: bool = True) -> str:
-        """The bar as one line; with a width, with a drawing that fills it. fine: eighths of a character may be used."""
+        """Return the bar as one line; with a width, add a drawing that fills it. fine: draw eighths of a character."""
         count, share = self.count()
         head = self.name + (f"{self.desc}: " if self.desc else "")
         if share < 0:
@@ -69,18 +69,18 @@ class Bar:
 
 
 class Bars:
-    """Every open bar of this process, and where they are drawn. `lock` is held while it draws, and may be taken twice.
+    """The open bars of this process, and the terminal on which they are drawn.
 
-    gone: reports, with worker and name, of bars that nobody refers to any more; filled by finalisers, looked at before
-    drawing.
+    `lock` guards everything and is held while drawing. It is re-entrant. gone: the last reports of bars that were
+    garbage-collected, with worker and name; finalisers append to it, and the next operation handles them.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.bars: dict[Key, Bar] = {}
         self.gone: deque[tuple[State, int, str]] = deque()
-        self.terminal: Any = None  # the stream that the block stands on; None: no doors are held open
-        self.drawn = 0  # how many lines of it stand there now
+        self.terminal: Any = None  # the stream with the block; None if there is no block
+        self.drawn = 0  # how many lines of the block are on the screen
         self.hidden = self.in_a_line = False
         self._last_drawn = 0.0
         atexit.register(self.close, False)
@@ -88,13 +88,13 @@ class Bars:
     # ------------------------------------------------------------ reports
 
     def process_state_update(self, state: State, worker: int = 0, name: str = "") -> None:
-        """A bar says how far it is. The first report opens it, one with `closed` ends it, and leaves on the screen what
-        it showed.
+        """Take the report of a bar. The first report opens the bar; one with `closed` ends it and leaves its last line
+        on the screen.
 
-        worker, name: whose it is; 0 and "" for the driver's own.
+        worker, name: the bar's owner; 0 and "" for the driver.
         """
         with self.lock:
-            self._let_go()
+            self._end_collected()
             self._report(state, worker, name)
 
     def _report(self, state: State, worker: int, name: str) -> None:
@@ -116,13 +116,13 @@ class Bars:
             self._draw(screen, at_once=opened or bar.done == bar.total)
 
     def close(self, workers_only: bool = True) -> None:
-        """The session ends, and with it its workers' bars; or all of them."""
+        """End the bars of workers, when their session ends; or all bars."""
         with self.lock:
-            self._let_go()
+            self._end_collected()
             for key in [key for key in self.bars if key[0] or not workers_only]:
                 self._finish(key)
 
-    def _let_go(self) -> None:
+    def _end_collected(self) -> None:
         while self.gone:
             state, worker, name = self.gone.popleft()
             if (worker, state["uuid"]) in self.bars:
@@ -130,9 +130,9 @@ class Bars:
 
     @staticmethod
     def _write_line(bar: Bar) -> None:
-        what = f"{bar.desc} {bar.done} {bar.total}"
-        if what != bar.line:  # a report that says nothing new is no line
-            bar.line = what
+        line = f"{bar.desc} {bar.done} {bar.total}"
+        if line != bar.line:  # a report without news gets no line
+            bar.line = line
             standard_streams.write_to_driver("stderr", bar.text() + "\n")
 
     # ------------------------------------------------------------ the block on the terminal
@@ -149,7 +149,7 @@ class Bars:
             self._put(self._erasing() + self._block())
 
     def _block(self) -> str:
-        """All open bars, by worker and position, a line each. The cursor ends where it began, at the top."""
+        """Return all open bars, by worker and position, one per line. The cursor returns to the top."""
         workers = list(dict.fromkeys(worker for worker, _ in self.bars))
         ordered = sorted(self.bars, key=lambda key: (workers.index(key[0]), self.bars[key].position))
         columns, lines = terminal_size(self.terminal)
@@ -179,7 +179,7 @@ class Bars:
         self.terminal.flush()
 
     def _finish(self, key: Key) -> None:
-        """A bar is over: what it shows last stays on the screen, above those that are left."""
+        """End a bar: its last line stays on the screen, above the other bars."""
         bar = self.bars.pop(key)
         if self.terminal is None:
             return
@@ -198,7 +198,7 @@ class Bars:
             standard_streams.above_bars = None
             standard_streams.close_doors(self)
 
-    # ------------------------------------------------------------ what is printed meanwhile
+    # ------------------------------------------------------------ text that is printed meanwhile
 
     def hide_bars(self) -> None:
         """Take the block off the screen until `unhide_bars`."""
@@ -208,18 +208,20 @@ class Bars:
                 self._put(self._erasing())
 
     def unhide_bars(self) -> None:
-        """Draw it again."""
+        """Draw the block again."""
         with self.lock:
             self.hidden = False
             if self.terminal is not None and self.bars:
                 self._draw(self.terminal, at_once=True)
 
     def _write_above(self, stream: Any, text: str) -> int:
-        """Write the driver's text where the block stands, and the block below it."""
+        """Write the driver's text in place of the block, and the block below the text."""
         with self.lock:
-            self._let_go()
+            self._end_collected()
+            written: int
             if self.terminal is None or not stream.isatty():
-                return stream.write(text)
+                written = stream.write(text)
+                return written
             if self.drawn:
                 self._put(self._erasing())
             written = stream.write(text)
@@ -234,7 +236,7 @@ bars = Bars()
 
 
 def after_fork() -> None:
-    """In a forked child: a thread of the parent's may have held the lock."""
+    """Replace the lock in a forked child, because a thread of the parent may have held it."""
     bars.lock = threading.RLock()
 
 
@@ -242,16 +244,16 @@ at_end.append(bars.close)
 in_forked_child.append(after_fork)
 
 
-# ---------------------------------------------------------------- how things are written
+# ---------------------------------------------------------------- numbers and widths
 
 
 def number(value: Any) -> float | None:
-    """value, when it is a finite number; else None."""
+    """Return the value if it is a finite number, otherwise None."""
     return value if isinstance(value, Real) and math.isfinite(value) else None  # type: ignore[return-value]
 
 
 def scaled(value: float, digits: int = 0) -> str:
-    """1234567 as 1.23M. digits: decimals of a number below 1000."""
+    """Write 1234567 as 1.23M. digits: the decimals of a number below 1000."""
     if abs(value) < 1000:
         return f"{value:.{digits}f}" if digits or value == int(value) else f"{value:.1f}"
     letters = "kMGTPE"
@@ -262,14 +264,14 @@ def scaled(value: float, digits: int = 0) -> str:
 
 
 def clock(seconds: float) -> str:
-    """65 as 01:05, 3665 as 1:01:05."""
+    """Write 65 seconds as 01:05, 3665 as 1:01:05."""
     minutes, seconds = divmod(int(min(seconds, 1e9)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes:02d}:{seconds:02d}"
 
 
 def drawing(share: float, width: int, fine: bool) -> str:
-    """A bar of `width` characters, filled to a share from 0 to 1."""
+    """Draw a bar of `width` characters, filled to a share from 0 to 1."""
     if not fine:
         return ("#" * int(share * width)).ljust(width)
     whole, eighths = divmod(int(share * width * 8), 8)
@@ -277,12 +279,12 @@ def drawing(share: float, width: int, fine: bool) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal text takes."""
+    """Return how many columns of a terminal the text takes."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def fitted(text: str, width: int) -> str:
-    """text cut so that it fits into so many columns; 0 for any number."""
+    """Cut the text so that it fits into `width` columns; 0 means no limit."""
     if width and columns(text) > width:
         while columns(text) > width - 3:
             text = text[:-1]
@@ -291,7 +293,7 @@ def fitted(text: str, width: int) -> str:
 
 
 def terminal_size(terminal: Any) -> tuple[int, int]:
-    """Columns and lines, 80 and 24 when nobody knows."""
+    """Return columns and lines; 80 and 24 if they are not known."""
     try:
         size = os.get_terminal_size(terminal.fileno())
     except (OSError, ValueError, AttributeError):

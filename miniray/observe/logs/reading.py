@@ -1,9 +1,12 @@
-"""Logs: `print` and `logging` in tasks reach the driver and are kept; here a session's are read.
+"""Reads a session's logs. The output of tasks, by `print` or `logging`, passes through these modules:
 
-    log_streams    who writes decides where the text goes        log_files      what is kept of it, and for how long
-    log_session    puts it in place, lines, prefixes              log_folding    what many workers print alike
+    process.standard_streams    sends a text to the logs of the worker whose task wrote it, or to the driver's stream
+    session                     makes whole lines of it, stores them, and shows them with their prefixes
+    files                       keeps the lines, up to a bound
+    folding                     holds back lines that many workers repeat
 
-`list_logs` and `get_log` answer as `ray.util.state`'s do. Ray: util/state/api.py, dashboard/modules/log/log_manager.py.
+`list_logs` and `get_log` answer like those of `ray.util.state`. Ray: util/state/api.py,
+dashboard/modules/log/log_manager.py.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"out": "stdout", "err": "stderr"}
 ESCAPE_CODE = re.compile(rb"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
-BLOCK = 1 << 16  # bytes of a log that one step of get_log yields at most
+BLOCK = 1 << 16  # the most bytes of a log that one step of get_log yields
 
 
 def _session() -> SessionLogs:
@@ -49,10 +52,10 @@ def list_logs(
     glob_filter: str | None = None,
     timeout: int = 30,
 ) -> dict[str, list[str]]:
-    """The names of a node's logs by category: worker_out, worker_err, raylet. {} when none fits glob_filter.
+    """Return the names of a node's logs by category: worker_out, worker_err, raylet. {} if none matches glob_filter.
 
-    Raises AssertionError without a node, ConnectionError without a session, urllib's HTTPError (an OSError; Ray:
-    requests') for an unknown node or a filter that leaves the folder of logs.
+    Raises AssertionError without a node, ConnectionError without a session, and urllib's HTTPError (an OSError; Ray
+    raises that of `requests`) for an unknown node or a filter that leaves the folder of logs.
     """
     assert node_ip is not None or node_id is not None, "At least one of node ip and node id is required"
     logs = _session()
@@ -63,14 +66,14 @@ def list_logs(
         node = _node(logs, node_id, node_ip)
     except RayStateApiException as problem:
         raise _refused(500 if node_id else 404, str(problem)) from None
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for worker in _workers(logs, node):
         for suffix in SUFFIXES:
-            found.setdefault(f"worker_{suffix}", []).append(f"{log_name(worker)}.{suffix}")
-    found["raylet"] = [logs.system.name]
+            names.setdefault(f"worker_{suffix}", []).append(f"{log_name(worker)}.{suffix}")
+    names["raylet"] = [logs.system.name]
     wanted = wanted.removeprefix("**/")
-    fitting = {category: fnmatch.filter(names, wanted) for category, names in found.items()}
-    return {category: names for category, names in fitting.items() if names}
+    matches = {category: fnmatch.filter(members, wanted) for category, members in names.items()}
+    return {category: members for category, members in matches.items() if members}
 
 
 def _refused(code: int, text: str) -> urllib.error.HTTPError:
@@ -89,7 +92,7 @@ def _node(logs: SessionLogs, node_id: str | None, node_ip: str | None) -> "NodeR
 
 
 def _workers(logs: SessionLogs, node: "NodeRecord") -> list["WorkerRecord"]:
-    """The workers of a node that have logs: each of its own, an actor's threads the first one's."""
+    """The workers of a node that have logs of their own. The threads of an actor share those of the first one."""
     with logs.runtime.locked() as cluster:
         workers = {
             worker.number: worker
@@ -128,20 +131,20 @@ def get_log(
     _interval: float | None = None,
     filter_ansi_code: bool = False,
 ) -> Generator[Any, None, None]:
-    """Yield a log in chunks of text, or of bytes when encoding is None. Nothing is checked before the first `next`.
+    """Yield a log in chunks of text, or of bytes if encoding is None. Checks nothing before the first `next`.
 
-    Which one: of an actor (the whole log of its worker), a task (what that attempt wrote, no more), a file, or a
-    process, whose workers' logs then come one after the other, since all of miniray's workers share one. tail: how many
-    of the last lines, -1 for all, 0 for 1000. follow: go on with what is written from now on, until the task, or the
-    actor, or the session ends.
+    actor_id: the whole log of the actor's worker. task_id: the lines that this attempt wrote, and no others. filename:
+    a name of `list_logs`. pid: the logs of all workers of this process, one after the other; all of miniray's workers
+    share one process. tail: the number of last lines, -1 for all, 0 for 1000. follow: then wait for new lines, until
+    the task, the actor or the session ends.
 
-    Raises ConnectionError without a session, ValueError for arguments that name no log, RayStateApiException for a log
-    that there is not, also for a method of an actor, whose lines are in its actor's log.
+    Raises ConnectionError without a session, ValueError for arguments that name no log, and RayStateApiException for a
+    log that does not exist. A method of an actor has no log either: its lines are in the actor's log.
     """
     logs = _session()
     lines, wanted_pid = whole_number("tail", tail) or 1000, whole_number("pid", pid) if pid else None
     if _interval is not None and not follow:
-        raise ValueError("_interval is the time between two looks of a reader that follows, and follow is False")
+        raise ValueError("_interval is the time between two reads with follow=True, and follow is False")
     if not (node_id or node_ip or actor_id or task_id):
         raise ValueError("node_id or node_ip must be provided when neither an actor_id nor a task_id is")
     if node_id and node_ip:
@@ -170,7 +173,11 @@ def get_log(
 
 
 class _Log:
-    """A log that was found: the files it is read from, of one attempt only or whole; what ends it for a follower."""
+    """A log to read.
+
+    parts: the log files that it consists of, with their workers. attempt: read this attempt's lines only; None for
+    all lines. task: a follower stops when this task ends.
+    """
 
     def __init__(
         self,
@@ -182,7 +189,7 @@ class _Log:
         self.logs, self.parts, self.attempt, self.task = logs, parts, attempt, task
 
     def lines(self, follower: Follower | None = None) -> list[bytes]:
-        """Every line there is now, the unfinished ones last; a follower gets those when they have ended."""
+        """Return every line, the unfinished ones last. A follower gets an unfinished line only when it ends."""
         lines: list[bytes] = []
         with self.logs.lock:
             for worker, file in self.parts:
@@ -196,7 +203,7 @@ class _Log:
         return lines
 
     def chunks(self, tail: int, follow: bool) -> Iterator[bytes]:
-        """The last `tail` lines, all for -1, none for less; then, for a follower, every line that comes."""
+        """Yield the last `tail` lines (-1: all, less: none), and if `follow`, every new line."""
         follower = Follower() if follow else None
         lines = self.lines(follower)
         try:
@@ -204,20 +211,20 @@ class _Log:
             for start in range(0, len(data), BLOCK):
                 yield data[start : start + BLOCK]
             if follower is not None:
-                yield from self._what_comes(follower)
+                yield from self._new_lines(follower)
         finally:
             for _, file in self.parts:
                 if follower is not None:
                     file.followers.remove(follower)
 
-    def _what_comes(self, follower: Follower) -> Iterator[bytes]:
+    def _new_lines(self, follower: Follower) -> Iterator[bytes]:
         runtime = self.logs.runtime
         result = self.task.returns[0] if self.task is not None and self.task.returns else None
         waiter = runtime.subscribe(result, follower.wake) if result is not None else None
         try:
             while True:
                 follower.lock.acquire(False)
-                ended = self.has_ended()  # asked first: what was written before the end is still read
+                ended = self.has_ended()  # before looking for lines: those written before the end are still read
                 if follower.lines:
                     attempt, line = follower.lines.popleft()
                     if self.attempt in (None, attempt):
@@ -231,7 +238,7 @@ class _Log:
                 runtime.unsubscribe(result, waiter)
 
     def has_ended(self) -> bool:
-        """Whether nobody can add to this log any more."""
+        """Whether no task can add to this log any longer."""
         if (
             self.logs.closed
             or self.task is not None
@@ -243,11 +250,11 @@ class _Log:
 
 def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile:
     outlet = logs.outlets.get(worker.number)
-    if outlet is None and worker.status is DEAD:  # it wrote nothing, or its logs had to go
+    if outlet is None and worker.status is DEAD:  # the worker wrote nothing, or its logs were dropped
         file = LogFile(f"{log_name(worker)}.{suffix}")
         if logs.dropped_workers:
-            gone = b"[the logs of %d dead workers are not kept any more; this may be one]\n"
-            file.add(None, gone % logs.dropped_workers)
+            note = b"[the logs of %d dead workers have been dropped; this may be one of them]\n"
+            file.add(None, note % logs.dropped_workers)
         return file
     return (outlet or logs.outlet_of(worker)).files[SUFFIXES[suffix]]
 
@@ -325,10 +332,10 @@ def _log_of_name(logs: SessionLogs, node: "NodeRecord", filename: str) -> _Log:
 
 
 class _SystemLog(_Log):
-    """raylet.out: what the core remembers of nodes, workers, actors and spills, and what was said to the driver."""
+    """raylet.out: the core's events of nodes, workers, actors and spills, and the system's messages to the driver."""
 
     def lines(self, follower: Follower | None = None) -> list[bytes]:
-        """The core's events, then what was said. There is nothing to follow."""
+        """Return the core's events, then the messages. A follower gets no further lines."""
         with self.logs.runtime.locked() as cluster:
             events = list(cluster.events)
         epoch = self.logs.runtime.epoch

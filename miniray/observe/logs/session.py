@@ -1,10 +1,10 @@
-"""A session's logs: what tasks write is kept, made into whole lines, and shown on the driver behind its prefix.
+"""A session's logs: store the output of tasks line by line, and show each line on the driver behind a prefix.
 
-    (NAME pid=N) text       NAME: the task's name, or the actor's class or repr; behind the pid `, ip=A` of another node
-    (raylet) text           what the system has to say
+    (NAME pid=N) text       NAME: the task's name, or the actor's class or repr; `, ip=A` follows if on another node
+    (raylet) text           a message of the system
 
-A line is shown when it ends, by the thread that prints it: what a task has printed is on the driver's screen before its
-result is. Ray: print_worker_logs in _private/worker.py, log_monitor.py.
+The thread that ends a line also shows it. So the driver's screen shows a task's output before the task's result is
+available. Ray: print_worker_logs in _private/worker.py, log_monitor.py.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 DEAD = WorkerStatus.DEAD
 CYAN, YELLOW, GREEN, RESET = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
-MANY = [f"\x1b[{code}m" for code in (35, 36, 32, 90, 94, 95)]  # RAY_COLOR_PREFIX=1: one for each worker
+WORKER_COLOURS = [f"\x1b[{code}m" for code in (35, 36, 32, 90, 94, 95)]  # in turn, with RAY_COLOR_PREFIX=1
 
 
 def switched_on(variable: str, default: bool) -> bool:
-    """Whether an environment variable is on, as Ray reads one: "1" or "true" in any case."""
+    """Whether an environment variable is on. As in Ray, "1" and "true" in any case mean on."""
     value = os.environ.get(variable)
     return default if value is None else value.lower() in ("1", "true")
 
 
 class Unfinished:
-    """What there is of a line that has not ended."""
+    """The pieces of a line that has not ended. outlet: the logs of the worker that writes it."""
 
     __slots__ = ("outlet", "_pieces", "_size")
 
@@ -49,28 +49,32 @@ class Unfinished:
         self._pieces: list[str] = []
 
     def add(self, text: str) -> int:
-        """Go on with the line. Returns its length."""
+        """Append to the line. Returns its length."""
         self._pieces.append(text)
         self._size += len(text)
         return self._size
 
     def text(self) -> str:
-        """The line so far."""
+        """Return the line so far."""
         return "".join(self._pieces)
 
 
 class SessionLogs:
-    """The logs of one session. `lock` guards the logs, the unfinished lines and the folding; nothing of the user's runs
-    under it, save a finaliser that prints, for which it can be taken twice.
+    """The logs of one session.
 
-    unfinished: the pieces of lines that have not ended, by attempt and stream; workers look whether it is empty when a
-    task ends. unshown: how many times the driver's screen could not be written to.
+    `lock` guards the logs, the unfinished lines and the folding. No user code runs under it, except a finaliser that
+    prints; for its sake the lock is re-entrant.
+
+    outlets: a worker's logs by its number; several workers of one actor may share theirs. unfinished: the lines that
+    have not ended, by attempt and stream; a worker checks whether it is empty when a task ends. system: the system's
+    messages. size: the memory of all logs in bytes. dropped_workers: how many workers lost their logs. unshown: how
+    many times writing to the driver's screen failed.
     """
 
     def __init__(self, runtime: "Runtime"):
         self.runtime = runtime
         self.lock = threading.RLock()
-        self.outlets: dict[int, WorkerLog] = {}  # by worker number; several numbers may share one
+        self.outlets: dict[int, WorkerLog] = {}
         self.unfinished: dict[tuple[Attempt, str], Unfinished] = {}
         self.system = LogFile("raylet.out")
         self.size = self.dropped_workers = self.unshown = 0
@@ -89,10 +93,10 @@ class SessionLogs:
         green = ("", "") if self.colour == "0" else (GREEN, RESET)
         self.folding = {name: folding_from_environment(green) for name in standard_streams.NAMES}
 
-    # ------------------------------------------------------------ what workers write
+    # ------------------------------------------------------------ output of workers
 
     def outlet(self, execution: "Execution") -> standard_streams.Outlet | None:
-        """Who takes what this task writes; None in local mode, where it is the driver itself."""
+        """Find the logs that take this task's output; None in local mode, where the driver's own stream takes it."""
         worker = execution.worker
         if execution.runtime is not self.runtime or worker.status is DEAD:
             return standard_streams.NOWHERE
@@ -101,7 +105,7 @@ class SessionLogs:
         return self.outlets.get(worker.number) or self.outlet_of(worker)
 
     def outlet_of(self, worker: "WorkerRecord") -> WorkerLog:
-        """The logs of a worker, made when they are first asked for."""
+        """Return the logs of a worker; the first call makes them."""
         actor = worker.actor
         first = actor.worker if actor is not None and actor.worker is not None else worker
         with self.lock:
@@ -109,12 +113,12 @@ class SessionLogs:
             if outlet is None:
                 outlet = self.outlets[first.number] = WorkerLog(first, self.write)
                 if len(self.outlets) > files.MOST_WORKERS:
-                    self._forget_a_dead_one()
+                    self._drop_oldest_dead()
             outlet.keys.add(worker.number)
             self.outlets[worker.number] = outlet
         return outlet
 
-    def _forget_a_dead_one(self) -> None:
+    def _drop_oldest_dead(self) -> None:
         for outlet in self.outlets.values():
             if outlet.worker.status is DEAD:
                 for key in outlet.keys:
@@ -124,10 +128,10 @@ class SessionLogs:
                 return
 
     def write(self, outlet: WorkerLog, execution: "Execution", name: str, text: str) -> None:
-        """Take a piece of text of a task. Lines that it ends are kept and shown; the rest waits for its end."""
+        """Take a piece of a task's output. Store and show the lines that it ends; keep the rest until its line ends."""
         task = execution.task
         attempt = (task.number, task.attempt)
-        if not text.isascii():  # a lone surrogate has no bytes: it becomes an escape
+        if not text.isascii():  # a lone surrogate cannot be encoded, so it becomes an escape
             text = text.encode(errors="backslashreplace").decode()
         with self.lock:
             started = self.unfinished.get((attempt, name))
@@ -150,7 +154,7 @@ class SessionLogs:
         self._tell_followers(outlet.files[name])
 
     def end_lines(self, execution: "Execution") -> None:
-        """A task ends: what it has left of a line is a line. Called before its result is stored."""
+        """End the unfinished lines of a task that ends. Called before its result is stored."""
         task = execution.task
         for name in standard_streams.NAMES:
             with self.lock:
@@ -162,7 +166,7 @@ class SessionLogs:
             self._tell_followers(started.outlet.files[name])
 
     def unfinished_in(self, file: LogFile, attempt: Attempt | None) -> list[bytes]:
-        """The lines of a log that have not ended, of one attempt or all."""
+        """Return the unfinished lines of a log, of one attempt or of all."""
         return [
             started.text().encode()
             for (writer, name), started in self.unfinished.items()
@@ -170,7 +174,7 @@ class SessionLogs:
         ]
 
     def _keep(self, outlet: WorkerLog, execution: "Execution", name: str, lines: list[str], end: str) -> list[Labelled]:
-        """Put lines into the log. Returns what is to be shown of them, and of what was held back."""
+        """Add lines to the log. Returns the lines to show now, which may include earlier ones that were held back."""
         task, file = execution.task, outlet.files[name]
         before = file.size
         kind, label = ("actor", actor_label(task.actor)) if task.actor is not None else ("task", task.spec.name)
@@ -197,10 +201,13 @@ class SessionLogs:
                 file.shrink(file.size // 2)
                 self.size -= before - file.size
 
-    # ------------------------------------------------------------ what the driver sees
+    # ------------------------------------------------------------ the driver's screen
 
     def say(self, level: str, text: str) -> None:
-        """Something the system has to say, also without log_to_driver. level: logging's name for it."""
+        """Show `(raylet) text` on the driver's stdout, even without log_to_driver, and keep it in raylet.out.
+
+        level: a level's name in `logging`.
+        """
         with self.lock:
             self.system.add(None, f"[{level}] {text}\n".encode(errors="backslashreplace"))
             shown = self._fold("stdout", SYSTEM, (SYSTEM, level), [text])
@@ -213,7 +220,7 @@ class SessionLogs:
 
     @staticmethod
     def _is_captured(name: str) -> bool:
-        """Whether the program put a stream of its own there: whoever reads that wants every line."""
+        """Whether the program replaced this stream. The reader of the replacement wants every line."""
         return standard_streams.driver_stream(name) is not getattr(sys, f"__{name}__")
 
     def _show(self, name: str, shown: list[Labelled]) -> None:
@@ -230,7 +237,7 @@ class SessionLogs:
             if not self.prefixed:
                 return ""
             text = f"({escaped(label)} pid={os.getpid()}{self._ip(source.node)})"
-            colour = MANY[source.number % len(MANY)] if self.colour == "1" else CYAN
+            colour = WORKER_COLOURS[source.number % len(WORKER_COLOURS)] if self.colour == "1" else CYAN
         return f"{text} " if self.colour == "0" else f"{colour}{text}{RESET} "
 
     def _ip(self, node: "NodeRecord") -> str:
@@ -244,44 +251,45 @@ class SessionLogs:
             follower.wake()
 
     def worker_ended(self, worker: "WorkerRecord") -> None:
-        """A worker is dead: who follows its logs waits in vain."""
+        """Wake the followers of a dead worker's logs, because no further line will come."""
         outlet = self.outlets.get(worker.number)
         if outlet is not None:
-            for file in list(outlet.files.values()):  # a thread that its code has left behind may open one
+            for file in outlet.files.values():
                 self._tell_followers(file)
 
     def close(self) -> None:
-        """The session ends: unfinished lines and what was held back are shown, followers are woken."""
+        """End the session's logs: show unfinished lines and those that were held back, and wake the followers."""
         with self.lock:
-            left = [(name, started) for (_, name), started in self.unfinished.items()]
+            unfinished = [(name, started) for (_, name), started in self.unfinished.items()]
             self.unfinished.clear()
             self.closed = True
-            held = {name: folding.flush() for name, folding in self.folding.items()}
+            held_back = {name: folding.flush() for name, folding in self.folding.items()}
             files = [file for outlet in self.outlets.values() for file in outlet.files.values()]
         if self.to_driver:
-            for name, started in left:
+            for name, started in unfinished:
                 outlet = started.outlet
                 self._show(name, [((outlet.files[name].label, outlet.worker), started.text())])
-        for name, shown in held.items():
+        for name, shown in held_back.items():
             self._show(name, shown)
         for file in files:
             self._tell_followers(file)
 
 
 def keeps_no_log_of_its_own(kind: str) -> bool:
-    """Whether such tasks are read in their actor's log: methods, as in Ray, unless a variable says otherwise."""
+    """Whether tasks of this kind share their actor's log. As in Ray, methods do, unless a variable says otherwise."""
     return kind == ACTOR_TASK and not switched_on("RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING", False)
 
 
-# ---------------------------------------------------------------- of the session that runs
+# ---------------------------------------------------------------- the running session
 
 running: SessionLogs | None = None
 
 
 def install(runtime: Runtime) -> SessionLogs:
-    """A session starts: from now on what its tasks write is kept and shown. Its options `log_to_driver` and
-    `logging_config` are read, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX, RAY_DISABLE_WORKER_LOG_PREFIX and
-    MINIRAY_LOG_PREFIX.
+    """Begin to store and show the output of a new session's tasks.
+
+    Reads the options `log_to_driver` and `logging_config`, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX,
+    RAY_DISABLE_WORKER_LOG_PREFIX and MINIRAY_LOG_PREFIX.
     """
     global running
     logs = running = SessionLogs(runtime)
@@ -293,7 +301,7 @@ def install(runtime: Runtime) -> SessionLogs:
 
 
 def uninstall(runtime: Runtime) -> None:
-    """The session has ended: `sys` is as it was, what was held back is shown, the logs are let go."""
+    """End the logs of a session: restore `sys`, show the lines that were held back, and drop the logs."""
     global running
     logs = running
     if logs is not None and logs.runtime is runtime:
@@ -303,7 +311,7 @@ def uninstall(runtime: Runtime) -> None:
 
 
 def after_fork() -> None:
-    """In a forked child: `sys` is as it was before the session. What was held back is the parent's to show."""
+    """Restore `sys` in a forked child. The parent shows the lines that were held back."""
     global running
     logs, running = running, None
     standard_streams.after_fork()
@@ -311,12 +319,6 @@ def after_fork() -> None:
         standard_streams.close_doors(logs)
 
 
-def system_message(runtime: Runtime, text: str, level: str = "WARNING") -> None:
-    """Show `(raylet) text` on the driver's stdout, as Ray does, and keep it in raylet.out. level: logging's name."""
-    if running is not None and running.runtime is runtime:
-        running.say(level, text)
-
-
 def shown_on_driver(runtime: Runtime) -> bool:
-    """Whether what this session's workers have to show is to be seen on the driver at all."""
+    """Whether the driver shows the output of this session's workers."""
     return running is not None and running.runtime is runtime and running.to_driver

@@ -1,1 +1,1 @@
-"""Counter, Gauge and Histogram, their registry, and Prometheus text."""
+"""Counter, Gauge and Histogram, their registry, and the Prometheus text."""

@@ -1,8 +1,8 @@
-"""Write metrics in the Prometheus text format, version 0.0.4.
+"""Writes metrics in the Prometheus text format, version 0.0.4.
 
-Nothing here knows who recorded what: families come in, text goes out. Whatever a program called its metrics, tags and
-tag values, the text stays one that a Prometheus parser accepts and that encodes to UTF-8: names are mended to what the
-format allows, values are escaped, and two things that would end up under one name are told apart or added up.
+Families come in, text goes out; this module does not know who recorded the values. Whatever a program calls its
+metrics, tags and tag values, a Prometheus parser accepts the text, and it encodes to UTF-8. Characters that the format
+does not allow in names are replaced, values are escaped, and clashing names are numbered or their samples added up.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from miniray.observe.escape import escaped
-from miniray.observe.metrics.series import added
+from ..escape import escaped
+from .series import added
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -24,8 +24,8 @@ _NOT_IN_LABEL_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 class Family(NamedTuple):
     """One metric with all its samples.
 
-    kind: "counter", "gauge" or "histogram". samples: pairs of labels (name to text) and value: a number, or for a
-    histogram the dict that `HistogramSeries.read` returns.
+    kind: "counter", "gauge" or "histogram". samples: pairs of labels (name to text) and value. The value is a number,
+    or for a histogram the dict that `HistogramSeries.read` returns.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Family(NamedTuple):
 
 
 def render(families: Iterable[Family]) -> str:
-    """The families as text, in the given order; "" when none has a sample.
+    """Return the families as text, in the given order; "" if none of them has a sample.
 
-    A family without samples is left out. One whose sample names were taken by an earlier family gets `_2`, `_3` ... in
-    its name: a program may well have a counter `jobs` and a counter `jobs_total`, and Prometheus refuses a page in
-    which one sample occurs twice.
+    A family without samples is left out. A family whose sample names are taken by an earlier one gets `_2`, `_3` ... in
+    its name. A program may well have a counter `jobs` and a counter `jobs_total`, and Prometheus refuses a page in
+    which a sample occurs twice.
     """
     lines: list[str] = []
     taken: set[str] = set()
@@ -63,17 +63,17 @@ def render(families: Iterable[Family]) -> str:
 
 
 def with_tags(fixed: Mapping[str, str], tags: Mapping[str, str], kind: str) -> dict[str, str]:
-    """The labels of one sample: ours in `fixed`, and the user's tags under names that the format allows.
+    """Return the labels of one sample: the system's own in `fixed`, and the user's tags under permitted names.
 
-    A tag whose name is one of ours (or `le`, which histograms need for themselves) becomes `exported_<name>`, as it
-    would when Prometheus scrapes a page whose labels clash with its own. Two tags that are mended to the same name are
-    numbered in the order in which they were declared.
+    A tag with the name of a fixed label (or `le`, which histograms need) becomes `exported_<name>`; Prometheus does the
+    same when it scrapes a page whose labels clash with its own. Tags whose corrected names are equal are numbered in
+    the order of declaration.
     """
     labels = dict(fixed)
     reserved = {*fixed, "le"} if kind == "histogram" else {*fixed}
     for key, value in tags.items():
         name = _NOT_IN_LABEL_NAMES.sub("_", key) or "_"
-        if name in reserved or name.startswith("__"):  # two underscores are Prometheus's own: __name__ renames a metric
+        if name in reserved or name.startswith("__"):  # Prometheus reserves two underscores: __name__ renames a metric
             name = f"exported_{name}"
         elif name[0].isdigit():
             name = f"_{name}"
@@ -82,10 +82,10 @@ def with_tags(fixed: Mapping[str, str], tags: Mapping[str, str], kind: str) -> d
 
 
 def _merged(family: Family) -> dict[tuple[tuple[str, str], ...], Any]:
-    """The samples by their labels as they will be written, sorted by label name.
+    """Return the samples by their labels as written, sorted by label name.
 
-    Labels that differ only in what cannot be written are one series to a reader: counts are added up, of a gauge the
-    last one stands.
+    Labels that are equal once they are written form one series to a reader: counters and histograms are added up, and
+    a gauge keeps its last value.
     """
     merged: dict[tuple[tuple[str, str], ...], Any] = {}
     for labels, value in family.samples:
@@ -99,7 +99,7 @@ def _merged(family: Family) -> dict[tuple[tuple[str, str], ...], Any]:
 
 
 def _free_name(family: Family, taken: set[str]) -> str:
-    """A name for the family under which no earlier one wrote samples; takes it."""
+    """Find a name under which no earlier family wrote samples, and add its sample names to `taken`."""
     stem = _NOT_IN_METRIC_NAMES.sub("_", family.name)
     ending = "_total" if family.kind == "counter" else ""
     stem = stem.removesuffix(ending)
@@ -119,7 +119,7 @@ def _unused(name: str, used: Mapping[str, str]) -> str:
     number, candidate = 1, name
     while candidate in used:
         number += 1
-        candidate = f"{name.removesuffix('_')}_{number}"  # not __2 for a second _: see above
+        candidate = f"{name.removesuffix('_')}_{number}"  # a second _ becomes _2, since __ is reserved
     return candidate
 
 
@@ -135,9 +135,9 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""The text with backslashes and line feeds as the format wants them, and nothing in it that could not be printed.
+    r"""Escape backslashes and line feeds as the format requires, and spell out other characters that do not print.
 
-    The format knows no escape for other control characters or for lone surrogates, which UTF-8 cannot hold. They are
-    shown as `repr` shows them, so an ESC arrives as the four characters `\x1b` and does nothing to anybody's terminal.
+    The format has no escape for other control characters, nor for lone surrogates, which UTF-8 cannot encode. They are
+    written as `repr` writes them: an ESC becomes the four characters `\x1b`, and cannot steer a terminal.
     """
     return escaped(text, "\n").replace("\\", "\\\\").replace("\n", "\\n")

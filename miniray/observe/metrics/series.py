@@ -1,7 +1,7 @@
-"""What one metric recorded under one set of tag values, and what can be computed from it.
+"""The numbers that one metric recorded under one set of tag values, and the values computed from them.
 
-A series takes numbers in by `pending.append`, which any thread may do at any time without a lock, and adds them up by
-`fold`: whoever makes the list long does it, and whoever reads. It knows no names, workers or sessions.
+Any thread may add a number at any time by `pending.append`, without a lock. `fold` adds the numbers up: the record that
+makes the list long calls it, and so does every reader. A series knows no names, workers or sessions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 from typing import Any
 
-BATCH = 128  # numbers that a series may collect before they are added up: 4 KB at most, a few nanoseconds for each
+BATCH = 128  # numbers that a series collects before they are added up: at most 4 KB, at a few nanoseconds per number
 
 
 class CounterSeries:
@@ -21,26 +21,26 @@ class CounterSeries:
 
     def __init__(self, tags: dict[str, str], boundaries: tuple[float, ...]) -> None:
         self.tags = tags
-        self.pending: list[float] = []  # anybody appends, only `fold` removes
-        self._state: Any = 0.0  # what was taken from `pending` so far comes to; replaced, never changed
-        # Guards `_state` and removal from `pending`. Re-entrant, with a flag: a signal handler or finaliser that
-        # records or reads in the middle of this thread's own fold must neither wait for it nor take the same again.
+        self.pending: list[float] = []  # any thread appends, only `fold` removes
+        self._state: Any = 0.0  # the sum of the numbers taken from `pending` so far; replaced, never mutated
+        # Guards `_state` and removal from `pending`. Re-entrant, with a flag: a signal handler or finaliser may record
+        # or read in the middle of this thread's own fold, and must neither wait for the fold nor count a number twice.
         self._lock = threading.RLock()
         self._folding = False
 
     def fold(self) -> None:
-        """Add up what is pending. Other threads may append meanwhile; that is left for the next time."""
+        """Add up the pending numbers. Numbers that other threads append meanwhile are left for the next fold."""
         with self._lock:
             if self._folding:
                 return
             self._folding = True
             try:
-                # Copying and deleting are one operation on a list each, so an append falls before or after them.
-                # CPython guarantees that with the GIL, and by the list's own lock without it.
+                # Copying a list and deleting from it are atomic, so an append falls before or after each of them.
+                # CPython guarantees this by the GIL, or without the GIL, by the list's own lock.
                 batch = self.pending[:]
                 taken, state = len(batch), self._plus(batch)
-                # Together and without a call between them: an exception sent to this thread (an interrupt, a cancelled
-                # task) arrives at calls, and finds the numbers either still pending or added.
+                # No call may come between the next two lines. An exception sent to this thread (an interrupt, a
+                # cancelled task) arrives at calls only, so it finds the numbers either still pending or added.
                 del self.pending[:taken]
                 self._state = state
             finally:
@@ -50,13 +50,13 @@ class CounterSeries:
         return self._state + sum(batch)
 
     def read(self) -> Any:
-        """What was recorded up to now: a float."""
+        """Return the sum of everything recorded so far."""
         self.fold()
         return self._state
 
 
 class HistogramSeries(CounterSeries):
-    """How many of one metric's observations under one set of tag values fell into each bucket, and their sum."""
+    """The counts of one metric's observations under one set of tag values by bucket, and their sum."""
 
     __slots__ = ("_boundaries",)
 
@@ -70,11 +70,11 @@ class HistogramSeries(CounterSeries):
         counts = counts[:]
         for value in batch:
             counts[bisect_left(self._boundaries, value)] += 1
-        # Ray's sum is an estimate, in which each observation counts as the middle of its bucket. Ours is the sum.
+        # Ray only estimates the sum, taking each observation as the middle of its bucket. This sum is exact.
         return counts, total + sum(batch)
 
     def read(self) -> dict[str, Any]:
-        """A new dict: count, sum, and buckets from upper boundary to the number of observations at or below it."""
+        """Return a new dict: count, sum, and buckets, from upper boundary to number of observations at or below it."""
         self.fold()
         counts, total = self._state
         buckets, seen = {}, 0
@@ -94,12 +94,12 @@ class GaugeSeries:
         self.last: float | None = None
 
     def read(self) -> float | None:
-        """The last value that was set."""
+        """Return the last value that was set."""
         return self.last
 
 
 def added(histograms: list[dict[str, Any]]) -> dict[str, Any]:
-    """One histogram value that counts what all of them do. Where boundaries differ, only the common ones remain."""
+    """Add up histogram values. If their boundaries differ, only the common ones remain."""
     first, *others = histograms
     common = [bound for bound in first["buckets"] if all(bound in other["buckets"] for other in others)]
     return {
@@ -110,7 +110,7 @@ def added(histograms: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def interpolated(histogram: dict[str, Any], q: float) -> float:
-    """The q-quantile of what `HistogramSeries.read` returned; `Histogram.quantile` tells the edges."""
+    """The q-quantile of a value of `HistogramSeries.read`; `Histogram.quantile` documents the edge cases."""
     rank = q * histogram["count"]
     lower: float = 0.0
     below: int = 0
@@ -120,5 +120,5 @@ def interpolated(histogram: dict[str, Any], q: float) -> float:
         if seen > below and seen >= rank:
             return float(lower + (upper - lower) * (rank - below) / (seen - below))
         lower, below = upper, seen
-    # It is above every boundary, of which `lower` is now the last.
+    # The quantile is above every boundary; `lower` is now the last of them.
     return lower if histogram["count"] and lower else math.nan

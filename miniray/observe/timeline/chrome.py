@@ -1,18 +1,19 @@
 """`miniray.timeline`: what ran where and when, as Chrome trace events or as a page.
 
 The events are those of `ray.timeline()`: for each attempt a span `task::NAME` around `task:deserialize_arguments`,
-`task:execute` and `task:store_outputs`. Around them stands what Ray leaves out:
+`task:execute` and `task:store_outputs`. miniray adds events that Ray leaves out:
 
     M       names of nodes and workers
     X       spans of user code (`profile`), and `ray.get` where a thread waited in get or wait
     b, e    "waiting for arguments" and "queued", before there is a worker; "running" for coroutines that share a thread
     s, f    arrows: submission to execution, producer to consumer
-    B       what has begun and not ended
-    i       what was dropped, when something was
+    B       spans that have begun and not ended
+    i       a note on dropped records, if there are any
 
-Every event has Ray's nine keys, so that a program written for Ray's list can read this one to its end. Times are
-written in quarters of a microsecond: a float of the size of today's epoch holds no less, and so a span's end is
-exactly the beginning of the next, and never lies outside of the span around it; viewers drop spans for less."""
+Every event has Ray's nine keys, so that a program written for Ray's list can read all of this list. Times are whole
+quarters of a microsecond, the finest step that a float of today's epoch can hold. So the end of a span is exactly the
+beginning of the next, and no span sticks out of the one around it; viewers drop spans that do.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ from .recording import FINISHED, RUNNING, Recording, Row, lane_title, read
 logger = logging.getLogger(__name__)
 
 DETAILED_ATTEMPTS = 10_000
-"""A timeline of more attempts is written in short form: of one that went well only its span and `task:execute`, from
-which fetching and storing can be read off, with its waiting in the span's args; and only the arrows from tasks to
-tasks."""
+"""A timeline of more attempts has a short form. A finished attempt gets only its span, with the waiting times in its
+args, and `task:execute`; the rest of the span before and after it is fetching and storing. The only arrows are those
+from producers to consumers."""
 
 _QUARTERS = (".0", ".25", ".5", ".75")
 _temporary = count(1)
@@ -49,18 +50,18 @@ def timeline(
     html: str | os.PathLike[str] | None = None,
     integer_ids: bool = False,
 ) -> list[dict[str, Any]] | None:
-    """The timeline of the running session. Ray: `ray.timeline`.
+    """Return or write the timeline of the running session. Ray: `ray.timeline`.
 
-    filename: write a JSON array of Chrome trace events there, for Perfetto, chrome://tracing or speedscope; a name
-    that ends in .html is taken as `html`. html: write one self-contained page there. Without either the events are
-    returned, as a list of dicts; otherwise None. Files are written as a whole or not at all; an existing one is
-    replaced. integer_ids: number nodes and workers in `pid` and `tid`, where Ray's timeline has texts, as the
-    download of Ray's dashboard does. speedscope needs it, and coroutines that share a thread get rows of their own,
-    which all viewers show best.
+    filename: write a JSON array of Chrome trace events to this file, for Perfetto, chrome://tracing or speedscope; a
+    name that ends in .html means `html`. html: write one self-contained page to this file. A file is written as a whole
+    or not at all, and replaces an existing one. Without a file, return the events as a list of dicts; otherwise None.
+    integer_ids: put numbers into `pid` and `tid` instead of the texts of Ray's timeline, as the download of Ray's
+    dashboard does. speedscope needs numbers, and coroutines that share a thread then get rows of their own, which every
+    viewer shows best.
 
     Each event has cat, name, pid, tid, ph, ts, dur, cname and args; ts and dur are microseconds, ts since the Unix
-    epoch. Raises RuntimeError when no session is running, and then writes no file; OSError when a file cannot be
-    written, as FileNotFoundError for a missing folder. An empty timeline logs a warning that says why it is empty.
+    epoch. Raises RuntimeError if no session is running, and writes no file; OSError if a file cannot be written, such
+    as FileNotFoundError for a missing folder. An empty timeline logs a warning that says why it is empty.
     """
     recording = read(running())
     if filename is not None and html is None and os.fsdecode(filename).lower().endswith((".html", ".htm")):
@@ -74,13 +75,13 @@ def timeline(
     if filename is not None:
         write_whole(filename, json_text(recording, integer_ids))
     if filename is None and html is None:
-        return json.loads("".join(json_text(recording, integer_ids)))
+        events: list[dict[str, Any]] = json.loads("".join(json_text(recording, integer_ids)))
+        return events
     return None
 
 
 def write(recording: Recording, filename: str | os.PathLike[str]) -> None:
-    """Write what a session has recorded: a page when the name ends in .html, else Chrome trace events. Raises
-    OSError."""
+    """Write a recording: as a page if the name ends in .html, otherwise as Chrome trace events. Raises OSError."""
     if os.fsdecode(filename).lower().endswith((".html", ".htm")):
         from .page import page
 
@@ -90,8 +91,7 @@ def write(recording: Recording, filename: str | os.PathLike[str]) -> None:
 
 
 def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write a file of ASCII text so that it never stands half-written under its name. Raises OSError, naming
-    `filename`."""
+    """Write a file of ASCII text so that no reader ever sees half of it. Raises OSError, which names `filename`."""
     name = os.fsdecode(filename)
     if not name:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -101,7 +101,7 @@ def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None
     except FileNotFoundError:
         mode = None
     try:
-        if mode is not None and not stat.S_ISREG(mode):  # a pipe, /dev/stdout; a folder raises here as it should
+        if mode is not None and not stat.S_ISREG(mode):  # a pipe or /dev/stdout; a folder raises here, as it should
             with open(path, "w", encoding="ascii") as file:
                 file.writelines(pieces)
             return
@@ -121,7 +121,7 @@ def write_whole(filename: str | os.PathLike[str], pieces: Iterable[str]) -> None
 
 
 def json_text(recording: Recording, integer_ids: bool = False) -> Iterator[str]:
-    """The JSON array in pieces, one event a line, ASCII only."""
+    """Yield the JSON array in pieces, ASCII only, with one event per line."""
     writer = _Writer(recording, integer_ids)
     between = "[\n"
     for text in writer.events():
@@ -134,7 +134,7 @@ def json_text(recording: Recording, integer_ids: bool = False) -> Iterator[str]:
 class _Writer:
     """Writes the events of one recording as JSON texts.
 
-    Most of a text is the same for all attempts of a function or on a worker: these parts are made once.
+    Most of a text is the same for all attempts of a function or on a worker, so these parts are built once.
     """
 
     def __init__(self, recording: Recording, integer_ids: bool):
@@ -143,14 +143,15 @@ class _Writer:
         self.detailed = len(recording.rows) <= DETAILED_ATTEMPTS
         self.flow = count(1)
         self.heads: dict[TaskSpec, tuple[str, str]] = {}
-        self.levels: dict[Row, int] = {}  # only of coroutines, see `_find_levels`; every other attempt is on level 0
+        self.levels: dict[Row, int] = {}  # of coroutines, see `_find_levels`; all other attempts are on level 0
         self.level_counts: dict[WorkerRecord, int] = {}
         if self.detailed or integer_ids:
             self._find_levels()
         self.numbers: dict[WorkerRecord, int] = {}  # of each worker's first level; the driver is 0
-        following = count(1)
+        free = 1
         for worker in recording.lanes:
-            self.numbers[worker] = [next(following) for _ in range(self.level_counts.get(worker, 1))][0]
+            self.numbers[worker] = free
+            free += self.level_counts.get(worker, 1)
         self.places: dict[Any, str] = {None: self._place(None)}
         for worker in recording.lanes:
             self.places[worker] = self._place(worker)
@@ -158,7 +159,7 @@ class _Writer:
     # ------------------------------------------------------------ where
 
     def _find_levels(self) -> None:
-        """Give coroutines that share a worker's thread at the same time levels on which each is alone."""
+        """Spread the coroutines of a worker's thread over levels, so that no two overlap on one level."""
         for worker, rows in self.recording.by_worker.items():
             if worker.actor is None or not worker.actor.is_async:
                 continue
@@ -174,7 +175,7 @@ class _Writer:
                 self.level_counts[worker] = max(self.level_counts.get(worker, 1), level + 1)
 
     def _place(self, worker: WorkerRecord | None, level: int = 0) -> str:
-        """The part of an event that says where: a worker, or None for the driver."""
+        """The part of an event that names its place: a worker, or the driver for None."""
         nodes = self.recording.nodes
         if worker is None:
             head = next((node for node in nodes if node.is_head), nodes[0] if nodes else None)
@@ -200,14 +201,14 @@ class _Writer:
 
     @staticmethod
     def _when(begin: int, end: int) -> str:
-        """The part of an event that says when, from quarters of a microsecond."""
+        """The part of an event with its time; begin and end are in quarters of a microsecond."""
         length = end - begin
         return f'"ts":{begin >> 2}{_QUARTERS[begin & 3]},"dur":{length >> 2}{_QUARTERS[length & 3]},'
 
     # ------------------------------------------------------------ events
 
     def events(self) -> Iterator[str]:
-        """All events, in an order in which viewers that do not sort get it right: names last, see `_names`."""
+        """Yield all events in an order that also suits viewers that do not sort: names last, see `_names`."""
         recording = self.recording
         if recording.empty:
             return
@@ -223,11 +224,10 @@ class _Writer:
             begin, end = self._quarters(span.t_start), self._quarters(span.t_end)
             shown, colour = span.extra.get("name", span.name), span.extra.get("cname", "generic_work")
             yield self._event(span.name, shown, "X", begin, end, self.places[span.worker], colour, span.extra)
-        for worker, _, start, end in recording.waits:
+        for worker, _, since, until in recording.waits:
             if worker is None or worker in self.places:
-                yield self._event(
-                    "ray.get", "ray.get", "X", self._quarters(start), self._quarters(end), self.places[worker], "good"
-                )
+                begin, end = self._quarters(since), self._quarters(until)
+                yield self._event("ray.get", "ray.get", "X", begin, end, self.places[worker], "good")
         yield from self._names()
 
     def _event(
@@ -248,19 +248,18 @@ class _Writer:
         )
 
     def _head(self, row: Row) -> tuple[str, str]:
-        """The first part of an attempt's span, and the beginning of its args: the same for all attempts of a
-        function."""
-        found = self.heads.get(row.spec)
-        if found is None:
+        """The beginning of an attempt's span, and of its args: the same for all attempts of a function."""
+        head = self.heads.get(row.spec)
+        if head is None:
             name = json.dumps(row.display_name)
-            found = self.heads[row.spec] = (
+            head = self.heads[row.spec] = (
                 f'{{"cat":{json.dumps("task::" + row.spec.name)},"name":{name},',
                 f'"ph":"X","cname":"generic_work","args":{{"name":{name},"task_id":"',
             )
-        return found
+        return head
 
     def _attempt(self, row: Row) -> str:
-        """An attempt that has got to a worker: its span, and the phases in it."""
+        """An attempt that reached a worker: its span, and the phases within."""
         place = self._place_of(row)
         head, args = self._head(row)
         outcome = row.outcome
@@ -271,7 +270,7 @@ class _Writer:
         lines = [f'{head}{place}{self._when(begin, end)}{args}{row.hex}"}}}}']
         started = self._quarters(row.started) if row.started else end
         ended = self._quarters(row.ended) if row.started else end
-        if row.started and end - begin > 2:  # no phase is of no length: speedscope cannot place such a span
+        if row.started and end - begin > 2:  # give every phase a length: speedscope cannot place an empty span
             started = min(max(started, begin + 1), end - 2)
             ended = min(max(ended, started + 1), end - 1)
         lines.append(
@@ -293,7 +292,7 @@ class _Writer:
         return ",\n".join(lines)
 
     def _short(self, row: Row) -> str:
-        """An attempt in a timeline of very many."""
+        """An attempt in short form, see `DETAILED_ATTEMPTS`."""
         if row.outcome != FINISHED:
             return self._attempt(row)
         place = self._place_of(row)
@@ -301,7 +300,7 @@ class _Writer:
         ready = row.ready
         waiting, queued = ready - row.created, row.leased - ready
         more = f',"waiting_us":{waiting * 1e6:.0f}' if waiting > 0 else ""
-        epoch, parts = self.epoch, _QUARTERS  # as `_when` and `_quarters` do it: here each call would count
+        epoch, parts = self.epoch, _QUARTERS  # `_when` and `_quarters` written out, because calls would cost too much
         begin, end = epoch + int(row.leased * 4e6 + 0.5), epoch + int(row.finished * 4e6 + 0.5)
         started, ended = epoch + int(row.started * 4e6 + 0.5), epoch + int(row.ended * 4e6 + 0.5)
         whole, inner = end - begin, ended - started
@@ -314,7 +313,7 @@ class _Writer:
         )
 
     def _unfinished(self, row: Row, place: str, head: str, args: str) -> str:
-        """An attempt that is on its worker now: spans that have begun."""
+        """An attempt that is still on its worker: spans that have begun and not ended."""
         now, begin = self._quarters(self.recording.now), self._quarters(row.leased)
         args = args.replace('"ph":"X"', '"ph":"B"')
         lines = [f'{head}{place}{self._when(begin, max(begin, now))}{args}{row.hex}"}}}}']
@@ -331,7 +330,7 @@ class _Writer:
         return ",\n".join(lines)
 
     def _error(self, row: Row) -> dict[str, str]:
-        """Ray's three args of an execution that failed."""
+        """Ray's three args of a failed execution."""
         failure = row.failure
         while failure is not None and failure.error is None and failure.cause is not None:
             failure = failure.cause
@@ -343,9 +342,9 @@ class _Writer:
         return {"type": failure.error_type, "value": failure.message, "traceback": failure.message}
 
     def _before_the_worker(self, row: Row) -> Iterator[str]:
-        """The arrow from the submission, and the phases before there was a worker; and "running" of a coroutine.
+        """The arrow from the submission, the phases before there was a worker, and "running" of a coroutine.
 
-        They are drawn with the submitter's node, on rows of their own: attempts wait side by side.
+        Viewers draw the phases under the submitter's node, on rows of their own, since attempts wait side by side.
         """
         place = self.places.get(row.owner, self.places[None])
         created = self._quarters(row.created)
@@ -370,7 +369,9 @@ class _Writer:
     def _side_phase(
         self, name: str, begin: float, end: float, over: float, place: str, facts: dict[str, Any]
     ) -> Iterator[str]:
-        """over: when it ended, 0.0 when it has not: then only its beginning is written."""
+        """A phase beside the threads. over: when it ended; 0.0 if it has not, in which case only its beginning is
+        written.
+        """
         first, last = self._quarters(begin), self._quarters(end)
         if last <= first:
             return
@@ -385,25 +386,28 @@ class _Writer:
             return
         begin = self._quarters(row.leased)
         for producer in row.producers:
-            made = self.recording.latest.get(producer)
-            if made is None or not made.started or not made.finished or made.finished > row.leased:
-                continue  # dropped from the records; failed before it ran; or run again since
+            source = self.recording.latest.get(producer)
+            if source is None or not source.started or not source.finished or source.finished > row.leased:
+                continue  # dropped from the records, failed before it ran, or run again since
             yield self._arrow(
-                "dependency", self._place_of(made), self._quarters(made.ended), self._place_of(row), begin
+                "dependency", self._place_of(source), self._quarters(source.ended), self._place_of(row), begin
             )
 
     def _arrow(self, kind: str, from_place: str, left: int, to_place: str, arrived: int) -> str:
-        """Its two ends, each in a span that is open at that time."""
+        """An arrow's two ends; each must lie in a span that is open at that time, or viewers drop the arrow."""
         number = next(self.flow)
-        same = f'"cat":"{kind}","name":"{kind}","id":{number},"dur":0.0,"cname":"generic_work","args":{{}},'
+        common = f'"cat":"{kind}","name":"{kind}","id":{number},"dur":0.0,"cname":"generic_work","args":{{}},'
         return (
-            f'{{{same}{from_place}"ts":{left >> 2}{_QUARTERS[left & 3]},"ph":"s"}},\n'
-            f'{{{same}{to_place}"ts":{arrived >> 2}{_QUARTERS[arrived & 3]},"ph":"f","bp":"e"}}'
+            f'{{{common}{from_place}"ts":{left >> 2}{_QUARTERS[left & 3]},"ph":"s"}},\n'
+            f'{{{common}{to_place}"ts":{arrived >> 2}{_QUARTERS[arrived & 3]},"ph":"f","bp":"e"}}'
         )
 
     def _names(self) -> Iterator[str]:
-        """Metadata. Perfetto names a worker after its tid at every event that has a text there, in order of time: so
-        the names for people carry the last time of all."""
+        """Yield the metadata.
+
+        In order of time, Perfetto renames a thread at every event whose tid is a text. So the names for people carry
+        the latest time of all.
+        """
         recording = self.recording
         end = self._quarters(max(recording.end, recording.now))
         for node in recording.nodes:
@@ -431,11 +435,11 @@ class _Writer:
                 yield from self._thread_names(
                     end, self._place(worker, level), lane_title(worker, level), self.numbers[worker] + level
                 )
-        said = recording.dropped_sentences()
+        notes = recording.dropped_sentences()
         if not self.detailed:
-            said.append(
-                f"More than {DETAILED_ATTEMPTS:,} attempts: short form, without the spans and arrows that can be read "
-                "off the others."
+            notes.append(
+                f"More than {DETAILED_ATTEMPTS:,} attempts: short form, without the spans and arrows that follow from "
+                "the others."
             )
         yield self._event(
             "__metadata",
@@ -449,7 +453,7 @@ class _Writer:
                 "short_form": not self.detailed,
                 "record_limit": recording.record_limit,
                 "dropped": recording.dropped,
-                "notes": said,
+                "notes": notes,
             },
         )
         start = self._quarters(recording.start)

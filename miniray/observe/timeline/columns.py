@@ -2,11 +2,11 @@
 
 Each column has one entry per attempt, in order of creation:
 
-    when        six columns, counted in `unit` seconds: `created` as the difference to the attempt before, then what was
-                added until ready, leased, started, ended, finished; -1 where it has not come to that
+    when        six columns, counted in `unit` seconds: `created` as the difference to the attempt before, then the time
+                from each moment to the next: ready, leased, started, ended, finished; -1 for a moment not reached
     others      a list, or {"runs": [value, how many times, value, ...]} where that is shorter
 
-A page is bounded: there are budgets for names, errors, arrows and spans, and what was left out is said in `notes`.
+The size of a page is bounded. There are budgets for names, errors, arrows and spans; `notes` says what was left out.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from operator import attrgetter, ne, sub
 from typing import Any
 
 from ...core.records import ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, UNIT, TaskSpec, WorkerRecord
-from .answers import CAUSES, Gap, Step
+from .critical_path import Step
+from .gaps import Gap
 from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, Recording, Row, lane_title
 from .text import lines, readable
+from .utilisation import CAUSES
 
 KINDS = (NORMAL_TASK, ACTOR_TASK, ACTOR_CREATION_TASK)
 MOST_FUNCTIONS = 2_000
-MOST_NAME_CHARACTERS = 500_000  # for names that are told apart; then tasks go by their function's name
+MOST_NAME_CHARACTERS = 500_000  # in distinct names; beyond that, a task is shown under its function's name
 MOST_ERROR_CHARACTERS = 400_000
 MOST_ARROWS = 200_000
-MOST_SPANS = 5_000  # each of user code's spans, and of waits
+MOST_SPANS = 5_000  # of user code; and as many waits
 
 
 class _Totals:
-    """Sums over the attempts of a function; times in seconds."""
+    """Sums over the attempts of a function. bad: failed, retried or cancelled attempts. Times are in seconds."""
 
     __slots__ = ("attempts", "bad", "total", "longest", "queued", "waited")
 
@@ -41,7 +43,7 @@ class _Totals:
         self.total = self.longest = self.queued = self.waited = 0.0
 
     def add(self, rows: list[Row], now: float) -> None:
-        """Count some attempts."""
+        """Add these attempts to the sums."""
         self.attempts += len(rows)
         self.bad += sum(row.outcome in (FAILED, RETRIED, CANCELLED) for row in rows)
         placed = [row for row in rows if row.leased]
@@ -53,7 +55,11 @@ class _Totals:
 
 
 class Columns:
-    """The recording as columns of numbers, and tables of the texts that they point to."""
+    """The recording as columns of numbers, and the tables of texts that the numbers refer to.
+
+    functions, names: the texts by number. totals: sums by function. order: functions by total time, the longest first.
+    colour: the colour of each function. unit: the length in seconds of one count of time. notes: what was left out.
+    """
 
     def __init__(self, recording: Recording, steps: list[Step], gaps: list[Gap]):
         self.recording, self.gaps = recording, gaps
@@ -70,17 +76,17 @@ class Columns:
         self.order = sorted(range(len(self.functions)), key=lambda function: -self.totals[function].total)
         self.colour = {function: place % 12 for place, function in enumerate(self.order)}
         self.steps = steps
-        # Nine digits tell the times of a run apart as well as any screen can, and keep a page of a long run small.
+        # Nine digits are finer than any screen can show, and keep the page of a long run small.
         self.unit = max(1e-7, 10.0 ** math.ceil(math.log10(max(recording.end - recording.start, 1e-7) / 1e9)))
         self.per_second = round(1 / self.unit)
-        self.takes, self.errors, self.spans = self._takes(), self._errors(), self._spans()  # each may leave a note
+        self.takes, self.errors, self.spans = self._takes(), self._errors(), self._spans()  # each may add a note
 
     def count(self, at: float) -> int:
-        """A time in units from the beginning."""
+        """Convert a time to units since the beginning."""
         return int((at - self.recording.start) * self.per_second + 0.5)
 
     def _name_all(self) -> None:
-        """Number the functions and the names of tasks; when names are too many, tasks go by their function's."""
+        """Number the functions and the names of tasks; when there are too many names, use the function's name."""
         functions: dict[str, int] = {}
         names: dict[tuple[str, int, int, float], int] = {}
         budget, left_out = MOST_NAME_CHARACTERS, 0
@@ -101,7 +107,7 @@ class Columns:
         self.functions, self.names = list(functions), list(names)
         if left_out:
             self.notes.append(
-                f"{left_out:,} more names were too many for this page: these tasks go by their function's name."
+                f"{left_out:,} names did not fit on this page: these tasks are shown under their function's name."
             )
 
     def function_of(self, row: Row) -> int:
@@ -109,7 +115,7 @@ class Columns:
         return self.names[self.name_of[row.spec]][1]
 
     def json(self) -> Iterator[str]:
-        """The data as ASCII JSON that is safe inside a script element."""
+        """Yield the data as ASCII JSON that is safe inside a script element."""
         for piece in self._pieces():
             yield piece.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -178,13 +184,13 @@ class Columns:
         yield f'"path":{json.dumps(self._path(), separators=(",", ":"))}}}'
 
     def _when(self, start: float, per_second: int) -> Iterator[str]:
-        """The six columns of times."""
+        """Yield the six columns of times."""
         rows = self.recording.rows
         last = [int((row.created - start) * per_second + 0.5) for row in rows]
         yield _column(_differences(last))
         for moment in ("ready", "leased", "started", "ended", "finished"):
             times = list(map(attrgetter(moment), rows))
-            if all(times):  # as in most runs that are over
+            if all(times):  # true of most runs that have ended
                 upto = [int((at - start) * per_second + 0.5) for at in times]
                 column = list(map(sub, upto, last))
             else:
@@ -194,31 +200,32 @@ class Columns:
             yield _column(column)
 
     def _parents(self) -> dict[str, int]:
-        """The number of a task by its hex id, for those that submitted others; 0 for the driver."""
+        """Map the hex id of each task that submitted others to its number; the driver's is 0."""
         parents = {row.parent for row in self.recording.rows}
         return {text: int(text[:16], 16) if text and text[:16] != "f" * 16 else 0 for text in parents}
 
     def _takes(self) -> list[int]:
-        """For each row that takes results: the difference to the one before, how many, and the differences to their
-        rows."""
+        """For each row that takes results: its distance from the last such row, how many it takes, and its distances
+        from the rows that produced them.
+        """
         flat: list[int] = []
         arrows = missing = before = 0
         latest = self.recording.latest
         for place, row in enumerate(self.recording.rows):
             if row.producers:
-                made = [place - latest[number].place for number in row.producers if number in latest]
-                if len(made) > 8 and arrows + len(made) > MOST_ARROWS // 2 or arrows + len(made) > MOST_ARROWS:
-                    missing += max(0, len(made) - 1)  # the last to end is what it waited for: that one is kept
-                    made = sorted(made, key=lambda back: self.recording.rows[place - back].finished)[-1:]
-                arrows += len(made)
-                flat += place - before, len(made), *made
+                back = [place - latest[number].place for number in row.producers if number in latest]
+                if len(back) > 8 and arrows + len(back) > MOST_ARROWS // 2 or arrows + len(back) > MOST_ARROWS:
+                    missing += max(0, len(back) - 1)  # keep the producer that ended last: the row waited for it
+                    back = sorted(back, key=lambda distance: self.recording.rows[place - distance].finished)[-1:]
+                arrows += len(back)
+                flat += place - before, len(back), *back
                 before = place
         if missing:
-            self.notes.append(f"{missing:,} arrows from producers to consumers were too many for this page.")
+            self.notes.append(f"{missing:,} arrows from producers to consumers did not fit on this page.")
         return flat
 
     def _errors(self) -> dict[str, Any]:
-        """Texts of errors, each once; and for the rows that failed which it is."""
+        """The texts of errors, each once; and for each row that failed, its place and the number of its text."""
         texts: dict[tuple[str, str], int] = {}
         at: list[int] = []
         budget = MOST_ERROR_CHARACTERS
@@ -231,7 +238,7 @@ class Columns:
             if key not in texts:
                 budget -= len(key[1])
                 if budget < 0:
-                    key = key[0], "(its text is left out of this page, which has too many)"
+                    key = key[0], "(the text is left out: this page has too many)"
             at += place, texts.setdefault(key, len(texts))
         return {"texts": list(texts), "at": at}
 
@@ -260,8 +267,9 @@ class Columns:
         ]
 
     def _path(self) -> list[int]:
-        """Where the critical path begins; then of each step its kind, its row as the difference to the one before,
-        and its length: -1 for a task that it goes through to the end. Steps follow each other without a gap."""
+        """The beginning of the critical path; then for each step its kind, the distance of its row from the last one's,
+        and its length, or -1 for a task that the path follows to its end.
+        """
         if not self.steps:
             return []
         kinds = {"task": 0, "arguments": 1, "queued": 2, "driver": 3}
@@ -282,7 +290,7 @@ def _differences(numbers: list[int]) -> list[int]:
 
 
 def _column(values: list[Any]) -> str:
-    """A column as JSON: a list, or runs of equal values where that is shorter."""
+    """Write a column as JSON: a list, or runs of equal values where that is shorter."""
     changes = sum(map(ne, values, islice(values, 1, None)))
     if changes * 3 < len(values):
         return '{"runs":[' + ",".join(f"{value},{len(list(same))}" for value, same in groupby(values)) + "]}"

@@ -1,9 +1,8 @@
-"""`timeline(html=...)`: one self-contained page. Works from a file, without a network; without a script it is a still
-picture.
+"""`timeline(html=...)`: one self-contained page, which needs no network.
 
-What is on the page is made twice: here as text and tables, with a still SVG (`timeline_still`), for those who have no
-script or print; and as columns of numbers (`columns`), from which the script (`page.js`) draws what
-is looked at."""
+The page holds the run twice. Text, tables and a still SVG (`still`) serve readers without a script, and print. Columns
+of numbers (`columns`) serve the script (`page.js`), which draws the part of the run that the reader looks at.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +16,19 @@ from heapq import nlargest
 from html import escape
 from pkgutil import get_data
 
-from . import answers
 from .columns import Columns
+from .critical_path import Step, critical_path, path_in_words
+from .gaps import Gap, gap_place, gaps
 from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, Row, lane_title
 from .still import Still
 from .text import duration, marked, readable
+from .utilisation import CAUSES, Utilisation, utilisation
 
-MOST_ROWS = 110_000  # the newest ones are shown
+MOST_ROWS = 110_000  # a page shows the newest attempts
 
 
 def page(recording: Recording) -> Iterator[str]:
-    """The page in pieces, all ASCII."""
+    """Yield the page in pieces, all ASCII."""
     template, style, script = map(_own_file, ("page.html", "page.css", "page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = recording
@@ -48,9 +49,9 @@ def page(recording: Recording) -> Iterator[str]:
             f"This page shows the newest {MOST_ROWS:,} of {len(recording.rows):,} attempts; "
             'timeline("t.json") has them all.'
         )
-    used = answers.utilisation(shown)
-    steps = answers.critical_path(shown)
-    longest = answers.gaps(shown)
+    used = utilisation(shown)
+    steps = critical_path(shown)
+    longest = gaps(shown)
     columns = Columns(shown, steps, longest)
     notes += columns.notes
     parts: dict[str, Callable[[], Iterable[str]]] = {
@@ -67,82 +68,82 @@ def page(recording: Recording) -> Iterator[str]:
     }
     for number, piece in enumerate(re.split(r"\{\{([A-Z]+)\}\}", template)):
         if number % 2:
-            for text in parts[piece]():  # ASCII: whatever encoding a reader takes it for, it shows the same
+            for text in parts[piece]():  # ASCII shows the same in whatever encoding a reader assumes
                 yield text.encode("ascii", "xmlcharrefreplace").decode()
         else:
             yield piece
 
 
 def _own_file(name: str) -> str:
-    """The text of a file that lies beside this module, also when that lies in an archive."""
+    """Read a file from this module's folder, which may be inside an archive."""
     data = get_data(__package__, name)
     assert data is not None, f"{name} was not installed"
     return data.decode()
 
 
 def _facts(recording: Recording, notes: list[str]) -> str:
-    """The line under the title, and what is missing."""
+    """The line under the title, and the notes on what is missing."""
     outcomes = Counter([row.outcome for row in recording.rows])
     tasks = len(recording.latest)
-    said = [f"{tasks:,} task{'s' * (tasks != 1)}"] if tasks else []
+    counts = [f"{tasks:,} task{'s' * (tasks != 1)}"] if tasks else []
     if len(recording.rows) != tasks:
-        said.append(f"{len(recording.rows):,} attempts")
-    said += [
+        counts.append(f"{len(recording.rows):,} attempts")
+    counts += [
         f"{outcomes[outcome]:,} {OUTCOMES[outcome]}"
         for outcome in (FAILED, RETRIED, CANCELLED, RUNNING, WAITING)
         if outcomes[outcome]
     ]
     if not recording.empty:
-        said.append(duration(recording.end - recording.start))
-    said.append(f"{len(recording.nodes)} node{'s' * (len(recording.nodes) != 1)}")
-    said.append(f"{len(recording.lanes)} worker{'s' * (len(recording.lanes) != 1)}")
-    begun = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(recording.epoch + recording.start))
-    together = escape(" \u00b7 ".join(said))
-    text = f'<p class="facts">{together}<br>began {begun}</p>'
+        counts.append(duration(recording.end - recording.start))
+    counts.append(f"{len(recording.nodes)} node{'s' * (len(recording.nodes) != 1)}")
+    counts.append(f"{len(recording.lanes)} worker{'s' * (len(recording.lanes) != 1)}")
+    began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(recording.epoch + recording.start))
+    line = escape(" \u00b7 ".join(counts))
+    text = f'<p class="facts">{line}<br>began {began}</p>'
     if notes:
         text += '<ul class="notes">' + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>"
     return text
 
 
-def _answers(used: answers.Utilisation, steps: list[answers.Step], longest: list[answers.Gap]) -> Iterator[str]:
-    """The three cards on top."""
+def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterator[str]:
+    """The three cards at the top."""
     cpus = max(used.capacity, default=0.0)
     mean = sum(used.busy) / len(used.busy)
     yield (
         f'<section class="card"><h2>How busy were the CPUs?</h2><p class="big">{used.share(used.busy):.0%}</p>'
-        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was used: {mean:.3g} at a time on average, "
+        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {mean:.3g} CPUs in use on average, "
         f"{max(used.busy):.3g} at most."
     )
     if max(used.busy, default=0.0) > cpus + 0.01:
-        yield " More ran at times than there are CPUs: actors that hold none count as one while a call runs."
+        yield " This can exceed the number of CPUs: an actor that holds none counts as one while a call runs."
     yield "</p></section>"
     yield '<section class="card"><h2>Where are the gaps?</h2>'
     causes = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
     causes = [(share, cause) for share, cause in causes if share >= 0.005]
     if causes:
-        yield '<p>CPU time stood idle because</p><ul class="causes">'
+        yield '<p>CPUs were idle because</p><ul class="causes">'
         for share, cause in causes:
-            yield f"<li>{_swatch(f'idle{cause}')} <b>{share:.0%}</b> {escape(answers.CAUSES[cause])}</li>"
+            yield f"<li>{_swatch(f'idle{cause}')} <b>{share:.0%}</b> {escape(CAUSES[cause])}</li>"
         yield "</ul>"
     else:
-        yield "<p>There are none worth naming: every CPU was busy.</p>"
+        yield "<p>There are hardly any: the CPUs were busy.</p>"
     if longest:
         gap = longest[0]
         yield (
             f"<p>The longest gap of a worker: <b>{escape(duration(gap.end - gap.start))}</b>, "
-            f"{marked(readable(answers.gap_place(gap), 80))}: {marked(readable(gap.why, 200))}.</p>"
+            f"{marked(readable(gap_place(gap), 80))}: {marked(readable(gap.why, 200))}.</p>"
         )
-    yield '</section><section class="card"><h2>Which tasks set the total time?</h2>'
-    yield f"<p>{marked(readable(answers.path_in_words(steps), 600))}</p></section>"
+    yield '</section><section class="card"><h2>Which tasks determined the total time?</h2>'
+    yield f"<p>{marked(readable(path_in_words(steps), 600))}</p></section>"
 
 
 def _swatch(kind: str) -> str:
-    """A little square of a colour."""
+    """A small square in the colour of this CSS class."""
     return f'<svg class="swatch" viewBox="0 0 14 14"><rect width="14" height="14" class="{kind}"/></svg>'
 
 
 def _table(caption: str, heads: list[str], rows: Iterable[list[str]], kind: str) -> str:
-    """A table; cells are HTML already. Numbers stand in the columns whose head begins with "#"."""
+    """A table whose cells are already HTML. A head that begins with "#" makes a column of numbers."""
     numeric = [head.startswith("#") for head in heads]
     head = "".join(
         f'<th scope="col"{" class=n" if n else ""}>{text.lstrip("#")}</th>' for text, n in zip(heads, numeric)
@@ -157,10 +158,8 @@ def _table(caption: str, heads: list[str], rows: Iterable[list[str]], kind: str)
     )
 
 
-def _tables(
-    recording: Recording, steps: list[answers.Step], longest: list[answers.Gap], columns: Columns
-) -> Iterator[str]:
-    """Functions, gaps, the critical path, and what still waits."""
+def _tables(recording: Recording, steps: list[Step], longest: list[Gap], columns: Columns) -> Iterator[str]:
+    """The tables of functions, gaps, the critical path, and tasks that still wait."""
     yield _table_of_functions(columns)
     yield _table_of_gaps(longest, recording.start)
     yield _table_of_steps([step for step in steps if step.end > step.start], recording.start)
@@ -189,45 +188,46 @@ def _table_of_functions(columns: Columns) -> str:
     heads = [
         "Function",
         "#Attempts",
-        "#Not finished well",
+        "#Failed or cancelled",
         "#Total time",
         "#Mean",
         "#Longest",
-        "#Mean queued",
+        "#Mean time queued",
         "#Mean wait for arguments",
     ]
     return _table(f"Functions{more}", heads, map(row, order[:100]), "functions")
 
 
-def _table_of_gaps(longest: list[answers.Gap], start: float) -> str:
-    def row(gap: answers.Gap) -> list[str]:
+def _table_of_gaps(longest: list[Gap], start: float) -> str:
+    def row(gap: Gap) -> list[str]:
         return [
-            marked(readable(answers.gap_place(gap), 80)),
+            marked(readable(gap_place(gap), 80)),
             duration(gap.start - start),
             duration(gap.end - gap.start),
             marked(readable(gap.why, 200)),
         ]
 
-    heads = ["Worker", "#From", "#Length", "What it waited for"]
+    heads = ["Worker", "#From", "#Length", "Why"]
     return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
 
 
-WHAT_HAPPENED = {
-    "task": "ran",
-    "queued": "was ready, not placed",
-    "arguments": "waited for arguments",
+PHASES = {
+    "task": "running",
+    "queued": "ready, not placed",
+    "arguments": "waiting for arguments",
     "driver": "the driver",
 }
+"""What the table of the critical path calls each kind of step."""
 
 
-def _table_of_steps(steps: list[answers.Step], start: float) -> str:
+def _table_of_steps(steps: list[Step], start: float) -> str:
     """The critical path."""
 
-    def row(step: answers.Step) -> list[str]:
+    def row(step: Step) -> list[str]:
         task = step.row
         return [
             marked(readable(task.spec.name, 100)) if task is not None else "",
-            WHAT_HAPPENED[step.kind],
+            PHASES[step.kind],
             marked(readable(lane_title(task.worker), 80)) if task is not None and task.worker is not None else "",
             duration(step.start - start),
             duration(step.end - step.start),
@@ -235,7 +235,7 @@ def _table_of_steps(steps: list[answers.Step], start: float) -> str:
 
     kept = sorted(nlargest(40, steps, key=lambda step: step.end - step.start), key=lambda step: step.start)
     more = f" (the 40 longest of {len(steps):,} parts)" if len(kept) < len(steps) else ""
-    heads = ["Task", "What happened", "Where", "#From", "#Length"]
+    heads = ["Task", "Phase", "Where", "#From", "#Length"]
     return _table(f"Critical path{more}", heads, map(row, kept), "path")
 
 
@@ -245,9 +245,9 @@ def _table_of_waiting(waiting: list[Row], now: float) -> str:
             marked(readable(task.spec.name, 100)),
             task.hex,
             duration(now - task.created),
-            "a place on a worker" if task.ready else "its arguments",
+            "a worker" if task.ready else "its arguments",
         ]
 
     more = f" (the first 100 of {len(waiting):,})" if len(waiting) > 100 else ""
-    heads = ["Task", "Task id", "#For", "What it waits for"]
+    heads = ["Task", "Task id", "#For", "Waits for"]
     return _table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")

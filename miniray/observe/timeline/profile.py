@@ -1,6 +1,6 @@
-"""`profile`: a span of user code for the timeline, as Ray's `ray._private.profiling.profile`, always on.
+"""`profile`: a span of user code for the timeline, as Ray's `ray._private.profiling.profile`, but always on.
 
-Spans are kept in the session, the last `runtime.spans.maxlen` of them. The core's lock is not taken.
+The session keeps the last `runtime.spans.maxlen` spans. Recording one does not take the core's lock.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from ...core.records import WorkerRecord
 from ...process import context
 from ...process.context import current
 
-# Numbers the spans: what is missing at the front of the deque was dropped. Re-entrant, because a finaliser that runs
-# while it is held may use a span itself.
+# Guards the numbers of spans: the first number in the deque is the count of dropped spans. Re-entrant, because a
+# finaliser that runs while the lock is held may use a span itself.
 _numbering = threading.RLock()
 
 
 class Span:
-    """A finished span. number: how many were recorded before it in its session. worker: None for the driver. task:
-    number of the task it ran in, 0 for none. t_start, t_end: seconds on the runtime's clock. extra: what the user
-    added, texts by name; of an exception that ended it also "type" and "value"."""
+    """A finished span.
+
+    number: how many spans its session recorded before it. worker: None for the driver. task: the number of the task it
+    ran in, 0 for none. t_start, t_end: seconds on the runtime's clock. extra: the user's texts by name, plus "type"
+    and "value" of an exception that ended the span.
+    """
 
     __slots__ = ("number", "name", "worker", "task", "t_start", "t_end", "extra")
 
@@ -29,23 +32,18 @@ class Span:
         self, name: str, worker: WorkerRecord | None, task: int, t_start: float, t_end: float, extra: dict[str, Any]
     ):
         self.number = 0
-        self.name, self.worker, self.task, self.t_start, self.t_end, self.extra = (
-            name,
-            worker,
-            task,
-            t_start,
-            t_end,
-            extra,
-        )
+        self.name, self.worker, self.task = name, worker, task
+        self.t_start, self.t_end, self.extra = t_start, t_end, extra
 
 
 class profile:
-    """`with miniray.profile("load"): ...` shows in the timeline as a span of that name, in the driver's or the task's
-    lane.
+    """`with miniray.profile("load"): ...` shows in the timeline as a span of that name, in the lane of the driver or
+    of the task's worker.
 
-    name: a str. extra_data: a dict of texts that the span carries; "name" and "cname" (a colour of Chrome's) in it
-    change how the JSON timeline shows it. TypeError for other types. Without a session nothing is recorded. An
-    exception passes through, and is noted on the span."""
+    name: a str. extra_data: a dict of texts that the span carries; its keys "name" and "cname" (one of Chrome's
+    colours) change how the JSON timeline shows the span. Raises TypeError for other types. Records nothing without a
+    session. An exception passes through, and the span notes it.
+    """
 
     __slots__ = ("name", "extra_data", "_runtime", "_started")
 
@@ -88,5 +86,5 @@ class profile:
 def _text_of(error: BaseException | None) -> str:
     try:
         return str(error)
-    except Exception as problem:  # the user's __str__ may do anything; the exception on its way must not be replaced
+    except Exception as problem:  # the user's __str__ may raise; its error must not replace the original exception
         return f"<its __str__ raised {type(problem).__name__}>"

@@ -1,31 +1,39 @@
-"""Reading a session for its timeline: from the core's records to one plain row per attempt, in order of creation.
+"""Reads a session for its timeline: from the core's records to one plain row per attempt, in order of creation.
 
-The lock is held only while the tables are copied; rows are made after it was released. A row is all that the writers
-(`timeline`, `timeline_html`) and the questions (`timeline_answers`) know of a task, so each of them can be tested
-with rows made by hand."""
+The lock is held only while the tables are copied; rows are built after its release. The writers (`chrome`, `page`) and
+the analyses (`utilisation`, `gaps`, `critical_path`) know nothing of a task but its row, so each of them can be tested
+with rows made by hand.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import TaskStatus
 from ...ids import creation_task_hex, task_hex
+from .profile import Span
 
 FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
-OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting")  # what a Row.outcome means
+OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting")  # the name of each Row.outcome
+
+Wait = tuple[WorkerRecord | None, int, float, float]  # worker, None for the driver; task number; from; to
+
+_T = TypeVar("_T")
 
 
 class Row:
     """One attempt of a task.
 
-    number, actor: of the task and its actor (0: none). outcome: one of the six above; RETRIED is an attempt that
-    failed while its task went on. worker, node: None while no worker was found. owner: the worker that submitted it,
-    None for the driver. parent: hex id of the task that did. producers: numbers of the tasks whose results it takes.
-    Times are seconds on the runtime's clock and never decrease from left to right; 0.0 when it has not come to that.
-    place: where it stands among the rows of its recording.
+    number, actor: the numbers of the task and of its actor (0: none). outcome: one of the six above; RETRIED is an
+    attempt that failed before another one. worker, node: None until there is a worker. owner: the worker that submitted
+    the task, None for the driver. parent: hex id of the task that submitted it. producers: numbers of the tasks whose
+    results it takes. place: its index among the rows of its recording.
+
+    Times are seconds on the runtime's clock, and do not decrease from `created` to `finished`; 0.0 for a moment that
+    the attempt has not reached.
     """
 
     __slots__ = (
@@ -74,31 +82,32 @@ class Row:
 
     @property
     def hex(self) -> str:
-        """The id that users see."""
+        """The task id that users see."""
         if self.spec.kind == ACTOR_CREATION_TASK:
             return creation_task_hex(self.actor)
         return task_hex(self.number, self.actor or None)
 
     @property
     def display_name(self) -> str:
-        """What Ray's timeline writes on the span: module.function, or the bare name of an actor's method."""
+        """The name on the span, as in Ray's timeline: module.function, or the bare name of an actor's method."""
         spec = self.spec
         if self.actor:
             return spec.func_name.rpartition(".")[2]
         return f"{spec.module}.{spec.func_name}" if spec.module else spec.func_name
 
     def until(self, now: float) -> float:
-        """When it left its worker; `now` while it has not."""
+        """When the attempt left its worker; `now` if it has not."""
         return self.finished or now
 
 
 class Recording:
-    """What a session has recorded, read at one moment.
+    """The records of a session, read at one moment.
 
-    epoch: add it to a time to get seconds since the Unix epoch. now: when it was read. start, end: of what it shows.
-    lanes: workers that ran something, by node and number. spans: of user code, see `profile`. waits: (worker or None
-    for the driver, task number, from, to): when a thread stood in get or wait. dropped: how many tasks, workers,
-    spans were let go."""
+    epoch: add it to a time to get seconds since the Unix epoch. now: when the session was read. start, end: the time
+    that the recording covers. lanes: the workers that ran something, by node and number. spans: of user code, see
+    `profile`. waits: the times that threads spent in get or wait. dropped: how many tasks, workers and spans the
+    session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps.
+    """
 
     def __init__(
         self,
@@ -106,8 +115,8 @@ class Recording:
         now: float,
         rows: list[Row],
         nodes: list[NodeRecord],
-        spans: list,
-        waits: list,
+        spans: list[Span],
+        waits: list[Wait],
         dropped: dict[str, int],
         record_limit: int,
     ):
@@ -125,43 +134,42 @@ class Recording:
 
     @cached_property
     def by_worker(self) -> dict[WorkerRecord, list[Row]]:
-        """The attempts of each worker, in the order in which they came to it."""
-        found: dict[WorkerRecord, list[Row]] = {worker: [] for worker in self.lanes}
+        """The attempts of each worker, in the order in which they reached it."""
+        attempts: dict[WorkerRecord, list[Row]] = {worker: [] for worker in self.lanes}
         for row in self.rows:
             if row.leased and row.worker is not None:
-                found[row.worker].append(row)
-        for rows in found.values():
+                attempts[row.worker].append(row)
+        for rows in attempts.values():
             rows.sort(key=lambda row: row.leased)
-        return found
+        return attempts
 
     @cached_property
     def by_spec(self) -> dict[TaskSpec, list[Row]]:
-        """The attempts of each function and options."""
-        found: dict[TaskSpec, list[Row]] = {}
+        """The attempts of each combination of function and options."""
+        attempts: dict[TaskSpec, list[Row]] = {}
         for row in self.rows:
-            rows = found.get(row.spec)
+            rows = attempts.get(row.spec)
             if rows is None:
-                rows = found[row.spec] = []
+                rows = attempts[row.spec] = []
             rows.append(row)
-        return found
+        return attempts
 
     @cached_property
     def latest(self) -> dict[int, Row]:
-        """Of each task, by its number, the last attempt."""
+        """The last attempt of each task, by the task's number."""
         return {row.number: row for row in self.rows}
 
     def cpus_of(self, row: Row) -> float:
-        """How many CPUs an attempt keeps busy: what it was given; an actor's call that holds none counts as one,
-        since it runs."""
+        """How many CPUs an attempt keeps busy: those it holds, but at least one for an actor's call, since it runs."""
         key = row.worker if row.actor else row.spec
-        found = self._cpus.get(key)
-        if found is None:
+        cpus = self._cpus.get(key)
+        if cpus is None:
             lease = row.spec.scheduling_class
             if row.actor:
                 lease = row.worker.actor.lease if row.worker is not None and row.worker.actor is not None else None
-            found = lease.hold.get("CPU", 0) / UNIT if lease is not None else 1.0
-            self._cpus[key] = found = max(1.0, found) if row.actor else found
-        return found
+            cpus = lease.hold.get("CPU", 0) / UNIT if lease is not None else 1.0
+            self._cpus[key] = cpus = max(1.0, cpus) if row.actor else cpus
+        return cpus
 
     @property
     def empty(self) -> bool:
@@ -169,11 +177,11 @@ class Recording:
         return not self.rows and not self.spans
 
     def why_empty(self) -> str:
-        """For people: why there is nothing to show."""
-        gone = self.dropped.get("tasks", 0)
-        if gone:
+        """Explain to people why there is nothing to show."""
+        dropped = self.dropped.get("tasks", 0)
+        if dropped:
             return (
-                f"All {gone:,} tasks of this session have been dropped from its records, which hold the last "
+                f"All {dropped:,} tasks of this session have been dropped from its records, which keep the last "
                 f"{self.record_limit:,} finished tasks."
             )
         return (
@@ -182,25 +190,25 @@ class Recording:
         )
 
     def dropped_sentences(self) -> list[str]:
-        """For people: what the bounds of the recording let go, one sentence each; none when it is whole."""
-        said = []
+        """Tell people what is missing because the session dropped it, a sentence for each kind."""
+        sentences = []
         if self.dropped.get("tasks"):
-            said.append(
-                f"{self.dropped['tasks']:,} older tasks are missing: the records hold the last "
+            sentences.append(
+                f"{self.dropped['tasks']:,} older tasks are missing: the records keep the last "
                 f"{self.record_limit:,} finished tasks."
             )
         if self.dropped.get("spans"):
-            said.append(
+            sentences.append(
                 f"{self.dropped['spans']:,} older spans of user code are missing: "
-                f"the last {len(self.spans):,} are kept."
+                f"the session keeps the last {len(self.spans):,}."
             )
         if self.dropped.get("waits"):
-            said.append(f"Waits in get and wait are known for the last {len(self.waits):,} only.")
-        return said
+            sentences.append(f"Only the last {len(self.waits):,} waits in get and wait are known.")
+        return sentences
 
 
 def read(runtime: Any) -> Recording:
-    """Read a session. runtime: a running one; takes its lock once, for as long as it takes to copy three tables."""
+    """Read a running session. Takes the runtime's lock once, for as long as it takes to copy two tables."""
     with runtime.locked() as cluster:
         tasks = list(cluster.tasks.values())
         nodes = list(cluster.nodes.values())
@@ -210,20 +218,20 @@ def read(runtime: Any) -> Recording:
     dropped["spans"] = spans[0].number if spans else 0
     dropped["waits"] = len(waits) == runtime.waits.maxlen
     rows: list[Row] = []
-    add, tried_again = rows.append, False
+    add, any_retried = rows.append, False
     for task in tasks:
         if task.history is not None:
-            tried_again = True
+            any_retried = True
             for attempt in list(task.history):
                 add(_earlier_row(task, attempt))
         add(_row(task))
-    if tried_again:  # a later attempt was created after tasks that follow its own in the table
+    if any_retried:  # a later attempt was created after tasks that follow its own task in the table
         rows.sort(key=lambda row: row.created)
     return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
 
 
-def _copied(log: deque) -> list:
-    """A copy of a deque that others append to: iterating over one that changes raises RuntimeError, so try again."""
+def _copied(log: deque[_T]) -> list[_T]:
+    """Copy a deque that other threads append to. Iteration raises RuntimeError if it changes; then try again."""
     while True:
         try:
             return list(log)
@@ -232,8 +240,10 @@ def _copied(log: deque) -> list:
 
 
 def _row(task: TaskRecord) -> Row:
-    """The row of a task's current attempt. A task that is not over may change while it is read: its row is of one
-    attempt."""
+    """The row of a task's current attempt.
+
+    An unfinished task may change while it is read, so read again until all fields belong to the same attempt.
+    """
     while True:
         attempt, status, failure, worker, node = task.attempt, task.status, task.failure, task.worker, task.node
         created, ready, leased = task.t_created, task.t_ready, task.t_leased
@@ -254,8 +264,9 @@ def _row(task: TaskRecord) -> Row:
 
 
 def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
-    """The row of an attempt after which there was another one."""
-    outcome = RETRIED if attempt.failure is not None else FINISHED  # a finished task runs again to rebuild a lost value
+    """The row of an attempt that was followed by another one."""
+    # A task that had finished runs again to rebuild a lost value.
+    outcome = RETRIED if attempt.failure is not None else FINISHED
     return Row(
         task,
         attempt.number,
@@ -272,9 +283,9 @@ def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
 def _in_order(
     created: float, ready: float, leased: float, started: float, ended: float, finished: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Times of an attempt that ended half-way, or was read half-way, made to follow each other.
+    """Correct the times of an attempt that ended or was read half-way, so that they do not decrease.
 
-    A worker that was declared dead may stamp its task long after that: what lies after the end is cut off there.
+    A worker that was declared dead may stamp its task long afterwards: cut such times off at the attempt's end.
     """
     last = finished or float("inf")
     ready = min(max(ready, created), last) if ready else created if leased else 0.0
@@ -287,7 +298,7 @@ def _in_order(
 
 
 def lane_title(worker: WorkerRecord, level: int = 0) -> str:
-    """What people call a worker: its number, and the actor that lives in it."""
+    """Name a worker for people: by its number, and the actor that lives in it."""
     actor = worker.actor
     title = f"worker {worker.number}"
     if actor is not None:

@@ -1,4 +1,4 @@
-"""The whole run as one still SVG, for readers without a script and for print."""
+"""The whole run as one still SVG, for readers without a script, and for print."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from .answers import Step, Utilisation
 from .columns import Columns
+from .critical_path import Step
 from .recording import Recording, Row, lane_title
 from .text import duration, readable
+from .utilisation import Utilisation
 
 MOST_LANES = 60
-WIDTH = 1000  # in its own units, without the column of names
+WIDTH = 1000  # in the SVG's units, without the column of names
 
 
 def ticks(length: float, most: int = 10) -> list[float]:
-    """Round numbers from 0 to `length`, at most so many."""
+    """Return round numbers from 0 to `length`, about `most` of them at the most."""
     step = 10.0 ** math.floor(math.log10(max(length, 1e-9) / most))
     for factor in (1, 2, 5, 10):
         if length / (step * factor) <= most:
@@ -26,8 +27,7 @@ def ticks(length: float, most: int = 10) -> list[float]:
 
 
 class Still:
-    """The whole run as one SVG that needs no script: CPUs, critical path, lanes. What is narrower than a unit is one
-    unit wide."""
+    """The whole run as one SVG: CPUs, critical path, lanes. Every shape is at least one unit wide."""
 
     LEFT, ROW, CPUS = 150, 16, 70
 
@@ -39,11 +39,11 @@ class Still:
         self.top = self.CPUS + 50
 
     def x(self, at: float) -> int:
-        """Where a time stands, without the column of names."""
+        """The x coordinate of a time, without the column of names."""
         return int((at - self.recording.start) * self.scale)
 
     def svg(self) -> Iterator[str]:
-        """The SVG element."""
+        """Yield the SVG element in pieces."""
         height = self.top + 22
         y_of: dict[Any, int] = {}
         node, heads = None, []
@@ -79,7 +79,7 @@ class Still:
         yield "</svg>"
 
     def _cpus(self) -> Iterator[str]:
-        """The area of busy CPUs, what the idle ones waited for above it, and the line of all CPUs."""
+        """The area of busy CPUs, the causes of idle CPUs stacked above it, and the line of all CPUs."""
         used, base = self.used, 20 + self.CPUS
         most = max([*used.capacity, *used.busy, 1e-9])
         width = WIDTH / len(used.busy)
@@ -106,7 +106,7 @@ class Still:
         yield f'<path class="capacity" d="M{line[1:]}"/>'
 
     def _path(self) -> Iterator[str]:
-        """The critical path as one lane: it has no gap."""
+        """The critical path as one lane; its steps leave no gap."""
         shapes: dict[str, list[str]] = {}
         drawn = 0
         begin, scale = self.recording.start, self.scale
@@ -130,8 +130,9 @@ class Still:
         return columns.colour[columns.function_of(row)]
 
     def _attempts(self, y_of: dict[Any, int]) -> Iterator[str]:
-        """A bar for each attempt; where several share a unit of width the first is drawn, and every one that did not
-        go well is marked."""
+        """A bar for each attempt, or for the first of several that share a unit of width; and a mark on every attempt
+        that did not finish.
+        """
         shapes: dict[str, list[str]] = {}
         now, height = self.recording.now, self.ROW - 3
         colours: dict[Any, str] = {}
@@ -158,8 +159,7 @@ class Still:
                         f"M{self.LEFT + left} {y + 1}h{wide}v{height}h-{wide}z"
                     )
         for kind, listed in sorted(shapes.items()):
-            unique = dict.fromkeys(listed)
-            yield f'<path class="{kind}" d="{"".join(unique)}"/>'
+            yield f'<path class="{kind}" d="{"".join(dict.fromkeys(listed))}"/>'
 
     def _chain(self, y_of: dict[Any, int]) -> Iterator[str]:
         """The critical path as a line through the lanes."""
@@ -177,7 +177,7 @@ class Still:
         if points and len(points) <= WIDTH:
             line = "L".join(f"{self.LEFT + x} {y + middle}" for x, y in points)
             yield f'<path class="chain" d="M{line}"/>'
-        elif points:  # too many turns to be told apart: underline what they cover
+        elif points:  # too many turns for a line: underline the attempts instead
             covered = dict.fromkeys(points)
             shape = "".join(f"M{self.LEFT + x} {y + self.ROW - 3}h1v2h-1z" for x, y in covered)
             yield f'<path class="underline" d="{shape}"/>'

@@ -1,4 +1,4 @@
-"""The logs that are kept: read as a task's, an actor's, a worker's or a file; followed; and bounded."""
+"""Stored logs: reading those of a task, an actor, a worker or a file; following them; and their bounds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def session(monkeypatch):
 
 
 def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):
-    """Each attempt has its own; they can be read after a retry."""
+    """Each attempt has its own log, which can still be read after a retry."""
 
     class Count:
         def __init__(self):
@@ -59,7 +59,7 @@ def test_a_task_s_log_holds_that_attempt_s_lines_and_no_other(session):
 
 
 def test_tail_encoding_and_escape_codes(session):
-    """tail=0 means 1000 lines, less than -1 nothing, as in Ray; without an encoding come bytes."""
+    """As in Ray, tail=0 means 1000 lines, and less than -1 means none. Without an encoding, the chunks are bytes."""
     with captured():
         task_id = run(lambda: print("a\n\x1b[31mü\x1b[0m\nc") or miniray.get_runtime_context().get_task_id())
     assert log(task_id=task_id, tail=2) == "\x1b[31mü\x1b[0m\nc\n"
@@ -72,7 +72,7 @@ def test_tail_encoding_and_escape_codes(session):
 
 
 def test_an_actor_s_log_begins_with_its_markers_and_outlives_it(session):
-    """Methods have no log of their own, unless a variable asks for it."""
+    """By default, methods have no log of their own."""
 
     class Talker:
         def say(self):
@@ -92,8 +92,8 @@ def test_an_actor_s_log_begins_with_its_markers_and_outlives_it(session):
     assert log(actor_id=actor_id) == whole
 
 
-def test_methods_are_kept_apart_when_a_variable_says_so(session, monkeypatch):
-    """RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1; also for coroutines that take turns."""
+def test_methods_have_logs_of_their_own_if_a_variable_asks_for_it(session, monkeypatch):
+    """RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING=1 keeps even coroutines apart that take turns."""
     monkeypatch.setenv("RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING", "1")
     import asyncio
 
@@ -111,7 +111,7 @@ def test_methods_are_kept_apart_when_a_variable_says_so(session, monkeypatch):
 
 
 def test_a_log_can_be_read_while_its_line_is_unfinished(session):
-    """What there is of it stands at the end."""
+    """The unfinished line comes last."""
 
     def look():
         sys.stdout.write("half")
@@ -122,7 +122,7 @@ def test_a_log_can_be_read_while_its_line_is_unfinished(session):
 
 
 def test_list_logs_names_a_node_s_files_by_category(session):
-    """Named as Ray's files are; a pattern chooses; what fits nothing is left out."""
+    """The names are those of Ray's files. A pattern selects; categories without a match are left out."""
     with captured():
         run(lambda: print("hi"))
     head = session.head
@@ -134,8 +134,8 @@ def test_list_logs_names_a_node_s_files_by_category(session):
     assert log(node_id=head.hex, filename=names["worker_out"][0]) == ":job_id:01000000\n:task_name:<lambda>\nhi\n"
 
 
-def test_what_list_logs_refuses(session):
-    """No node is an AssertionError; an unknown one, or a pattern that leaves the folder, what an HTTP client raises."""
+def test_list_logs_refuses_wrong_arguments(session):
+    """A missing node is an AssertionError; an unknown one, or a pattern that leaves the folder, is an HTTPError."""
     with pytest.raises(AssertionError):
         list_logs()
     for code, which in [
@@ -169,14 +169,14 @@ def test_what_list_logs_refuses(session):
     ],
 )
 def test_get_log_is_lazy_and_then_refuses(session, which, error):
-    """Nothing is checked before the first step."""
+    """It checks its arguments at the first step."""
     generator = get_log(**which)
     with pytest.raises(error):
         next(generator)
 
 
 def test_without_a_session_there_is_no_log():
-    """Before init and after shutdown."""
+    """Both functions raise ConnectionError."""
     with pytest.raises(ConnectionError):
         log(task_id="0" * 48)
     with pytest.raises(ConnectionError):
@@ -184,7 +184,7 @@ def test_without_a_session_there_is_no_log():
 
 
 def test_following_a_task_ends_with_the_task(session):
-    """Every line comes as it is written, the reader waits in between, and ends when the task has."""
+    """The reader gets each line as it is written, waits for the next one, and stops when the task ends."""
 
     class Gate:
         async def __init__(self):
@@ -211,7 +211,7 @@ def test_following_a_task_ends_with_the_task(session):
         first_seen = threading.Event()
 
         def read():
-            while not lines:  # the task may not have been placed when it is first asked for
+            while not lines:  # the first request may come before the task has a worker
                 with contextlib.suppress(RayStateApiException):
                     for line in get_log(task_id=task_id, follow=True):
                         lines.append(line)
@@ -227,7 +227,7 @@ def test_following_a_task_ends_with_the_task(session):
 
 
 def test_following_an_actor_ends_with_the_actor(session):
-    """Or with the session."""
+    """The end of the session stops it too."""
 
     class Talker:
         def say(self):
@@ -246,31 +246,31 @@ def test_following_an_actor_ends_with_the_actor(session):
 # ---------------------------------------------------------------- bounds
 
 
-def test_a_log_keeps_its_newest_lines_and_says_what_went(monkeypatch):
-    """With the number of lines and bytes, for the whole log and for each attempt."""
+def test_a_log_keeps_its_newest_lines_and_counts_the_others(monkeypatch):
+    """The first line gives the numbers of lines and bytes, for the whole log and for each attempt."""
     monkeypatch.setattr(log_files, "FILE_BYTES", 1_000)
     file = log_files.LogFile("x.out")
     for i in range(20):
         file.add((i // 15, 0), b"line %02d\n" % i)
     assert file.size <= 1_000
-    assert file.read()[0] == b"[11 older lines, 88 bytes, of this log are not kept]\n"
+    assert file.read()[0] == b"[11 older lines (88 bytes) of this log have been dropped]\n"
     assert file.read((0, 0)) == [
-        b"[88 older bytes of this task's log are not kept]\n",
+        b"[88 older bytes of this task's log have been dropped]\n",
         *(b"line %02d\n" % i for i in range(11, 15)),
     ]
     assert file.read((1, 0)) == [b"line %02d\n" % i for i in range(15, 20)]
 
 
 def test_a_giant_line_is_cut(monkeypatch):
-    """It would push out everything else."""
+    """Otherwise it would push out everything else."""
     monkeypatch.setattr(log_files, "FILE_BYTES", 8_000)
     file = log_files.LogFile("x.out")
     file.add((1, 0), b"x" * 5_000 + b"\n")
-    assert file.read() == [b"x" * 1_000 + b" [4001 more bytes of this line are not kept]\n"]
+    assert file.read() == [b"x" * 1_000 + b" [4001 more bytes of this line have been dropped]\n"]
 
 
 def test_all_logs_together_are_bounded(session, monkeypatch):
-    """When the sum is too large, each gives up its older half."""
+    """When the sum is too large, each log drops its older half."""
     monkeypatch.setattr(log_files, "ALL_BYTES", 5_000)
 
     def chatter():
@@ -280,12 +280,12 @@ def test_all_logs_together_are_bounded(session, monkeypatch):
 
     with captured() as out:
         text = log(task_id=run(chatter))
-    assert "not kept" in text.splitlines()[0] and text.endswith("line 99\n")
+    assert "have been dropped" in text.splitlines()[0] and text.endswith("line 99\n")
     assert out.getvalue().count("line") == 100
 
 
-def test_a_line_without_end_is_taken_in_pieces(session, monkeypatch):
-    """A progress display that only ever returns to the start of its line must not fill the memory."""
+def test_an_endless_line_is_stored_in_pieces(session, monkeypatch):
+    """A progress display that only returns to the start of its line must not fill the memory."""
     monkeypatch.setattr(log_files, "LONGEST_LINE", 100)
 
     def spin():
@@ -298,7 +298,7 @@ def test_a_line_without_end_is_taken_in_pieces(session, monkeypatch):
 
 
 def test_logs_of_the_oldest_dead_workers_go_first(session, monkeypatch):
-    """A program may make any number of actors."""
+    """The number of actors that a program makes is not bounded."""
     monkeypatch.setattr(log_files, "MOST_WORKERS", 3)
 
     class Talker:
@@ -313,4 +313,4 @@ def test_logs_of_the_oldest_dead_workers_go_first(session, monkeypatch):
             miniray.kill(actors[-1])
     texts_left = [log(actor_id=actor._actor_id.hex()) for actor in actors]
     assert [text.endswith("hi\n") for text in texts_left] == [False, False, False, True, True, True]
-    assert texts_left[0].endswith("[the logs of 3 dead workers are not kept any more; this may be one]\n")
+    assert texts_left[0].endswith("[the logs of 3 dead workers have been dropped; this may be one of them]\n")

@@ -1,4 +1,4 @@
-"""Logs: what tasks print reaches the driver behind its prefix, is kept and read back; afterwards `sys` is as it was."""
+"""Logs: the output of tasks reaches the driver behind a prefix and is stored; shutdown restores `sys`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import miniray
 from miniray import api
 from miniray.process import standard_streams
 from miniray.observe.logs.folding import HINT, Folding
-from miniray.observe.logs.session import system_message
 from tests.observe.printed import captured, log, run
 
 PID = os.getpid()
@@ -35,7 +34,7 @@ def session(monkeypatch):
 
 
 def test_each_line_of_a_task_stands_behind_its_name(session):
-    """Also a line that one print made of several, and one that the task did not end."""
+    """Also if one print writes several lines, and if the task does not end its last line."""
 
     def greet():
         print("one\ntwo")
@@ -48,7 +47,7 @@ def test_each_line_of_a_task_stands_behind_its_name(session):
 
 def test_a_line_written_in_pieces_is_shown_when_it_ends(session, monkeypatch):
     """Two tasks at once do not mix within a line."""
-    # What a module holds is shared by the workers; what a function refers to is copied.
+    # Workers share the attributes of modules; the objects that a function refers to are copied.
     monkeypatch.setattr(standard_streams, "together", threading.Barrier(2, timeout=10), raising=False)
 
     def slow(name):
@@ -63,7 +62,7 @@ def test_a_line_written_in_pieces_is_shown_when_it_ends(session, monkeypatch):
 
 
 def test_a_task_is_called_by_its_option_and_an_actor_by_its_class_or_repr(session):
-    """The repr is known when the constructor has run; an actor's own name is not shown."""
+    """The repr is known once the constructor has run. The name of the actor itself is not shown."""
 
     class Plain:
         def say(self):
@@ -85,9 +84,7 @@ def test_a_task_is_called_by_its_option_and_an_actor_by_its_class_or_repr(sessio
 
 
 def test_a_name_cannot_steer_the_terminal(session):
-    """Escapes and newlines in names are shown as such, on the screen and in the log's markers; what was printed passes
-    as it is.
-    """
+    """Escapes and newlines in names are spelled out, on the screen and in the log's markers. Output is not changed."""
     with captured() as out:
         task_id = run(lambda: print("\x1b[31mred") or miniray.get_runtime_context().get_task_id(), name="\x1b[2J\nboo")
     assert out.getvalue() == f"(\\x1b[2J\\nboo pid={PID}) \x1b[31mred\n"
@@ -96,7 +93,7 @@ def test_a_name_cannot_steer_the_terminal(session):
 
 
 def test_prefixes_are_coloured_as_in_ray(monkeypatch):
-    """Cyan, also where the output is no terminal; RAY_COLOR_PREFIX=0 turns it off."""
+    """They are cyan even if the output is not a terminal; RAY_COLOR_PREFIX=0 turns colours off."""
     monkeypatch.delenv("RAY_COLOR_PREFIX", raising=False)
     with miniray.init(num_cpus=1), captured() as out:
         run(lambda: print("hi"))
@@ -129,8 +126,8 @@ def test_a_task_on_another_node_names_its_address(monkeypatch):
     assert out.getvalue() == f"(<lambda> pid={PID}, ip=127.0.0.2) hi\n"
 
 
-def test_log_to_driver_false_keeps_and_does_not_show():
-    """The driver's own prints are shown."""
+def test_log_to_driver_false_stores_the_output_without_showing_it():
+    """The driver's own output is shown."""
     with miniray.init(num_cpus=1, log_to_driver=False), captured() as out:
         task_id = run(lambda: print("hi") or miniray.get_runtime_context().get_task_id())
         print("driver")
@@ -138,10 +135,10 @@ def test_log_to_driver_false_keeps_and_does_not_show():
     assert out.getvalue() == "driver\n"
 
 
-def test_the_system_speaks_on_stdout(session):
-    """As Ray's raylet: `(raylet) text`; it can be read again in raylet.out."""
+def test_messages_of_the_system_go_to_stdout(session):
+    """As in Ray, with the prefix `(raylet)`; raylet.out keeps them."""
     with captured() as out:
-        system_message(session, "a node is full", "WARNING")
+        session.say("WARNING", "a node is full")
     assert out.getvalue() == "(raylet) a node is full\n"
     assert "[WARNING] a node is full\n" in log(node_id=session.head.hex, filename="raylet.out")
 
@@ -150,7 +147,7 @@ def test_the_system_speaks_on_stdout(session):
 
 
 def test_the_driver_keeps_its_own_stream(session):
-    """`sys.stdout` is what the program put there, unwrapped, at every depth of redirection."""
+    """`sys.stdout` is the object that the program assigned, unwrapped, at every depth of redirection."""
     before = sys.stdout
     with contextlib.redirect_stdout(io.StringIO()) as outer:
         assert sys.stdout is outer
@@ -163,7 +160,7 @@ def test_the_driver_keeps_its_own_stream(session):
 
 
 def test_a_redirection_inside_a_task_is_the_task_s(session):
-    """Two tasks redirect at the same time; each gets its own lines, the driver none."""
+    """Two tasks redirect at the same time. Each gets its own lines, and the driver gets none."""
 
     def quiet(text):
         with contextlib.redirect_stdout(io.StringIO()) as mine:
@@ -181,7 +178,7 @@ def test_a_redirection_inside_a_task_is_the_task_s(session):
 
 
 def test_in_a_task_stdout_is_a_text_file_for_writing(session):
-    """Bytes go through its buffer, it is no terminal, and it cannot be sent away."""
+    """Its buffer takes bytes, it is not a terminal, and it cannot be pickled."""
 
     def look():
         sys.stdout.buffer.write("ü".encode()[:1])
@@ -209,7 +206,7 @@ def test_a_lone_surrogate_is_written_as_an_escape(session):
 
 
 def test_a_screen_without_the_characters_gets_escapes(session):
-    """A driver on an ASCII terminal."""
+    """The driver's terminal is ASCII only."""
     screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     with contextlib.redirect_stdout(screen):
         run(lambda: print("grün"))
@@ -217,8 +214,8 @@ def test_a_screen_without_the_characters_gets_escapes(session):
     assert screen.buffer.getvalue().endswith(b"gr\\xfcn\n")
 
 
-def test_a_screen_that_is_gone_does_not_fail_the_task(session):
-    """The line is in the log."""
+def test_a_closed_screen_does_not_fail_the_task(session):
+    """The line is still in the log."""
     screen = io.StringIO()
     screen.close()
     with contextlib.redirect_stdout(screen):
@@ -227,7 +224,7 @@ def test_a_screen_that_is_gone_does_not_fail_the_task(session):
 
 
 def test_shutdown_leaves_sys_and_logging_as_they_were():
-    """No class, no stream, no descriptor; a redirection made meanwhile ends as it would have."""
+    """No class, stream or descriptor is left; a redirection that was made meanwhile ends as usual."""
     found = type(sys), sys.__dict__["stdout"], sys.__dict__["stderr"]
     miniray.init(num_cpus=1)
     assert type(sys) is not found[0]
@@ -238,8 +235,8 @@ def test_shutdown_leaves_sys_and_logging_as_they_were():
     assert "stream" not in vars(logging.StreamHandler)
 
 
-def test_a_stream_kept_from_a_task_writes_for_whoever_writes(session, monkeypatch):
-    """On the driver it is the driver's, also after the session."""
+def test_a_task_s_stream_that_the_driver_uses_writes_to_the_driver(session, monkeypatch):
+    """Even after the session has ended."""
     monkeypatch.setattr(standard_streams, "kept", None, raising=False)
 
     def hand_over():
@@ -255,12 +252,12 @@ def test_a_stream_kept_from_a_task_writes_for_whoever_writes(session, monkeypatc
 
 
 def test_sys_can_be_named_in_what_is_sent(session):
-    """A function that uses `sys` travels by value; its module travels by name, as ever."""
+    """A function that uses `sys` is pickled by value, and `sys` by name, as usual."""
     assert pickle.loads(pickle.dumps(sys)) is sys
 
 
 def test_in_local_mode_a_task_prints_as_the_driver(capsys):
-    """It runs in the caller's thread, under its debugger: nothing stands between."""
+    """The task runs in the caller's thread, and its output has no prefix."""
     with miniray.init(local_mode=True):
         assert run(lambda: print("hi") or sys.stdout.__class__.__name__) == sys.stdout.__class__.__name__
     assert capsys.readouterr().out == "hi\n"
@@ -271,7 +268,7 @@ def test_in_local_mode_a_task_prints_as_the_driver(capsys):
 
 @pytest.fixture
 def root_handler():
-    """A handler on the root logger that was made before init, with the screen of that time."""
+    """A handler on the root logger, made before init with the stream of that time."""
     handler = logging.StreamHandler()
     logging.getLogger().addHandler(handler)
     yield handler
@@ -279,7 +276,7 @@ def root_handler():
 
 
 def test_a_handler_of_the_screen_shows_a_task_s_record_behind_its_prefix(root_handler, session, caplog):
-    """Whether it was made before or after init; on the driver it writes as ever. caplog sees the records of both."""
+    """It does so whether it was made before or after init. On the driver it writes as usual."""
     late = logging.StreamHandler()
     late.setFormatter(logging.Formatter("late %(message)s"))
     logging.getLogger().addHandler(late)
@@ -297,7 +294,7 @@ def test_a_handler_of_the_screen_shows_a_task_s_record_behind_its_prefix(root_ha
 
 
 def test_a_handler_of_the_program_s_own_stream_is_left_alone(session):
-    """Its lines are not the screen's."""
+    """Its lines do not go to the screen."""
     handler = logging.StreamHandler(mine := io.StringIO())
     logger = logging.getLogger("test_logs.own")
     logger.addHandler(handler)
@@ -310,7 +307,7 @@ def test_a_handler_of_the_program_s_own_stream_is_left_alone(session):
 
 
 def test_a_handler_made_in_a_task_outlives_it(session, monkeypatch):
-    """It holds the driver's stream itself, not the task's."""
+    """It refers to the driver's stream, not to the task's."""
     monkeypatch.setattr(standard_streams, "kept", None, raising=False)
 
     def make():
@@ -324,12 +321,12 @@ def test_a_handler_made_in_a_task_outlives_it(session, monkeypatch):
 
 
 def texts(shown):
-    """Lines without who they are from."""
+    """The lines without their labels."""
     return [line for _, line in shown]
 
 
 def test_a_line_from_another_worker_is_held_back_and_counted():
-    """Lines that differ only in words with digits are alike; one worker's own repeats are all shown."""
+    """Lines that differ only in words with digits count as the same; a worker's own repeats are all shown."""
     folding = Folding()
     assert texts(folding.fold(0, 1, "a", ["step 1 done", "step 2 done"])) == ["step 1 done", "step 2 done"]
     assert texts(folding.fold(1, 2, "b", ["step 3 done", "other"])) == ["other"]
@@ -337,8 +334,8 @@ def test_a_line_from_another_worker_is_held_back_and_counted():
     assert folding.fold(6, 1, "a", ["new"]) == [("a", "new"), ("c", f"step 4 done [repeated 2x across cluster]{HINT}")]
 
 
-def test_the_hint_is_given_once_and_counting_goes_on():
-    """A pattern that keeps coming is counted anew in each window."""
+def test_the_hint_is_given_once_and_counting_continues():
+    """A pattern that repeats is counted again in each window."""
     folding = Folding()
     for source in (1, 2, 3):
         folding.fold(0, source, "x", ["same"])
@@ -349,15 +346,15 @@ def test_the_hint_is_given_once_and_counting_goes_on():
 
 
 def test_a_single_repeat_comes_out_as_it_was():
-    """There is nothing to sum up."""
+    """There is nothing to count."""
     folding = Folding()
     folding.fold(0, 1, "a", ["same"])
     folding.fold(1, 2, "b", ["same"])
     assert folding.fold(5, 1, "a", ["new"]) == [("a", "new"), ("b", "same")]
 
 
-def test_at_the_end_what_is_held_back_comes_out():
-    """And only that."""
+def test_flush_returns_the_lines_that_are_held_back():
+    """It returns them once."""
     folding = Folding()
     for source in (1, 2, 3):
         folding.fold(0, source, source, ["same", str(source)])
@@ -365,16 +362,16 @@ def test_at_the_end_what_is_held_back_comes_out():
     assert folding.flush() == []
 
 
-def test_what_is_only_numbers_is_never_folded_and_expressions_decide_first():
-    """RAY_DEDUP_LOGS_ALLOW_REGEX shows always, _SKIP_REGEX never."""
+def test_a_line_of_numbers_is_never_folded_and_the_expressions_decide_first():
+    """A line that matches RAY_DEDUP_LOGS_ALLOW_REGEX is always shown; one that matches _SKIP_REGEX never is."""
     folding = Folding(allow="keep", skip="drop")
     for source in (1, 2):
         assert texts(folding.fold(0, source, "x", ["17 0x1f", "keep this", "drop this"])) == ["17 0x1f", "keep this"]
 
 
 @pytest.mark.parametrize("setting, shown", [(None, 3), ("1", 1), ("0", 3)])
-def test_a_stream_that_the_program_put_there_gets_every_line(monkeypatch, setting, shown):
-    """RAY_DEDUP_LOGS=1 folds all the same; unset, only the process's own screen is folded."""
+def test_a_stream_that_the_program_assigned_gets_every_line(monkeypatch, setting, shown):
+    """RAY_DEDUP_LOGS=1 folds all streams; if it is unset, only the process's own stream is folded."""
     if setting is None:
         monkeypatch.delenv("RAY_DEDUP_LOGS", raising=False)
     else:
@@ -393,7 +390,7 @@ def test_a_stream_that_the_program_put_there_gets_every_line(monkeypatch, settin
 
 
 def test_the_process_s_own_screen_is_folded(monkeypatch):
-    """Without any setting, as in Ray."""
+    """That is the default, as in Ray."""
     monkeypatch.delenv("RAY_DEDUP_LOGS", raising=False)
     out = io.StringIO()
     monkeypatch.setattr(sys, "__stdout__", out)

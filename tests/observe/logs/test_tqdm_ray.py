@@ -1,4 +1,4 @@
-"""Bars: a block under what is printed, of many workers, on a terminal; plain lines elsewhere; nothing left behind."""
+"""Progress bars: a block below the output on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PID = os.getpid()
 
 
 class Terminal(io.StringIO):
-    """A screen of 80 columns that keeps what is written to it, and can say what stands there."""
+    """A screen of 80 columns that interprets the text written to it."""
 
     encoding = "utf-8"
 
@@ -30,7 +30,7 @@ class Terminal(io.StringIO):
         return True
 
     def rows(self):
-        """What one would see, line by line."""
+        """The visible lines."""
         rows, row, column = [""], 0, 0
         for count, code, char in re.findall(r"\x1b\[(\d*)([A-Za-z])|(.)", self.getvalue(), re.S):
             if code == "A":
@@ -49,7 +49,7 @@ class Terminal(io.StringIO):
         return rows
 
     def bars(self):
-        """The screen with the drawings and times left out: `desc: 40% 4/10`."""
+        """The visible lines without drawings and times: `desc: 40% 4/10`."""
         return [re.sub(r"\|.*\|", "", row).split(" [")[0] for row in self.rows()]
 
 
@@ -65,7 +65,7 @@ def on_a_terminal():
 
 @contextlib.contextmanager
 def on_a_page():
-    """The driver's stderr is no terminal."""
+    """The driver's stderr is not a terminal."""
     with contextlib.redirect_stderr(io.StringIO()) as text:
         yield text
 
@@ -78,8 +78,8 @@ def lines(page):
 # ---------------------------------------------------------------- on a terminal
 
 
-def test_bars_stand_below_each_other_and_under_what_is_printed():
-    """A print between two reports tears neither."""
+def test_bars_form_a_block_below_the_output():
+    """A print between two reports breaks neither."""
     with on_a_terminal() as terminal:
         first = tqdm(total=10, desc="first", flush_interval_s=0)
         second = tqdm(total=2000, desc="second", position=1, flush_interval_s=0)
@@ -91,7 +91,7 @@ def test_bars_stand_below_each_other_and_under_what_is_printed():
 
 
 def test_a_line_in_pieces_is_not_broken_by_a_report():
-    """The block comes back when the line has ended."""
+    """The block returns when the line has ended."""
     with on_a_terminal() as terminal:
         bar = tqdm(total=10, desc="bar", flush_interval_s=0)
         bar.update()
@@ -103,7 +103,7 @@ def test_a_line_in_pieces_is_not_broken_by_a_report():
 
 
 def test_a_closed_bar_stays_and_the_others_move_down():
-    """It is drawn as it was last; what is counted afterwards is not."""
+    """It keeps its last state; later counts are not drawn."""
     with on_a_terminal() as terminal:
         first, second = (tqdm(total=2, desc=name, flush_interval_s=0) for name in ("first", "second"))
         first.update()
@@ -117,8 +117,8 @@ def test_a_closed_bar_stays_and_the_others_move_down():
         assert terminal.bars() == ["second: 100% 2/2", "more", "first:  50% 1/2"]
 
 
-def test_a_finished_loop_is_drawn_whole_and_its_bar_goes_with_it():
-    """Items may come faster than reports are drawn."""
+def test_a_finished_loop_is_drawn_as_complete_and_its_bar_is_closed():
+    """Although items may come faster than bars are drawn."""
     with on_a_terminal() as terminal:
         for _ in tqdm(range(100), desc="fast"):
             pass
@@ -128,7 +128,7 @@ def test_a_finished_loop_is_drawn_whole_and_its_bar_goes_with_it():
 
 
 def test_when_the_last_bar_is_closed_sys_is_as_it_was():
-    """Only open bars need to know of what is printed."""
+    """Only open bars need to intercept the output."""
     with on_a_terminal() as terminal:
         found = type(sys), sys.__dict__["stdout"]
         bar = tqdm(total=1)
@@ -139,7 +139,7 @@ def test_when_the_last_bar_is_closed_sys_is_as_it_was():
 
 
 def test_safe_print_and_hiding():
-    """Between hide_bars and unhide_bars the block is away."""
+    """Between hide_bars and unhide_bars the block is not on the screen."""
     with on_a_terminal() as terminal:
         bar = tqdm(total=2, desc="bar", flush_interval_s=0)
         bar.update()
@@ -154,7 +154,7 @@ def test_safe_print_and_hiding():
 
 
 def test_bars_of_tasks_and_actors_carry_their_names():
-    """As the lines they print, which go above; bars that are open at shutdown are left as they were."""
+    """Like the lines that tasks print, which go above. Bars that are open at shutdown keep their last state."""
     with on_a_terminal() as terminal:
 
         def load():
@@ -184,7 +184,7 @@ def test_bars_of_tasks_and_actors_carry_their_names():
 
 
 def test_a_screen_with_too_few_lines_says_how_many_bars_are_left_out(monkeypatch):
-    """A block that is higher than the screen could not be drawn over."""
+    """A block that is higher than the screen could not be redrawn."""
     with on_a_terminal() as terminal:
         monkeypatch.setattr(drawing, "terminal_size", lambda terminal: (80, 4))
         bars = [tqdm(total=2, desc=str(i), flush_interval_s=0) for i in range(6)]
@@ -197,7 +197,7 @@ def test_a_screen_with_too_few_lines_says_how_many_bars_are_left_out(monkeypatch
 
 
 def test_without_a_terminal_each_report_is_a_line():
-    """A report that says nothing new is none; nor is one within the interval, unless it is the last."""
+    """A report without news gets no line; nor does a report within the interval, unless it is the last."""
     with on_a_page() as page:
         bar = tqdm(total=4, desc="work", flush_interval_s=0)
         bar.update()
@@ -210,8 +210,8 @@ def test_without_a_terminal_each_report_is_a_line():
         assert lines(page) == ["work:  25% 1/4", "work:  75% 3/4", "fast:   0% 1/1.00k", "fast: 100% 1.00k/1.00k"]
 
 
-def test_tasks_lines_carry_their_names_and_are_no_part_of_their_logs():
-    """Real Ray's workers print their reports as JSON, which get_log shows."""
+def test_lines_of_tasks_carry_their_names_and_are_not_in_their_logs():
+    """On Ray, workers print their reports as JSON, which get_log shows."""
     with on_a_page() as page:
 
         def load():
@@ -228,7 +228,7 @@ def test_tasks_lines_carry_their_names_and_are_no_part_of_their_logs():
 
 
 def test_log_to_driver_false_shows_no_bars_of_workers():
-    """The driver's own are shown."""
+    """The driver's own bars are shown."""
     with on_a_page() as page:
 
         def load():
@@ -240,8 +240,8 @@ def test_log_to_driver_false_shows_no_bars_of_workers():
         assert lines(page) == ["own: 100% 1/1"]
 
 
-def test_what_is_no_number_does_not_fail_the_program():
-    """Whatever a bar is told its total or description is."""
+def test_a_value_that_is_not_a_number_does_not_fail_the_program():
+    """A total or description may be anything."""
     with on_a_page() as page:
         for total, desc in [("many", None), (float("nan"), "nan"), (float("inf"), "\x1b[2J"), (-1, 7)]:
             bar = tqdm(total=total, desc=desc, flush_interval_s=0)
@@ -251,13 +251,13 @@ def test_what_is_no_number_does_not_fail_the_program():
 
 
 def test_without_any_stderr_nothing_is_drawn():
-    """As under pythonw."""
+    """As under pythonw, which has none."""
     with contextlib.redirect_stderr(None):
         assert list(tqdm(range(3))) == [0, 1, 2]
 
 
-def test_a_copy_is_a_bar_of_its_own():
-    """When it goes, the original's bar stays; a report within the original's interval does not hold back its first."""
+def test_a_copy_is_a_separate_bar():
+    """Its end does not end the original, and its first report does not wait for the original's interval."""
     with on_a_page() as page:
         bar = tqdm(total=10, desc="bar", flush_interval_s=100)
         bar.update()
@@ -287,12 +287,12 @@ def test_large_numbers_are_shortened(value, text):
 
 
 def test_wide_characters_count_twice():
-    """A line must not be longer than the screen is wide, or the block would not be where we think."""
+    """If a line were wider than the screen, the block would not be where the code assumes it."""
     assert drawing.columns("añ日本") == 6
     assert drawing.fitted("日本日本", 6) == "日..."
     assert drawing.fitted("short", 0) == "short"
 
 
 def test_times_have_hours_only_when_there_are_some():
-    """As tqdm writes them."""
+    """tqdm writes them the same way."""
     assert [drawing.clock(s) for s in (0, 65, 3665)] == ["00:00", "01:05", "1:01:05"]

@@ -1,4 +1,4 @@
-"""Metrics: what is refused, who a record belongs to, what is read back, and the Prometheus text."""
+"""Metrics: arguments that are refused, the owner of a record, sessions, histograms, timers and threads."""
 
 import asyncio
 import math
@@ -10,24 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from miniray.observe.metrics import metrics, series
+from miniray.observe.metrics import metrics, registry, series
 from miniray.process.context import current
 from miniray.util.metrics import Counter, Gauge, Histogram, Metric, export_text, snapshot, unregister
 
 
-@pytest.fixture(autouse=True)
-def fresh_registry(monkeypatch):
-    monkeypatch.delenv("MINIRAY_STRICT_METRICS", raising=False)
-    monkeypatch.setattr(metrics, "system_metrics_provider", None)
-    monkeypatch.setattr(metrics, "_lenient", False)
-    metrics.reset()
-    yield
-    metrics.reset()
-
-
 @contextmanager
 def worker(key):
-    """Run the block as code of the worker with this key."""
+    """Run the block as the worker with this key."""
     token = current.set(SimpleNamespace(worker=SimpleNamespace(key=key)))
     try:
         yield
@@ -36,10 +26,11 @@ def worker(key):
 
 
 def lines(text):
+    """The samples of a Prometheus text, without the comments."""
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------------------------------------ refused arguments
 
 
 def test_a_counter_takes_positive_numbers_only():
@@ -53,8 +44,8 @@ def test_a_counter_takes_positive_numbers_only():
     assert counter.value() == 0.0
 
 
-def test_what_would_spoil_a_sum_for_good_is_dropped():
-    """NaN and infinity, and a negative observation, leave no trace; their tags are checked all the same."""
+def test_a_number_that_would_spoil_the_sum_is_dropped():
+    """NaN, infinity and negative observations leave no trace; their tags are checked all the same."""
     counter, histogram = Counter("c", tag_keys=("a",)), Histogram("h", boundaries=[1])
     for value in (math.nan, math.inf):
         counter.inc(value, {"a": "x"})
@@ -90,7 +81,7 @@ def test_every_declared_tag_needs_a_text():
 
 
 def test_an_undeclared_tag_is_refused_by_name():
-    """Also where another tag is missing: a key that was mistyped is what the reader looks for."""
+    """Even if another tag is missing: a mistyped key is the more likely mistake."""
     counter = Counter("hits", tag_keys=("route",))
     with pytest.raises(ValueError, match=r"colour.*hits.*route"):
         counter.inc(1, {"route": "/", "colour": "red"})
@@ -101,7 +92,7 @@ def test_an_undeclared_tag_is_refused_by_name():
 
 
 @pytest.mark.parametrize("how", ["environment", "call"])
-def test_the_lenient_drop_an_undeclared_tag(how, monkeypatch):
+def test_in_lenient_mode_an_undeclared_tag_is_dropped(how, monkeypatch):
     if how == "environment":
         monkeypatch.setenv("MINIRAY_STRICT_METRICS", "0")
     else:
@@ -111,11 +102,11 @@ def test_the_lenient_drop_an_undeclared_tag(how, monkeypatch):
     counter.inc(1, {"route": "/", "colour": "blue"})
     counter.inc(1, {1: "a key of any kind"})
     assert counter.value() == 3.0
-    assert counter._attachment.known == {}, "each new value of an undeclared tag would be kept"
+    assert counter._attachment.known == {}, "`known` would grow with each value of an undeclared tag"
 
 
 def test_the_driver_registers_a_name_once():
-    """Whatever the class. The error tells the two ways out, and the second of them works."""
+    """The class does not matter. The error names two ways out, and the second of them works."""
     first = Counter("jobs")
     for make in (Counter, Gauge, lambda name: Histogram(name, boundaries=[1])):
         with pytest.raises(ValueError, match=r"'jobs'.*[Kk]eep the first.*unregister"):
@@ -135,7 +126,7 @@ def test_a_failed_constructor_does_not_take_the_name():
     Histogram("h", boundaries=[1])
 
 
-def test_the_lenient_share_a_name():
+def test_in_lenient_mode_two_metrics_share_a_name():
     metrics.set_lenient(True)
     Counter("jobs").inc()
     again = Counter("jobs")
@@ -184,19 +175,19 @@ def test_a_bare_metric_describes_itself_and_records_nothing():
     Counter("m")
 
 
-# ------------------------------------------------------------------------------------------------ who records
+# ------------------------------------------------------------------------------------------------ owners
 
 
 def test_each_worker_has_its_own_series():
-    """As processes would: the same name in an actor neither clashes with the driver's nor adds to it."""
+    """As if it were a process: a name in an actor neither clashes with the same name in the driver nor adds to it."""
     mine = Counter("jobs")
     mine.inc()
     for key, amount in (("w1", 10), ("w2", 100)):
         with worker(key):
             theirs = Counter("jobs")
             theirs.inc(amount)
-            assert Counter("jobs").value() == amount, "made twice by one worker: the same series"
-    theirs.inc(100)  # recorded by the driver, but it is the worker's metric
+            assert Counter("jobs").value() == amount, "two metrics of one worker share the series"
+    theirs.inc(100)  # the driver records it, but the metric is the worker's
     assert mine.value() == 1.0
     assert theirs.value() == 200.0
     assert mine.value(all_workers=True) == 211.0
@@ -209,8 +200,8 @@ def test_each_worker_has_its_own_series():
     ]
 
 
-def test_a_pickled_metric_is_made_anew_where_it_arrives():
-    """Without default tags, as in Ray; and at the driver that is no second registration."""
+def test_a_pickled_metric_belongs_to_the_worker_that_unpickles_it():
+    """It loses its default tags, as in Ray. At the driver, it does not count as a second registration."""
     counter = Counter("c", "count", ("t",)).set_default_tags({"t": "x"})
     stream = pickle.dumps(counter)
     with worker("w"):
@@ -264,8 +255,8 @@ def test_a_subclass_of_str_or_float_leaves_nothing_of_itself():
 def test_a_new_session_starts_from_zero():
     counter = Counter("c", tag_keys=("a",)).set_default_tags({"a": "x"})
     counter.inc(5)
-    metrics.session_labels["SessionName"] = "first"
-    metrics.reset()
+    registry.session_labels["SessionName"] = "first"
+    registry.reset()
     assert counter.value() == 0.0
     assert snapshot() == [] and export_text() == ""
     counter.inc()
@@ -274,9 +265,9 @@ def test_a_new_session_starts_from_zero():
 
 
 def test_a_new_session_may_register_a_name_again_beside_an_old_object():
-    """The old object records first: it is attached again, and that is not a registration."""
+    """The old object records first and is attached again, which does not register the name."""
     old = Counter("c")
-    metrics.reset()
+    registry.reset()
     old.inc()
     new = Counter("c")
     new.inc()
@@ -285,8 +276,8 @@ def test_a_new_session_may_register_a_name_again_beside_an_old_object():
         Counter("c")
 
 
-def test_an_unregistered_metric_counts_on_unseen():
-    """Not even a new session brings it back, or it would take part under a name that was given away."""
+def test_an_unregistered_metric_continues_to_count_unseen():
+    """Not even a new session brings it back: its name may belong to another metric now."""
     old = Counter("c")
     old.inc()
     assert unregister(old) is True
@@ -294,7 +285,7 @@ def test_an_unregistered_metric_counts_on_unseen():
     assert old.value() == 2.0
     new = Counter("c")
     assert new.value() == 0.0
-    metrics.reset()
+    registry.reset()
     old.inc()
     assert old.value() == 1.0 and export_text() == ""
     assert unregister(old) is False
@@ -302,7 +293,7 @@ def test_an_unregistered_metric_counts_on_unseen():
 
 def test_an_object_of_an_old_session_does_not_unregister_a_new_one():
     old = Counter("c")
-    metrics.reset()
+    registry.reset()
     Counter("c").inc()
     assert unregister(old) is False
     assert len(snapshot()) == 1
@@ -318,7 +309,7 @@ def test_a_boundary_belongs_to_the_bucket_below_it():
     assert histogram.value() == {"count": 5, "sum": 111.5, "buckets": {1.0: 2, 10.0: 4, math.inf: 5}}
 
 
-def test_boundaries_are_sorted_and_freed_of_what_bounds_nothing():
+def test_boundaries_are_sorted_and_duplicates_and_infinities_dropped():
     boundaries = [3, 1, 1, math.inf, math.nan, 2]
     histogram = Histogram("h", boundaries=boundaries)
     assert histogram.boundaries is boundaries
@@ -339,12 +330,12 @@ def test_a_quantile_is_interpolated_within_its_bucket():
 def test_the_edges_of_a_quantile():
     histogram = Histogram("h", boundaries=[10, 20], tag_keys=("a",))
     tags = {"a": "x"}
-    assert math.isnan(histogram.quantile(0.5, tags)), "nothing was observed"
+    assert math.isnan(histogram.quantile(0.5, tags)), "there is no observation"
     histogram.observe(1, tags)
     assert histogram.quantile(0.5, tags) == 5.0, "the first bucket begins at 0"
     assert histogram.quantile(0, tags) == 0.0
     histogram.observe(1000, tags)
-    assert histogram.quantile(0.99, tags) == 20.0, "above the last boundary nothing is known"
+    assert histogram.quantile(0.99, tags) == 20.0, "nothing is known above the last boundary"
     histogram.observe(15, {"a": "y"})
     assert histogram.quantile(0, {"a": "y"}) == 10.0, "the lower edge of the first bucket in use"
     unbounded = Histogram("unbounded", boundaries=[math.inf])
@@ -360,7 +351,7 @@ def test_the_edges_of_a_quantile():
 
 
 def test_histograms_of_all_workers_are_added():
-    """Where their boundaries differ, the common ones remain, and they are exact."""
+    """If their boundaries differ, the common ones remain, with exact counts."""
     mine = Histogram("h", boundaries=[1, 10])
     mine.observe(0.5)
     with worker("w"):
@@ -374,7 +365,7 @@ def test_histograms_of_all_workers_are_added():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still; what the test adds to it, in seconds, has passed."""
+    """A clock that the test moves on, by adding seconds to `s`."""
     now = SimpleNamespace(s=0.0)
     monkeypatch.setattr(metrics, "time", SimpleNamespace(perf_counter=lambda: now.s))
     return now
@@ -443,7 +434,7 @@ def test_one_timer_times_one_block_at_a_time(clock):
 
 
 def test_many_threads_lose_no_record():
-    """While another thread reads all the time, and threads change places as often as they can."""
+    """Another thread reads all the time, and the interpreter switches threads as often as it can."""
     counter, histogram = Counter("c", tag_keys=("a",)), Histogram("h", boundaries=[1, 2])
     start, done = threading.Barrier(5), threading.Event()
 
@@ -494,7 +485,7 @@ def test_a_series_made_by_many_threads_at_once_is_one():
 
 
 def test_a_handler_may_record_and_read_in_the_middle_of_a_fold(monkeypatch):
-    """A signal handler or finaliser runs on the thread that adds up: it neither waits for that nor counts twice."""
+    """A signal handler or finaliser runs on the folding thread: it neither waits for the fold nor counts twice."""
     histogram, bisect, seen = Histogram("h", boundaries=[1]), series.bisect_left, []
 
     def interrupted(*arguments):
@@ -508,7 +499,7 @@ def test_a_handler_may_record_and_read_in_the_middle_of_a_fold(monkeypatch):
     monkeypatch.setattr(series, "bisect_left", interrupted)
     histogram.observe(0.5)
     histogram.observe(0.5)
-    assert histogram.value()["count"] == 2, "what came in meanwhile waits for the next reader"
+    assert histogram.value()["count"] == 2, "records made during the fold wait for the next reader"
     assert seen == ["entered", 0]
     assert histogram.value()["count"] == 2 + series.BATCH
 
@@ -526,117 +517,3 @@ def test_an_interrupted_fold_loses_nothing(monkeypatch):
         histogram.value()
     monkeypatch.setattr(series, "bisect_left", bisect)
     assert histogram.value() == {"count": 2, "sum": 2.5, "buckets": {1.0: 1, math.inf: 2}}
-
-
-# ------------------------------------------------------------------------------------------------ the Prometheus text
-
-
-def test_the_text_has_rays_names_and_labels():
-    metrics.session_labels["SessionName"] = "s"
-    Counter("app_c", "count of things", ("route",)).inc(2, {"route": "/"})
-    Counter("app_total").inc()
-    Gauge("app_g").set(1)
-    Histogram("app_h", boundaries=[0.1, 1]).observe(0.5)
-    Counter("never_recorded")
-    ours = 'Component="core_worker",SessionName="s",WorkerId="driver"'
-    assert export_text() == (
-        "# HELP ray_app_c_total count of things\n"
-        "# TYPE ray_app_c_total counter\n"
-        f'ray_app_c_total{{{ours},route="/"}} 2.0\n'
-        "# TYPE ray_app_g gauge\n"
-        f"ray_app_g{{{ours}}} 1.0\n"
-        "# TYPE ray_app_h histogram\n"
-        f'ray_app_h_bucket{{{ours},le="0.1"}} 0.0\n'
-        f'ray_app_h_bucket{{{ours},le="1.0"}} 1.0\n'
-        f'ray_app_h_bucket{{{ours},le="+Inf"}} 1.0\n'
-        f"ray_app_h_sum{{{ours}}} 0.5\n"
-        f"ray_app_h_count{{{ours}}} 1.0\n"
-        "# TYPE ray_app_total counter\n"
-        f"ray_app_total{{{ours}}} 1.0\n"
-    )
-
-
-def test_metrics_of_one_name_form_one_family_with_the_union_of_their_tags():
-    Counter("c", tag_keys=("a",)).inc(1, {"a": "x"})
-    with worker("w"):
-        Counter("c", "said second", ("b",)).inc(1, {"b": "y"})
-    assert export_text() == (
-        "# HELP ray_c_total said second\n"
-        "# TYPE ray_c_total counter\n"
-        'ray_c_total{Component="core_worker",WorkerId="driver",a="x",b=""} 1.0\n'
-        'ray_c_total{Component="core_worker",WorkerId="w",a="",b="y"} 1.0\n'
-    )
-
-
-def test_no_sample_occurs_twice():
-    """Names that Ray would write as one are numbered; the runtime's own come first and keep theirs."""
-    metrics.system_metrics_provider = lambda: [("ray_tasks", "gauge", "Tasks", [({"State": "RUNNING"}, 3)])]
-    Gauge("tasks").set(1)
-    Counter("jobs").inc()
-    Counter("jobs_total").inc(2)
-    Gauge("h_count").set(4)
-    Histogram("h", boundaries=[1]).observe(1)
-    names = [line.split("{")[0] for line in lines(export_text())]
-    assert names == [
-        "ray_tasks",
-        *["ray_h_bucket"] * 2,
-        "ray_h_sum",
-        "ray_h_count",
-        "ray_h_count_2",
-        "ray_jobs_total",
-        "ray_jobs_2_total",
-        "ray_tasks_2",
-    ]
-    assert "ray_tasks_2" not in export_text(include_system=False)
-
-
-@pytest.mark.parametrize(
-    "value, written",
-    [
-        ('say "hi"', r"say \"hi\""),
-        ("back\\slash", r"back\\slash"),
-        ("two\nlines", r"two\nlines"),
-        ("\x1b[31m\x00\r\t", r"\\x1b[31m\\x00\\r\\t"),
-        ("\ud800\u2028\u202e", r"\\ud800\\u2028\\u202e"),
-        ("</script>", "</script>"),
-        ('"} 1\nevil{a="', r"\"} 1\nevil{a=\""),
-        ("größe ☃", "größe ☃"),
-    ],
-)
-def test_hostile_text_is_harmless(value, written):
-    Counter("c", value, ("tag",)).inc(1, {"tag": value})
-    help_line, type_line, sample = export_text().splitlines()
-    assert help_line == "# HELP ray_c_total " + written.replace(r"\"", '"')
-    assert sample == f'ray_c_total{{Component="core_worker",WorkerId="driver",tag="{written}"}} 1.0'
-    export_text().encode("utf-8")
-
-
-def test_tag_names_are_mended_and_kept_apart_from_ours():
-    keys = ("a-b", "a_b", "1st", "", "_", "WorkerId", "le", "__name__", "ö\ud800")
-    Histogram("h", boundaries=[1], tag_keys=keys).observe(5, dict.fromkeys(keys, "x"))
-    labels = sorted(part.split("=")[0] for part in lines(export_text())[-1].split("{")[1].split("}")[0].split(","))
-    assert labels == sorted(
-        ["Component", "WorkerId", "a_b", "a_b_2", "_1st", "_", "_2", "exported_WorkerId", "exported_le"]
-        + ["exported___name__", "exported___"]
-    )
-
-
-def test_series_that_are_written_alike_are_added():
-    """An ESC and the text that shows it look the same on the page, where one series may occur only once."""
-    counter, gauge = Counter("c", tag_keys=("a",)), Gauge("g", tag_keys=("a",))
-    for value in ("\x1b", r"\x1b"):
-        counter.inc(1, {"a": value})
-        gauge.set(7, {"a": value})
-    assert [line.split()[-1] for line in lines(export_text())] == ["2.0", "7.0"]
-
-
-def test_the_runtimes_own_metrics_come_from_the_provider():
-    families = [("ray_tasks", "gauge", "Tasks by state", [({"Name": "</script>\n", "State": "RUNNING"}, 3)])]
-    metrics.system_metrics_provider = lambda: families
-    metrics.session_labels["SessionName"] = "s"
-    assert export_text() == (
-        "# HELP ray_tasks Tasks by state\n"
-        "# TYPE ray_tasks gauge\n"
-        'ray_tasks{Name="</script>\\n",SessionName="s",State="RUNNING"} 3.0\n'
-    )
-    assert export_text(include_system=False) == ""

@@ -1,5 +1,4 @@
-"""A headless Chromium for tests of pages: started with an empty profile, spoken to over two pipes in DevTools'
-protocol."""
+"""A headless Chromium for tests of pages. It has an empty profile, and two pipes carry the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ FLAGS = [
     "--mute-audio",
 ]
 
-# The browser reads commands from descriptor 3 and answers on 4: our pipes are put there, by way of numbers above both.
+# The browser reads commands from descriptor 3 and answers on 4. The pipes move there by way of numbers above both.
 LAUNCHER = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
@@ -41,12 +40,12 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def find_chromium() -> str | None:
-    """The browser's program, if the machine has one."""
+    """The path of the browser, if the machine has one."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Browser:
-    """One tab. `events` collects what the page told: console messages, exceptions, requests."""
+    """One tab. `events` collects the page's console messages, exceptions and requests."""
 
     def __init__(self, program: str, width: int = 1400, height: int = 1000, timeout_s: float = 40.0):
         self.timeout_s = timeout_s
@@ -96,7 +95,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; RuntimeError when the browser refuses or is silent too long."""
+        """Send a command and return its answer. Raises RuntimeError if the browser refuses or takes too long."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self.session:
@@ -124,7 +123,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path: Path, script: bool = True, scheme: str = "light") -> None:
-        """Load a file and wait until it is loaded. scheme: light or dark."""
+        """Open a file and wait until it is loaded. scheme: light or dark."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.events.clear()
@@ -133,14 +132,14 @@ class Browser:
             self.events.append(self._next())
 
     def run(self, expression: str) -> Any:
-        """The value of an expression in the page; a promise is awaited. RuntimeError for what it throws."""
+        """Evaluate an expression in the page, and await a promise. Raises RuntimeError if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(str(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
     def frame(self) -> None:
-        """Wait until what was asked to be drawn has been drawn."""
+        """Wait until pending drawing is done."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def key(self, key: str) -> None:
@@ -151,7 +150,7 @@ class Browser:
         self.frame()
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """A mouse event: mouseMoved, mousePressed, mouseReleased, mouseWheel."""
+        """Send a mouse event: mouseMoved, mousePressed, mouseReleased or mouseWheel."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
         self.frame()
 
@@ -162,30 +161,30 @@ class Browser:
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
 
     def screenshot(self, path: Path, full: bool = False) -> None:
-        """Write what is seen, or the full page, as PNG."""
+        """Write the visible part, or the full page, as PNG."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def busy_s(self) -> float:
-        """How long the page's main thread has been at work since it was opened, whatever else the machine did."""
+        """Return the CPU time of the page's main thread since the page was opened."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the console, and exceptions."""
-        said = []
+        """Return the errors and warnings of the console, and exceptions."""
+        complaints = []
         for event in self.events:
             method, params = event.get("method"), event.get("params", {})
             if method == "Runtime.exceptionThrown":
-                said.append(str(params["exceptionDetails"].get("exception", params["exceptionDetails"]))[:500])
+                complaints.append(str(params["exceptionDetails"].get("exception", params["exceptionDetails"]))[:500])
             elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-                said.append(str(params["args"])[:500])
+                complaints.append(str(params["args"])[:500])
             elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-                said.append(params["entry"]["text"])
-        return said
+                complaints.append(params["entry"]["text"])
+        return complaints
 
     def requests(self) -> list[str]:
-        """What the page asked a network or a disk for, other than itself."""
+        """Return the URLs that the page requested, other than its own."""
         urls = [
             event["params"]["request"]["url"]
             for event in self.events

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing complains, nothing is asked for, and what the page offers works."""
+"""The page in a real browser: no error, no request, and every feature works."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from miniray.observe.timeline.chrome import write_whole
-from miniray.observe.timeline.answers import utilisation
 from miniray.observe.timeline.page import page
+from miniray.observe.timeline.utilisation import utilisation
 
 from tests.observe.timeline.chromium import Browser, find_chromium
 from tests.observe.timeline.test_timeline_events import HOSTILE
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium he
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all of them; each opens a page of its own."""
+    """One browser for all tests; each test opens its own page."""
     assert PROGRAM is not None
     with Browser(PROGRAM) as started:
         yield started
@@ -51,7 +51,7 @@ def opened(browser: Browser, path: Path, **options) -> Browser:
 
 
 def view(browser: Browser) -> tuple[float, float]:
-    """Where the window in the strip of the whole run stands: its left and its width."""
+    """The left edge and the width of the window in the strip of the whole run."""
     return tuple(browser.run("['x', 'width'].map(key => +document.querySelector('#strip .window').getAttribute(key))"))
 
 
@@ -66,14 +66,14 @@ def place_of(browser: Browser, selector: str) -> tuple[float, float]:
 
 
 def facts(browser: Browser) -> str:
-    """What stands in the panel of the selected attempt."""
+    """The text in the panel of the selected attempt."""
     return browser.run("document.querySelector('#facts').hidden ? '' : document.querySelector('#facts').innerText")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("tasks", [5, 500])
 def test_a_page_opens_without_a_complaint_or_a_request(browser, tmp_path, tasks, scheme):
-    """In light and in dark; and the script has taken over from the still picture."""
+    """In light and in dark mode, the script replaces the still picture."""
     opened(browser, written(pipeline(tasks), tmp_path), scheme=scheme)
     assert browser.complaints() == [] and browser.requests() == []
     assert browser.run("getComputedStyle(document.querySelector('#still')).display") == "none"
@@ -84,7 +84,7 @@ def test_a_page_opens_without_a_complaint_or_a_request(browser, tmp_path, tasks,
 
 @pytest.mark.slow
 def test_a_page_of_100000_tasks_is_usable_within_two_seconds(browser, tmp_path):
-    """It weighs less than 6 MB, and draws few shapes. Slow because of the many records."""
+    """It takes less than 6 MB, and draws few shapes. Slow because of the many records."""
     path = written(pipeline(100_000), tmp_path)
     assert path.stat().st_size < 6_000_000
     opened(browser, path)
@@ -96,7 +96,7 @@ def test_a_page_of_100000_tasks_is_usable_within_two_seconds(browser, tmp_path):
 
 
 def test_zoom_and_pan_by_keys(browser, small):
-    """Plus and minus around the middle, arrows to the sides, 0 for everything; never beyond the run."""
+    """Plus and minus zoom around the middle, arrows pan, 0 shows the whole run; the view stays within the run."""
     opened(browser, small)
     whole = view(browser)
     browser.key("+")
@@ -112,7 +112,7 @@ def test_zoom_and_pan_by_keys(browser, small):
 
 
 def test_zoom_by_the_wheel_and_pan_by_dragging(browser, small):
-    """Ctrl and the wheel keep what is under the pointer where it is; without Ctrl the page scrolls."""
+    """Ctrl and the wheel zoom around the pointer; without Ctrl the page scrolls."""
     opened(browser, small)
     whole = view(browser)
     x, y = place_of(browser, "#lanes")
@@ -126,7 +126,7 @@ def test_zoom_by_the_wheel_and_pan_by_dragging(browser, small):
 
 
 def test_a_part_is_chosen_in_the_strip(browser, small):
-    """By dragging over it."""
+    """Dragging over the strip chooses it."""
     opened(browser, small)
     x, y = place_of(browser, "#strip")
     browser.mouse("mousePressed", x, y, button="left", clickCount=1)
@@ -135,8 +135,8 @@ def test_a_part_is_chosen_in_the_strip(browser, small):
     assert view(browser)[1] == pytest.approx(200, rel=0.05)
 
 
-def test_search_finds_marks_and_steps_through(browser, small):
-    """By name, outcome, error, id and worker; what does not match is dimmed."""
+def test_search_finds_and_steps_through_the_matches(browser, small):
+    """It searches names, outcomes, errors, ids and workers; the other attempts are dimmed."""
     opened(browser, small)
     for text, found in (
         ("merge", r"^27 of"),
@@ -165,7 +165,7 @@ def test_search_finds_marks_and_steps_through(browser, small):
 
 
 def test_the_slash_key_leads_to_the_search_and_escape_out_of_it(browser, small):
-    """And letters typed there are no commands."""
+    """Letters typed into the search are not commands."""
     opened(browser, small)
     browser.key("/")
     for letter in ("c", "l", "e", "a", "n"):
@@ -178,7 +178,7 @@ def test_the_slash_key_leads_to_the_search_and_escape_out_of_it(browser, small):
 
 
 def test_a_click_keeps_the_facts_of_an_attempt(browser, small):
-    """Its phases, its worker, its id, where its arguments came from; links lead to those, keys along the worker."""
+    """They include its phases, worker, id and producers; keys select its neighbours on the worker."""
     opened(browser, small)
     for _ in range(6):
         browser.key("+")
@@ -189,11 +189,11 @@ def test_a_click_keeps_the_facts_of_an_attempt(browser, small):
     browser.key("Escape")
     assert facts(browser) == ""
     browser.click(x, y)
-    told = facts(browser)
+    panel = facts(browser)
     for word in ("outcome", "submitted", "running", "storing", "task id", "critical path", "worker"):
-        assert word in told
+        assert word in panel
     assert browser.run("document.querySelectorAll('#lanes .arrow').length") > 0
-    before = told
+    before = panel
     browser.key(".")
     assert facts(browser) != before
     browser.key(",")
@@ -201,8 +201,8 @@ def test_a_click_keeps_the_facts_of_an_attempt(browser, small):
     assert browser.complaints() == []
 
 
-def test_a_tooltip_tells_the_facts_under_the_pointer(browser, small):
-    """And goes away with it."""
+def test_a_tooltip_shows_the_facts_of_the_attempt_under_the_pointer(browser, small):
+    """It disappears when the pointer leaves."""
     opened(browser, small)
     for _ in range(5):
         browser.key("+")
@@ -216,7 +216,7 @@ def test_a_tooltip_tells_the_facts_under_the_pointer(browser, small):
 
 
 def test_the_critical_path_is_drawn_and_can_be_hidden(browser, small):
-    """In a lane of its own, and through the lanes of the workers."""
+    """It has a lane of its own, and runs through the lanes of the workers."""
     opened(browser, small)
     browser.key("+")
     browser.key("+")
@@ -227,8 +227,8 @@ def test_the_critical_path_is_drawn_and_can_be_hidden(browser, small):
     assert browser.run("document.querySelectorAll('#lanes .chain, #lanes .onchain').length") == 0
 
 
-def test_the_longest_gaps_are_drawn_and_can_be_gone_to(browser, small):
-    """From the table: the view is then around the gap."""
+def test_the_longest_gaps_are_drawn_and_can_be_shown_from_the_table(browser, small):
+    """The view is then around the gap."""
     opened(browser, small)
     assert browser.run("document.querySelectorAll('#lanes .gap').length") > 5
     browser.run("document.querySelector('.gaps tbody button').click()")
@@ -241,8 +241,8 @@ def test_the_longest_gaps_are_drawn_and_can_be_gone_to(browser, small):
     assert browser.complaints() == []
 
 
-def test_the_cpus_of_the_script_are_those_of_the_page(browser, tmp_path):
-    """Both add up the same way: the share in the head is that of the card on top."""
+def test_the_script_and_the_page_agree_on_busy_cpus(browser, tmp_path):
+    """The share in the head equals the share in the card."""
     session = pipeline(500)
     actor = session.actor("Fetcher", is_async=True)
     for number in range(20):
@@ -251,13 +251,13 @@ def test_the_cpus_of_the_script_are_those_of_the_page(browser, tmp_path):
     used = utilisation(session.read())
     opened(browser, written(session, tmp_path))
     shares = browser.run("[...document.querySelectorAll('#head text.lane')].map(one => one.textContent)")
-    told = float(next(text for text in shares if "%" in text).split(" %")[0])
-    assert told == pytest.approx(100 * used.share(used.busy), abs=1.1)  # the script shows a little more time
+    share = float(next(text for text in shares if "%" in text).split(" %")[0])
+    assert share == pytest.approx(100 * used.share(used.busy), abs=1.1)  # the script shows a little more time
 
 
 @pytest.mark.parametrize("script", [True, False])
 def test_hostile_names_do_nothing(browser, tmp_path, script):
-    """No dialog, no element of theirs, no complaint; and they can be read."""
+    """They open no dialog, add no element, cause no error, and can be read."""
     session = Session(cpus=3)
     before: tuple = ()
     for number, text in enumerate([*HOSTILE, "<img src=x onerror=alert(1)>", "]]>", "<!--"]):
@@ -290,7 +290,7 @@ def test_hostile_names_do_nothing(browser, tmp_path, script):
 
 
 def test_every_outcome_has_a_mark_beside_its_colour(browser, tmp_path):
-    """A pattern, and a letter where there is room."""
+    """It is a pattern, with a sign where there is room."""
     session = Session()
     workers = [session.worker() for _ in range(4)]
     session.task("bad", 0, 0, 0, 1, 8, 9, worker=workers[0], failure=raised(ValueError("x")))
@@ -308,7 +308,7 @@ def test_every_outcome_has_a_mark_beside_its_colour(browser, tmp_path):
 
 
 def test_without_a_script_the_still_picture_stands(browser, small):
-    """With the tables; the tools that need a script are not shown."""
+    """So do the tables; the tools that need a script are hidden."""
     opened(browser, small, script=False)
     browser.call("Emulation.setScriptExecutionDisabled", value=False)
     assert browser.run("getComputedStyle(document.querySelector('#still')).display") != "none"
@@ -318,7 +318,7 @@ def test_without_a_script_the_still_picture_stands(browser, small):
 
 
 def test_an_empty_page_says_why(browser, tmp_path):
-    """And shows no tools."""
+    """It shows no tools."""
     opened(browser, written(Session(), tmp_path))
     assert "has run no task yet" in browser.run("document.body.innerText")
     assert browser.run("getComputedStyle(document.querySelector('.live')).display") == "none"
@@ -326,7 +326,7 @@ def test_an_empty_page_says_why(browser, tmp_path):
 
 
 def test_in_print_the_whole_run_is_drawn_on_white(browser, small):
-    """Whatever the screen shows, and whatever its colours."""
+    """Whatever the screen shows, and in whatever colours."""
     opened(browser, small, scheme="dark")
     browser.call(
         "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]

@@ -1,4 +1,4 @@
-"""The timeline as Chrome trace events: Ray's spans, and what stands around them."""
+"""The timeline as Chrome trace events: Ray's spans, and the events that miniray adds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PHASES = ["task:deserialize_arguments", "task:execute", "task:store_outputs"]
 
 
 def events_of(session: Session, **options: Any) -> list[dict[str, Any]]:
-    """The events of a session, as they would stand in a file."""
+    """The events of a session, as a file would hold them."""
     return json.loads("".join(json_text(session.read(), **options)))
 
 
 def kind(events: list[dict[str, Any]], ph: str, cat: str = "") -> list[dict[str, Any]]:
-    """Events of a phase letter, and of a category that begins so."""
+    """The events with this phase letter, whose category begins with `cat`."""
     return [event for event in events if event["ph"] == ph and event["cat"].startswith(cat)]
 
 
 def end(event: dict[str, Any]) -> float:
-    """When a span ends."""
+    """The end of a span."""
     return event["ts"] + event["dur"]
 
 
@@ -41,7 +41,7 @@ def one_task(**more: Any) -> Session:
 
 
 def test_a_finished_task_is_one_span_around_its_three_phases():
-    """The phases fill the span without a gap and without sticking out, to the last bit of a float."""
+    """The phases fill the span exactly, to the last bit of a float."""
     events = events_of(one_task())
     [span] = kind(events, "X", "task::")
     fetching, running, storing = (kind(events, "X", phase)[0] for phase in PHASES)
@@ -54,7 +54,7 @@ def test_a_finished_task_is_one_span_around_its_three_phases():
 
 
 def test_spans_have_the_names_and_colours_of_ray():
-    """cat is what the call is named, name the function itself; the actor's methods go by their bare names."""
+    """cat has the name of the call, name that of the function; methods of actors have their bare names."""
     session = Session()
     actor = session.actor("Counter", name="bob")
     session.task("__init__", 0, 0, 1, 2, 3, 4, actor=actor, constructs=True, name="bob:Counter.__init__")
@@ -77,7 +77,7 @@ def test_spans_have_the_names_and_colours_of_ray():
 
 
 def test_every_event_has_the_nine_keys_of_ray():
-    """A program that reads Ray's list to its end must not stumble over what Ray does not have."""
+    """A program that reads Ray's list must be able to read the events that Ray does not have."""
     session = pipeline(60)
     session.span("mine", 0.0, 0.1)
     session.wait(None, 0.0, 0.2)
@@ -89,7 +89,7 @@ def test_every_event_has_the_nine_keys_of_ray():
 
 
 def test_a_failed_task_has_the_error_on_its_execution_and_stores_nothing():
-    """type, value and traceback, as Ray writes them."""
+    """The args are type, value and traceback, as in Ray."""
     session = one_task(failure=raised(ZeroDivisionError("division by zero"), "divide"))
     events = events_of(session)
     [execution] = kind(events, "X", "task:execute")
@@ -101,14 +101,14 @@ def test_a_failed_task_has_the_error_on_its_execution_and_stores_nothing():
     assert len(kind(events, "X", "task::")) == 1
 
 
-def test_a_failure_without_an_exception_is_told_by_its_type():
-    """A cancelled task has no exception of the user's."""
+def test_a_failure_without_an_exception_has_its_error_type():
+    """A cancelled task has no exception of the user."""
     [execution] = kind(events_of(one_task(failure=CANCELLED)), "X", "task:execute")
     assert execution["args"] == {"type": "TASK_CANCELLED", "value": "it was cancelled", "traceback": "it was cancelled"}
 
 
 def test_each_attempt_has_its_own_spans():
-    """An attempt that was followed by another keeps its error."""
+    """An attempt keeps its error when another one follows."""
     session = one_task()
     [task] = session.cluster.tasks.values()
     session.again(task, raised(OSError("away")), 1.01, 1.01, 1.02, 1.03, 1.04, 1.05)
@@ -117,8 +117,8 @@ def test_each_attempt_has_its_own_spans():
     assert [execution["args"].get("value") for execution in kind(events, "X", "task:execute")] == ["away", None]
 
 
-def test_what_still_runs_has_begun_and_not_ended():
-    """B without an E: viewers draw it to the end. What waits has begun to be queued."""
+def test_a_running_task_has_begun_and_not_ended():
+    """B without an E: viewers draw the span to the end. The same holds for the phases of a waiting task."""
     session = Session()
     session.task("runs", 1.0, 1.0, 1.1, 1.2)
     session.task("waits", 1.3)
@@ -132,8 +132,8 @@ def test_what_still_runs_has_begun_and_not_ended():
     assert len(open_ids) == 2
 
 
-def test_waiting_and_queued_lie_before_the_worker():
-    """Side by side, so as asynchronous events with an id each, on the node of whoever submitted the task."""
+def test_waiting_and_queued_come_before_the_worker():
+    """They overlap, so they are asynchronous events with ids, on the submitter's node."""
     session = Session()
     session.task("load", 1.0, 1.0, 1.0, 1.1, 1.4, 1.5)
     session.task("clean", 1.0, 1.5, 1.75, 1.8, 1.9, 2.0, after=(session.cluster.tasks[1],))
@@ -151,7 +151,7 @@ def test_waiting_and_queued_lie_before_the_worker():
 
 
 def test_arrows_lead_from_submission_to_execution_and_from_producer_to_consumer():
-    """Both ends lie within a span of their thread: an arrow that ends in nothing is not drawn."""
+    """Both ends lie within a span of their thread; viewers do not draw other arrows."""
     session = Session()
     first, second = session.worker(), session.worker()
     load = session.task("load", 1.0, 1.0, 1.0, 1.1, 1.4, 1.5, worker=first)
@@ -176,7 +176,7 @@ def test_arrows_lead_from_submission_to_execution_and_from_producer_to_consumer(
 
 
 def test_a_task_of_a_task_is_submitted_from_its_parents_worker():
-    """The arrow begins where the parent ran."""
+    """The arrow begins at the parent's worker."""
     session = Session()
     parent = session.task("parent", 1.0, 1.0, 1.0, 1.1, 1.8, 1.9, worker=session.worker())
     session.task("child", 1.2, 1.2, 1.3, 1.4, 1.5, 1.6, worker=session.worker(), inside=parent)
@@ -184,8 +184,8 @@ def test_a_task_of_a_task_is_submitted_from_its_parents_worker():
     assert [start["tid"] for start in starts] == ["driver:01000000" + "f" * 48, f"worker:{parent.worker.hex}"]
 
 
-def test_metadata_name_nodes_and_workers_and_come_last_in_time():
-    """Perfetto takes the last name of a thread, and names it after its tid at every event whose tid is a text."""
+def test_metadata_names_nodes_and_workers_and_comes_last_in_time():
+    """Perfetto takes the last name of a thread, and every event whose tid is a text renames it."""
     session = pipeline(40)
     events = events_of(session)
     names = {event["args"]["name"] for event in kind(events, "M") if event["name"] in ("process_name", "thread_name")}
@@ -201,8 +201,8 @@ def test_metadata_name_nodes_and_workers_and_come_last_in_time():
     assert {(event["pid"], event["tid"]) for event in events} <= named
 
 
-def test_spans_of_one_thread_never_overlap_half():
-    """Viewers drop a span that begins in another and ends outside of it."""
+def test_spans_of_one_thread_are_nested_or_apart():
+    """Viewers drop a span that begins inside another one and ends outside it."""
     events = events_of(pipeline(400))
     by_thread: dict[str, list] = {}
     for span in kind(events, "X"):
@@ -216,15 +216,15 @@ def test_spans_of_one_thread_never_overlap_half():
             open_until.append(end(span))
 
 
-def test_no_phase_is_without_a_length():
-    """speedscope loses its place at a span that ends where it begins; a constructor stores nothing, in no time."""
+def test_every_phase_has_a_length():
+    """An empty span confuses speedscope; a constructor, for example, stores nothing and takes no time for it."""
     session = Session()
     session.task("quick", 1.0, 1.0, 1.0, 1.0, 1.00001, 1.00001)
     assert min(span["dur"] for span in kind(events_of(session), "X")) > 0
 
 
 def coroutines() -> Session:
-    """Three calls of an async actor, of which two overlap."""
+    """Three calls of an async actor; each overlaps the next one."""
     session = Session()
     actor = session.actor("Fetcher", is_async=True)
     for begin, until in ((1.0, 1.4), (1.2, 1.6), (1.5, 1.9)):
@@ -232,15 +232,15 @@ def coroutines() -> Session:
     return session
 
 
-def test_coroutines_share_a_thread_as_in_ray_and_can_be_told_apart():
-    """Their spans overlap half, so "running" stands beside them for those that are not the first on the thread."""
+def test_coroutines_share_a_thread_as_in_ray_and_can_be_distinguished():
+    """Their spans overlap, so all but the first on the thread get a phase "running" beside it."""
     events = events_of(coroutines())
     assert len({span["tid"] for span in kind(events, "X", "task::")}) == 1
     assert [event["args"]["task"] for event in kind(events, "b", "task:running")] == ["Fetcher.get"]
 
 
 def test_with_integer_ids_coroutines_have_rows_of_their_own():
-    """And every pid and tid is a number, each row with a name."""
+    """Every pid and tid is a number, and each row has a name."""
     events = events_of(coroutines(), integer_ids=True)
     assert [span["tid"] for span in kind(events, "X", "task::")] == [1, 2, 1]
     assert all(type(event["pid"]) is int and type(event["tid"]) is int for event in events)
@@ -248,8 +248,8 @@ def test_with_integer_ids_coroutines_have_rows_of_their_own():
     assert names == {0: "driver", 1: "worker 1 Fetcher", 2: "worker 1 Fetcher (2)"}
 
 
-def test_a_span_of_user_code_is_an_event_of_its_own():
-    """Its category is the name it was given; "name" and "cname" in the extra data change what is shown, as in Ray."""
+def test_a_span_of_user_code_is_a_separate_event():
+    """Its category is its name. As in Ray, "name" and "cname" in the extra data change how it is shown."""
     session = one_task()
     [task] = session.cluster.tasks.values()
     session.span("parse", 1.003, 1.004, task.worker, task.number, file="a.csv")
@@ -260,7 +260,7 @@ def test_a_span_of_user_code_is_an_event_of_its_own():
 
 
 def test_waits_are_spans_named_as_in_ray():
-    """Where the driver or a task stood in get or wait."""
+    """They show when the driver or a task waited in get or wait."""
     session = one_task()
     session.wait(None, 1.0, 1.01)
     [wait] = kind(events_of(session), "X", "ray.get")
@@ -268,8 +268,7 @@ def test_waits_are_spans_named_as_in_ray():
 
 
 def test_a_timeline_of_very_many_attempts_is_written_in_short_form(monkeypatch):
-    """Per attempt its span and its execution; waiting stands in the span's args; failures keep their error. It says
-    so."""
+    """An attempt has its span, with the waiting times in the args, and its execution. The metadata says so."""
     monkeypatch.setattr(module, "DETAILED_ATTEMPTS", 100)
     session = pipeline(140)
     events = events_of(session)
@@ -280,12 +279,16 @@ def test_a_timeline_of_very_many_attempts_is_written_in_short_form(monkeypatch):
     assert kind(events, "s", "dependency")
     assert {"queued_us"} <= set(kind(events, "X", "task::load")[0]["args"])
     assert kind(events, "X", "task::clean")[0]["args"]["waiting_us"] > 0
-    [said] = kind(events, "M", "__metadata")[-1:]
-    assert said["name"] == "recording" and said["args"]["short_form"] and "short form" in said["args"]["notes"][-1]
+    [recording] = kind(events, "M", "__metadata")[-1:]
+    assert (
+        recording["name"] == "recording"
+        and recording["args"]["short_form"]
+        and "short form" in recording["args"]["notes"][-1]
+    )
 
 
 def test_a_plain_task_of_many_takes_at_most_600_bytes(monkeypatch):
-    """What a timeline of 100,000 tasks weighs."""
+    """A timeline of 100,000 tasks takes less than 60 MB."""
     monkeypatch.setattr(module, "DETAILED_ATTEMPTS", 100)
     session = Session()
     for number in range(1000):
@@ -294,13 +297,13 @@ def test_a_plain_task_of_many_takes_at_most_600_bytes(monkeypatch):
     assert len("".join(json_text(session.read()))) / 1000 < 600
 
 
-def test_what_was_dropped_is_said():
-    """In the metadata by number, and as an instant that a viewer shows."""
+def test_dropped_tasks_are_reported():
+    """The metadata has their number, and an instant event shows it in the viewer."""
     session = one_task()
     session.cluster.dropped["tasks"] = 1234
     events = events_of(session)
-    [said] = [event for event in kind(events, "M") if event["name"] == "recording"]
-    assert said["args"]["dropped"]["tasks"] == 1234
+    [recording] = [event for event in kind(events, "M") if event["name"] == "recording"]
+    assert recording["args"]["dropped"]["tasks"] == 1234
     [instant] = kind(events, "i")
     assert "1,234 older tasks are missing" in instant["name"] and instant["s"] == "g"
 
@@ -319,8 +322,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
-def test_hostile_names_come_back_as_they_were_and_the_file_is_ascii(text):
-    """A viewer gets the very text; nothing in it ends a string or reaches a terminal."""
+def test_hostile_names_survive_and_the_file_is_ascii(text):
+    """A viewer gets the exact text, and nothing in the text ends a string or steers a terminal."""
     session = Session()
     session.task(text, 1, 1, 2, 3, 4, 5, failure=raised(ValueError(text)), name=text)
     session.span(text, 1, 2, **{"key": text})
@@ -333,12 +336,12 @@ def test_hostile_names_come_back_as_they_were_and_the_file_is_ascii(text):
 
 
 def test_an_empty_timeline_is_an_empty_list():
-    """And nothing else: not even metadata."""
+    """It has no metadata either."""
     assert events_of(Session()) == []
 
 
 def test_an_empty_timeline_says_why(caplog, monkeypatch):
-    """In a warning: nothing was submitted, or all of it was dropped."""
+    """The warning says that nothing was submitted, or that all records were dropped."""
     session = Session(record_limit=10)
     monkeypatch.setattr(context, "session", session)
     with caplog.at_level(logging.WARNING):

@@ -15,35 +15,35 @@ from tests.observe.timeline.timeline_sessions import Session, pipeline
 
 @pytest.fixture
 def session(monkeypatch) -> Session:
-    """A session that answers as the running one."""
+    """A handmade session in place of the running one."""
     made = pipeline(30)
     monkeypatch.setattr(context, "session", made)
     return made
 
 
 def test_a_filename_gets_the_same_events_and_none_is_returned(session, tmp_path):
-    """A JSON array, as Ray writes it."""
+    """The file is a JSON array, as in Ray."""
     path = tmp_path / "t.json"
     assert timeline(path) is None
     assert json.loads(path.read_text()) == timeline()
 
 
 def test_html_gets_the_page(session, tmp_path):
-    """Beside the events, when both are asked for."""
+    """Both files can be written at once."""
     assert timeline(str(tmp_path / "t.json"), html=tmp_path / "t.page") is None
     assert (tmp_path / "t.page").read_text().startswith("<!doctype html>")
     assert json.loads((tmp_path / "t.json").read_text())
 
 
-def test_a_filename_that_ends_in_html_is_the_pages(session, tmp_path):
-    """JSON under that name would open as text."""
+def test_a_filename_that_ends_in_html_gets_the_page(session, tmp_path):
+    """A browser would show JSON under that name as text."""
     timeline(str(tmp_path / "t.HTML"))
     assert (tmp_path / "t.HTML").read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize("name", ["nowhere/t.json", "nowhere/t.html", ""])
 def test_a_missing_folder_is_an_error_that_names_the_file(session, tmp_path, monkeypatch, name):
-    """FileNotFoundError, and nothing is left behind."""
+    """It is a FileNotFoundError, and no file is left behind."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError) as caught:
         timeline(name)
@@ -52,14 +52,14 @@ def test_a_missing_folder_is_an_error_that_names_the_file(session, tmp_path, mon
 
 
 def test_a_folder_is_an_error(session, tmp_path):
-    """And it is still there."""
+    """The folder is not replaced."""
     with pytest.raises(IsADirectoryError):
         timeline(tmp_path)
     assert tmp_path.is_dir()
 
 
-def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
-    """A reader sees the old text or the new one, never a part."""
+def test_a_write_that_fails_half_way_leaves_only_the_old_file(tmp_path):
+    """A reader sees the old text or the new one, never a part of it."""
     path = tmp_path / "t.json"
     path.write_text("old")
 
@@ -74,7 +74,7 @@ def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
 
 
 def test_an_existing_file_keeps_its_permissions(tmp_path):
-    """As if it had been opened and overwritten."""
+    """As if the file had been opened and overwritten."""
     path = tmp_path / "t.json"
     path.write_text("old")
     path.chmod(0o640)
@@ -83,14 +83,14 @@ def test_an_existing_file_keeps_its_permissions(tmp_path):
 
 
 def test_a_link_stays_a_link(tmp_path):
-    """What it points to is replaced."""
+    """The file that it points to is replaced."""
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
     write_whole(tmp_path / "link.json", ["new"])
     assert (tmp_path / "link.json").is_symlink() and (tmp_path / "real.json").read_text() == "new"
 
 
-def test_what_is_no_file_is_written_to(tmp_path):
-    """A device or a pipe cannot be replaced."""
+def test_a_device_is_written_to(tmp_path):
+    """Devices and pipes cannot be replaced."""
     write_whole("/dev/null", ["x"])
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

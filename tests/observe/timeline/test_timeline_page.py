@@ -1,4 +1,4 @@
-"""The page: self-contained, bounded, truthful without its script, and harmless whatever things are called."""
+"""The page: self-contained, bounded, complete without its script, and safe from hostile names."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from typing import Any
 import pytest
 
 from miniray.observe.timeline import columns as timeline_columns, page as timeline_html
-from miniray.observe.timeline.answers import critical_path, utilisation
+from miniray.observe.timeline.critical_path import critical_path
 from miniray.observe.timeline.page import page
 from miniray.observe.timeline.still import ticks
 from miniray.observe.timeline.text import duration, readable
+from miniray.observe.timeline.utilisation import utilisation
 from tests.observe.timeline.test_timeline_events import HOSTILE
 from tests.observe.timeline.timeline_sessions import CANCELLED, Session, pipeline, raised
 
 
 def page_of(session: Session) -> str:
-    """The whole page."""
+    """The whole page of a session."""
     return "".join(page(session.read()))
 
 
 def data_of(text: str) -> dict[str, Any]:
-    """What the script reads."""
+    """The data that the script reads."""
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
 
 
@@ -40,13 +41,12 @@ def unpacked(column: Any) -> list[float]:
 
 
 def shown_text(text: str) -> str:
-    """What a reader without a script sees, roughly: no tags, no style, no data."""
+    """Roughly what a reader without a script sees: the text without tags, style and data."""
     return unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<(style|script).*?</\1>", "", text, flags=re.S)))
 
 
 def test_the_page_is_one_ascii_file_that_asks_for_nothing():
-    """No address, no import, no style sheet elsewhere; and a policy that would forbid them. The one script is the one
-    allowed."""
+    """It refers to no address, import or style sheet, and its policy forbids them. Only its own script is allowed."""
     text = page_of(pipeline(60))
     assert text.isascii()
     outside = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', text)
@@ -58,7 +58,7 @@ def test_the_page_is_one_ascii_file_that_asks_for_nothing():
 
 
 def test_the_columns_hold_every_time_of_every_attempt():
-    """To a billionth of the run, whatever has not happened included."""
+    """They are exact to a billionth of the run, and mark the moments that an attempt has not reached."""
     session = pipeline(150)
     session.task("running", 0.5, 0.5, 0.6)
     session.task("never", 0.5, None, None, None, None, 0.7, failure=CANCELLED)
@@ -79,8 +79,8 @@ def test_the_columns_hold_every_time_of_every_attempt():
             assert known[number] * data["unit"] == pytest.approx(at - recording.start, abs=data["unit"])
 
 
-def test_the_columns_say_who_and_where():
-    """Names, lanes, outcomes, numbers and arrows, as the rows have them."""
+def test_the_columns_hold_all_other_facts_of_the_rows():
+    """Names, lanes, outcomes, numbers and arrows are those of the rows."""
     session = pipeline(150)
     recording = session.read()
     data = data_of(page_of(session))
@@ -104,7 +104,7 @@ def test_the_columns_say_who_and_where():
 
 
 def test_the_critical_path_is_in_the_data_step_by_step():
-    """Kind, row and length; the lengths lead from its beginning to its end."""
+    """Each step has its kind, row and length."""
     session = pipeline(150)
     recording = session.read()
     steps = critical_path(recording)
@@ -116,14 +116,14 @@ def test_the_critical_path_is_in_the_data_step_by_step():
 
 
 def test_the_three_answers_are_on_the_page_without_a_script():
-    """In words, and drawn in the still picture."""
+    """They are there in words, and in the still picture."""
     session = pipeline(150)
     text = page_of(session)
-    told = shown_text(text)
+    words = shown_text(text)
     used = utilisation(session.read())
-    assert f"{used.share(used.busy):.0%}" in told
-    assert "The longest gap of a worker" in told
-    assert "tasks in a chain" in told
+    assert f"{used.share(used.busy):.0%}" in words
+    assert "The longest gap of a worker" in words
+    assert "tasks in a chain" in words
     still = re.search(r'<svg class="still".*?</svg>', text, re.S)[0]
     drawn = ET.fromstring(still)
     classes = {path.get("class") for path in drawn.iter("path")}
@@ -133,7 +133,7 @@ def test_the_three_answers_are_on_the_page_without_a_script():
 
 
 def test_many_workers_are_not_all_in_the_still_picture():
-    """How many more there are is said."""
+    """It says how many more there are."""
     session = Session()
     for _ in range(100):
         session.task("f", 1, 1, 2, 3, 4, 5, worker=session.worker())
@@ -141,21 +141,21 @@ def test_many_workers_are_not_all_in_the_still_picture():
     assert "and 40 more workers" in still
 
 
-def test_what_waits_for_a_worker_has_a_table():
-    """It is in no lane."""
+def test_tasks_that_wait_for_a_worker_have_a_table():
+    """They are in no lane."""
     session = Session()
     session.task("f", 1, 1, 2, 3, 4, 5)
     session.task("needs_gpu", 1, 1)
     session.task("no_arguments", 1)
-    told = re.sub(r"\s+", " ", shown_text(page_of(session)))
-    assert "Not on a worker yet" in told
-    assert re.search(r"needs_gpu 0000\w+ 4 s a place on a worker", told)
-    assert re.search(r"no_arguments 0000\w+ 4 s its arguments", told)
+    words = re.sub(r"\s+", " ", shown_text(page_of(session)))
+    assert "Not on a worker yet" in words
+    assert re.search(r"needs_gpu 0000\w+ 4 s a worker", words)
+    assert re.search(r"no_arguments 0000\w+ 4 s its arguments", words)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
-def test_hostile_names_end_no_element_and_stay_readable(text):
-    """As the name of a task, of an actor, of a span, and as an error."""
+def test_hostile_names_end_no_element_and_remain_readable(text):
+    """The text is the name of a task, an actor and a span, and an error."""
     session = Session()
     actor = session.actor(text, name=text)
     session.task(text, 1, 1, 2, 3, 4, 5, failure=raised(ValueError(text)), name=text, actor=actor)
@@ -171,8 +171,8 @@ def test_hostile_names_end_no_element_and_stay_readable(text):
     assert clean[:60] in shown_text(whole)
 
 
-def test_what_does_not_show_is_spelled_out():
-    """Control characters, escapes, marks that turn the direction, lone surrogates; letters of any script stay."""
+def test_invisible_characters_are_spelled_out():
+    """So are escapes, marks of writing direction and lone surrogates; letters of any script stay."""
     assert readable("a\x00b\x1b[31m\x9b\n\t") == "a\\x00b\\x1b[31m\\x9b\\n\\t"
     assert readable("\u202egnp.exe\u2066\u200f\ufeff") == "\\u202egnp.exe\\u2066\\u200f\\ufeff"
     assert readable("lone \ud800") == "lone \\ud800"
@@ -184,15 +184,15 @@ def test_what_does_not_show_is_spelled_out():
 
 
 def test_an_empty_page_says_why_it_is_empty():
-    """And has no pictures, tables or data to draw from."""
+    """It has no pictures, tables or data."""
     text = page_of(Session())
     assert "has run no task yet" in shown_text(text)
     assert '<svg class="still"' not in text and "<table" not in text
     assert data_of(text)["rows"] == 0
 
 
-def test_what_is_missing_is_said(monkeypatch):
-    """What the recording dropped, and what the page leaves out."""
+def test_the_page_says_what_is_missing(monkeypatch):
+    """The session dropped some records, and the page leaves others out."""
     monkeypatch.setattr(timeline_html, "MOST_ROWS", 50)
     monkeypatch.setattr(timeline_columns, "MOST_SPANS", 3)
     session = pipeline(80)
@@ -200,15 +200,15 @@ def test_what_is_missing_is_said(monkeypatch):
     for number in range(5):
         session.span(f"s{number}", 0.1, 0.2)
     text = page_of(session)
-    told = shown_text(text)
-    assert "4,321 older tasks are missing" in told
-    assert re.search(r"shows the newest 50 of \d+ attempts", told)
-    assert "shows the newest 3 of 5 spans" in told
+    words = shown_text(text)
+    assert "4,321 older tasks are missing" in words
+    assert re.search(r"shows the newest 50 of \d+ attempts", words)
+    assert "shows the newest 3 of 5 spans" in words
     assert data_of(text)["rows"] == 50
 
 
 def test_names_errors_and_arrows_have_budgets(monkeypatch):
-    """A page stays small whatever a program does: the least telling goes first, and it is said."""
+    """A page stays small whatever a program does, and says what it leaves out."""
     monkeypatch.setattr(timeline_columns, "MOST_NAME_CHARACTERS", 200)
     monkeypatch.setattr(timeline_columns, "MOST_ERROR_CHARACTERS", 300)
     monkeypatch.setattr(timeline_columns, "MOST_ARROWS", 40)
@@ -230,10 +230,10 @@ def test_names_errors_and_arrows_have_budgets(monkeypatch):
         )
         made.append(task)
     text = page_of(session)
-    data, told = data_of(text), shown_text(text)
-    assert sum(map(len, data["names"])) < 250 and "go by their function's name" in told
+    data, words = data_of(text), shown_text(text)
+    assert sum(map(len, data["names"])) < 250 and "shown under their function's name" in words
     assert sum(len(message) for _, message in data["errors"]["texts"]) < 500
-    assert "arrows from producers to consumers were too many" in told
+    assert "arrows from producers to consumers did not fit" in words
     kept, at = [], 0
     while at < len(data["takes"]):
         kept.append(data["takes"][at + 2 : at + 2 + data["takes"][at + 1]])
@@ -242,7 +242,7 @@ def test_names_errors_and_arrows_have_budgets(monkeypatch):
 
 
 def test_a_page_of_many_tasks_stays_small():
-    """At most 60 bytes an attempt, so that 100,000 stay under 6 MB."""
+    """An attempt takes at most 60 bytes, so that 100,000 of them stay under 6 MB."""
     session = Session(cpus=4)
     workers = [session.worker() for _ in range(4)]
     before = None
@@ -264,7 +264,7 @@ def test_a_page_of_many_tasks_stays_small():
 
 
 def test_lengths_of_time_for_people():
-    """Three digits and a unit."""
+    """They have three digits and a unit."""
     assert [duration(seconds) for seconds in (0, 3e-7, 0.00099996, 0.0123, 1, 59.94, 6000, 400_000)] == [
         "0",
         "0.3 \u00b5s",
@@ -278,7 +278,7 @@ def test_lengths_of_time_for_people():
 
 
 def test_ticks_are_round_numbers():
-    """At most ten of them."""
+    """There are about ten of them at the most."""
     assert ticks(1.44) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4])
     assert ticks(10) == pytest.approx(list(range(11)))
     assert all(1 <= len(ticks(length)) <= 11 for length in (1e-6, 0.003, 0.999, 7, 86400.0))

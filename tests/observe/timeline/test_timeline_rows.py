@@ -1,4 +1,4 @@
-"""Reading the records: one row per attempt, with times that follow each other."""
+"""Reading the records: one row per attempt, with times in order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.observe.timeline.timeline_sessions import CANCELLED as CANCEL
 
 
 def times(row: Row) -> list[float | None]:
-    """Of an attempt, in order; None where it has not come to that."""
+    """The six times of an attempt, since the beginning; None for a moment that it has not reached."""
     moments = (row.created, row.ready, row.leased, row.started, row.ended, row.finished)
     return [at - BEGIN if at else None for at in moments]
 
 
-def test_outcomes():
-    """What has become of an attempt: each of the six."""
+def test_each_attempt_has_one_of_six_outcomes():
+    """An attempt that has reached a worker counts as running, even before its function is entered."""
     session = Session()
     session.task("ok", 1, 1, 2, 3, 4, 5)
     session.task("bad", 1, 1, 2, 3, 4, 5, failure=raised(ValueError("x")))
@@ -53,7 +53,7 @@ def test_outcomes():
     assert {row.outcome for row in rows} == set(range(len(OUTCOMES)))
 
 
-def test_a_finished_task_that_ran_again_for_a_lost_value_is_finished_twice():
+def test_a_finished_task_that_rebuilds_a_lost_value_has_two_finished_attempts():
     """Its first attempt did not fail."""
     session = Session()
     task = session.task("f", 1, 1, 2, 3, 4, 5)
@@ -61,7 +61,7 @@ def test_a_finished_task_that_ran_again_for_a_lost_value_is_finished_twice():
     assert [row.outcome for row in session.read().rows] == [FINISHED, FINISHED]
 
 
-def test_rows_are_in_order_of_creation_also_when_one_is_tried_again():
+def test_rows_are_in_order_of_creation_even_after_a_retry():
     """A later attempt comes after the tasks that were submitted before it."""
     session = Session()
     first = session.task("first", 1, 1, 2, 3, 4, 5)
@@ -70,15 +70,15 @@ def test_rows_are_in_order_of_creation_also_when_one_is_tried_again():
     assert [(row.spec.name, row.attempt) for row in session.read().rows] == [("first", 0), ("second", 0), ("first", 1)]
 
 
-def test_a_worker_that_was_given_up_may_stamp_its_task_late():
-    """What lies after the end of the attempt is cut off there."""
+def test_a_worker_that_was_declared_dead_may_stamp_its_task_late():
+    """Times after the end of the attempt are cut off there."""
     session = Session()
     session.task("lost", 1, 1, 2, 3, 99, 5, failure=raised(OSError("gone")))
     [row] = session.read().rows
     assert times(row) == [1, 1, 2, 3, 5, 5]
 
 
-def test_an_attempt_that_died_while_it_ran_ended_when_it_died():
+def test_an_attempt_that_died_while_running_ended_when_it_died():
     """Its function never returned."""
     session = Session()
     session.task("died", 1, 1, 2, 3, None, 5, failure=raised(OSError("gone")))
@@ -86,7 +86,7 @@ def test_an_attempt_that_died_while_it_ran_ended_when_it_died():
     assert times(row) == [1, 1, 2, 3, 5, 5]
 
 
-def test_an_attempt_that_never_got_a_worker_has_no_times_of_one():
+def test_an_attempt_without_a_worker_has_no_times_on_a_worker():
     """It failed because of an argument."""
     session = Session()
     session.task("f", 1, None, None, None, None, 5, failure=raised(OSError("gone")))
@@ -94,8 +94,8 @@ def test_an_attempt_that_never_got_a_worker_has_no_times_of_one():
     assert times(row) == [1, None, None, None, None, 5]
 
 
-def test_a_lane_for_every_worker_that_ran_something_by_node():
-    """Workers that never had a task are not shown."""
+def test_every_worker_that_ran_something_has_a_lane():
+    """Lanes are ordered by node. Workers without a task have none."""
     session = Session()
     other = session.node(1)
     here, there, _idle = session.worker(), session.worker(other), session.worker()
@@ -106,8 +106,8 @@ def test_a_lane_for_every_worker_that_ran_something_by_node():
     assert [lane_title(worker) for worker in session.read().lanes] == ["worker 1", "worker 4", "worker 2"]
 
 
-def test_the_time_shown_reaches_from_the_first_submission_to_the_last_end():
-    """Or to now, while something runs."""
+def test_the_recording_extends_from_the_first_submission_to_the_last_end():
+    """While a task runs, it extends to the present."""
     session = Session()
     session.task("f", 1, 1, 2, 3, 4, 5)
     session.clock = 9
@@ -119,7 +119,7 @@ def test_the_time_shown_reaches_from_the_first_submission_to_the_last_end():
 
 
 def test_dropped_spans_and_waits_are_counted():
-    """Spans by number; of waits it is known that some are missing."""
+    """The number of dropped spans is known; for waits, only that some are missing."""
     session = Session()
     for number in range(1005):
         session.span(f"s{number}", 0, 1)
@@ -127,18 +127,18 @@ def test_dropped_spans_and_waits_are_counted():
     recording = session.read()
     assert recording.dropped["spans"] == 5
     assert recording.dropped_sentences() == [
-        "5 older spans of user code are missing: the last 1,000 are kept.",
-        "Waits in get and wait are known for the last 1,000 only.",
+        "5 older spans of user code are missing: the session keeps the last 1,000.",
+        "Only the last 1,000 waits in get and wait are known.",
     ]
 
 
-def test_a_task_that_changes_while_it_is_read_gives_a_row_of_one_attempt():
-    """The attempt ends, and the next begins, between two looks at the record."""
+def test_a_task_that_changes_while_it_is_read_yields_a_row_of_one_attempt():
+    """The attempt ends, and the next one begins, between two reads of the record."""
     session = Session()
     task = session.task("f", 1, 1, 2, 3)
 
     class Changing(TaskRecord):
-        """Stands for the other thread: the first look at `t_finished` finds the next attempt begun."""
+        """Takes the place of another thread: the first read of `t_finished` begins the next attempt."""
 
         __slots__ = ()
 

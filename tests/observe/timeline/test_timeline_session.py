@@ -11,25 +11,25 @@ from miniray import profile, timeline
 
 @pytest.fixture
 def session():
-    """Two CPUs."""
+    """A session with two CPUs."""
     ray.init(num_cpus=2)
     yield
     ray.shutdown()
 
 
 def spans(events: list[dict], cat: str) -> list[dict]:
-    """Finished spans of a category that begins so."""
+    """The finished spans whose category begins with `cat`."""
     return [event for event in events if event["ph"] == "X" and event["cat"].startswith(cat)]
 
 
 @ray.remote
 def work(n):
-    """Returns what it gets."""
+    """Return the argument."""
     return n
 
 
-def test_every_task_is_there_as_soon_as_get_has_returned(session):
-    """Nothing is flushed later: a record is complete when its value can be had."""
+def test_every_task_is_recorded_when_get_returns(session):
+    """Nothing is flushed later: a record is complete when its value is available."""
     ray.get([work.remote(number) for number in range(20)])
     events = timeline()
     for cat in ("task::work", "task:deserialize_arguments", "task:execute", "task:store_outputs"):
@@ -37,7 +37,7 @@ def test_every_task_is_there_as_soon_as_get_has_returned(session):
 
 
 def test_without_a_session_there_is_an_error_and_no_file(tmp_path):
-    """RuntimeError, as in Ray."""
+    """It is a RuntimeError, as in Ray."""
     for path in ("t.json", "t.html"):
         with pytest.raises(RuntimeError, match="has not been started"):
             timeline(tmp_path / path)
@@ -46,15 +46,15 @@ def test_without_a_session_there_is_an_error_and_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_arrows_stay_known_when_the_values_are_gone(session):
-    """The consumer's record still says whose result it took."""
+def test_arrows_outlive_the_values(session):
+    """The consumer's record still names the producer."""
     assert ray.get(work.remote(work.remote(1))) == 1
     events = timeline()
     assert len([event for event in events if event["ph"] == "s" and event["cat"] == "dependency"]) == 1
 
 
 def test_a_span_in_a_task_lies_in_its_execution(session):
-    """On the worker's thread, with what was added."""
+    """It is on the worker's thread, and carries the extra data."""
 
     @ray.remote
     def parse():
@@ -68,7 +68,7 @@ def test_a_span_in_a_task_lies_in_its_execution(session):
     assert execution["ts"] <= span["ts"] and span["ts"] + span["dur"] <= execution["ts"] + execution["dur"]
 
 
-def test_a_span_in_a_coroutine_is_its_actors(session):
+def test_a_span_in_a_coroutine_belongs_to_its_actor(session):
     """Each coroutine knows its own task."""
 
     @ray.remote
@@ -85,7 +85,7 @@ def test_a_span_in_a_coroutine_is_its_actors(session):
 
 
 def test_a_span_of_the_driver_alone_is_a_timeline(session):
-    """No task is needed for it."""
+    """It needs no task."""
     with profile("setup"):
         pass
     [span] = spans(timeline(), "setup")
@@ -93,15 +93,15 @@ def test_a_span_of_the_driver_alone_is_a_timeline(session):
 
 
 def test_an_exception_passes_through_a_span_and_is_noted(session):
-    """Its type and text, as Ray does."""
+    """The span has its type and text, as in Ray."""
     with pytest.raises(ZeroDivisionError), profile("divide"):
         raise ZeroDivisionError("by zero")
     [span] = spans(timeline(), "divide")
     assert span["args"] == {"type": "<class 'ZeroDivisionError'>", "value": "by zero"}
 
 
-def test_an_exception_without_a_text_passes_through_too(session):
-    """Whatever its __str__ does."""
+def test_an_exception_whose_text_raises_passes_through_too(session):
+    """The span notes the type of the error that __str__ raised."""
 
     class Mute(Exception):
         def __str__(self):
@@ -112,10 +112,13 @@ def test_an_exception_without_a_text_passes_through_too(session):
     assert "raised RuntimeError" in spans(timeline(), "p")[0]["args"]["value"]
 
 
-def test_without_a_session_a_span_does_nothing():
-    """Code that is measured runs anywhere."""
+def test_without_a_session_a_span_records_nothing():
+    """The block runs all the same, and a later session does not know of it."""
     with profile("nothing"):
         pass
+    ray.init(num_cpus=1)
+    assert timeline() == []
+    ray.shutdown()
 
 
 def test_a_span_that_outlives_its_session_is_forgotten():
@@ -129,15 +132,15 @@ def test_a_span_that_outlives_its_session_is_forgotten():
 
 
 def test_a_span_takes_a_text_and_a_dict():
-    """Anything else is a mistake that shows at once."""
+    """Other types raise TypeError at once."""
     with pytest.raises(TypeError, match="name of a span"):
         profile(3)
     with pytest.raises(TypeError, match="extra_data"):
         profile("p", ["a"])
 
 
-def test_only_the_last_spans_are_kept_and_the_others_counted(session, monkeypatch):
-    """The bound is the session's."""
+def test_only_the_last_spans_are_kept_and_the_others_are_counted(session, monkeypatch):
+    """The session bounds their number."""
     from collections import deque
 
     from miniray.process import context
@@ -148,12 +151,12 @@ def test_only_the_last_spans_are_kept_and_the_others_counted(session, monkeypatc
             pass
     events = timeline()
     assert [span["cat"] for span in spans(events, "s")] == [f"s{number}" for number in range(15, 25)]
-    [said] = [event for event in events if event["name"] == "recording"]
-    assert said["args"]["dropped"]["spans"] == 15
+    [recording] = [event for event in events if event["name"] == "recording"]
+    assert recording["args"]["dropped"]["spans"] == 15
 
 
-def test_a_driver_that_waits_is_seen_to_wait(session):
-    """Where it stood in get is a span, and what the critical path goes through."""
+def test_a_wait_of_the_driver_is_a_span(session):
+    """The critical path uses it."""
     release = ray.put(1)
 
     @ray.remote
@@ -165,7 +168,7 @@ def test_a_driver_that_waits_is_seen_to_wait(session):
 
 
 def test_tasks_that_run_on_the_callers_thread_have_lanes_too():
-    """local_mode: a call runs inside the one that made it."""
+    """In local_mode, a call runs inside its caller."""
     ray.init(local_mode=True)
 
     @ray.remote
@@ -178,8 +181,8 @@ def test_tasks_that_run_on_the_callers_thread_have_lanes_too():
     ray.shutdown()
 
 
-def test_both_files_of_a_real_session(session, tmp_path):
-    """Written, and readable."""
+def test_a_real_session_can_be_written_to_both_kinds_of_file(session, tmp_path):
+    """Both files can be read back."""
     ray.get([work.remote(number) for number in range(5)])
     timeline(tmp_path / "t.json", html=tmp_path / "t.html")
     assert len(json.loads((tmp_path / "t.json").read_text())) == len(timeline())

@@ -1,4 +1,4 @@
-"""Sessions made by hand for the tests of the timeline: records as the core would have left them, without a thread."""
+"""Handmade sessions for the tests of the timeline: records as the core would leave them, without threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_CPU = SchedulingClass(units({"CPU": 1}), {})
 
 
 class Session:
-    """What a reader sees of a runtime. Times are seconds from its beginning; `clock` is when it is read."""
+    """The parts of a runtime that the timeline reads. Times are seconds since the beginning; `clock` is the present."""
 
     def __init__(self, cpus: int = 2, record_limit: int = 100_000):
         self.cluster = SimpleNamespace(
@@ -53,23 +53,23 @@ class Session:
         self.head = self.node(cpus)
 
     def now(self) -> float:
-        """The time at which it is read, on the runtime's clock."""
+        """The present, on the runtime's clock."""
         return BEGIN + self.clock
 
     @contextmanager
     def locked(self) -> Iterator[Any]:
-        """The tables; nobody else is there to be kept out."""
+        """The tables; there is no other thread to lock out."""
         yield self.cluster
 
     def node(self, cpus: int) -> NodeRecord:
-        """A node joins at 0."""
+        """Add a node at time 0."""
         number = len(self.cluster.nodes) + 1
         node = NodeRecord(number, units({"CPU": cpus}), {}, number == 1, ObjectStore(1 << 40), BEGIN)
         self.cluster.nodes[number] = node
         return node
 
     def worker(self, node: NodeRecord | None = None, actor: ActorRecord | None = None) -> WorkerRecord:
-        """A worker, of an actor when one is given."""
+        """Add a worker, for the actor if one is given."""
         worker = WorkerRecord(len(self.cluster.workers) + 1, node or self.head, actor)
         self.cluster.workers[worker.number] = worker
         if actor is not None:
@@ -79,7 +79,7 @@ class Session:
     def actor(
         self, class_name: str, is_async: bool = False, groups: dict[str, int] | None = None, name: str = ""
     ) -> ActorRecord:
-        """An actor and its worker; its constructor is a task like the others, see `task(constructs=True)`."""
+        """Add an actor and its worker. Its constructor is a separate task, see `task(constructs=True)`."""
         actor = ActorRecord(class_name, name=name, groups=groups, is_async=is_async)
         self.number += 1
         actor.number = self.number
@@ -99,11 +99,12 @@ class Session:
         name: str = "",
         inside: TaskRecord | None = None,
     ) -> TaskRecord:
-        """A task with the given times, in the order of `TaskRecord`; it has not come to those that are None or left
-        out.
+        """Add a task with the given times, in the order of `TaskRecord`. It has not reached those that are None or left
+        out; without the last one, it has not ended.
 
-        after: whose results it takes. inside: the task that submitted it. A worker is taken for granted when it was
-        leased. Without a last time it is not over."""
+        after: the tasks whose results it takes. inside: the task that submitted it. worker: the default is the actor's,
+        or the first one.
+        """
         kind = ACTOR_CREATION_TASK if constructs else ACTOR_TASK if actor is not None else NORMAL_TASK
         func_name = f"{actor.class_name}.{function}" if actor is not None else function
         key = kind, func_name, name
@@ -137,43 +138,43 @@ class Session:
             task.status = TaskStatus.FAILED if failure is not None else TaskStatus.FINISHED
         elif task.t_started:
             task.status = TaskStatus.SUBMITTED_TO_WORKER
-        self._seen(times)
+        self._advance(times)
         return task
 
     def again(
         self, task: TaskRecord, failure: Failure | None, *times: float | None, worker: WorkerRecord | None = None
     ) -> None:
-        """The task's attempt failed; its next has these times."""
+        """End the task's attempt, with a failure or for a lost value; its next attempt has these times."""
         task.history = [*(task.history or ()), Attempt(task, failure)]
         task.attempt += 1
         stamp(task, *times)
         task.worker = (worker or task.worker) if task.t_leased else None
         task.status = TaskStatus.FINISHED if task.t_finished else TaskStatus.PENDING_ARGS_AVAIL
-        self._seen(times)
+        self._advance(times)
 
-    def _seen(self, times: tuple[float | None, ...]) -> None:
+    def _advance(self, times: tuple[float | None, ...]) -> None:
         self.clock = max([self.clock, *(at for at in times if at is not None)])
 
     def span(
         self, name: str, start: float, end: float, worker: WorkerRecord | None = None, task: int = 0, /, **extra: str
     ) -> None:
-        """A span of user code."""
+        """Add a span of user code."""
         span = Span(name, worker, task, BEGIN + start, BEGIN + end, extra)
         span.number = self.spans[-1].number + 1 if self.spans else 0
         self.spans.append(span)
 
     def wait(self, task: TaskRecord | None, start: float, end: float) -> None:
-        """A task, or the driver for None, stood in get."""
+        """Add a wait of a task, or of the driver for None, in get."""
         worker, number = (task.worker, task.number) if task is not None else (None, 0)
         self.waits.append((worker, number, BEGIN + start, BEGIN + end))
 
     def read(self) -> Recording:
-        """What the timeline would read now."""
+        """Read the session as the timeline does."""
         return read(self)
 
 
 def stamp(task: TaskRecord, *times: float | None) -> None:
-    """Set a task's times."""
+    """Set a task's times, given since the beginning."""
     on_clock = [BEGIN + at if at is not None else 0.0 for at in times]
     on_clock += [0.0] * (6 - len(on_clock))
     task.t_created, task.t_ready, task.t_leased, task.t_started, task.t_ended, task.t_finished = on_clock
@@ -193,10 +194,9 @@ CANCELLED = Failure("TASK_CANCELLED", "it was cancelled")
 
 
 def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: float = 0.02) -> Session:
-    """A run of about so many tasks: files are loaded, cleaned and merged in groups; an actor counts; some attempts
-    fail.
+    """A run of about `tasks` tasks: load files, clean them, merge them in groups, count in an actor; some fail.
 
-    It is scheduled as a simple scheduler would: the first free worker takes what is ready for longest.
+    Each task runs on the worker that is free first.
     """
     chance = random.Random(seed)
     session = Session(cpus)
@@ -247,7 +247,7 @@ def pipeline(tasks: int, seed: int = 1, nodes: int = 2, cpus: int = 4, mean_s: f
 
 
 def over(task: TaskRecord) -> float:
-    """When a task ended."""
+    """The end of a task, since the beginning."""
     return task.t_finished - BEGIN
 
 
@@ -261,7 +261,7 @@ def place(
     length: float,
     after: tuple[TaskRecord, ...] = (),
 ) -> TaskRecord:
-    """Run a task on the worker that is free first; one in fifty loses its worker's connection and is tried again."""
+    """Run a task on the worker that is free first. One attempt in fifty loses its connection and is retried."""
     worker = min(free_at, key=free_at.__getitem__)
     leased = max(free_at[worker] + 0.00002, ready)
     end = leased + length
