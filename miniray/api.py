@@ -343,7 +343,7 @@ def get_gpu_ids() -> list[int]:
 def _started() -> Runtime:
     """The running session; these functions do not start one, in Ray neither."""
     if context.session is None and current.get() is None:
-        raise RaySystemError("there is no session yet whose state could be told: call init() first")
+        raise context.not_connected()
     return session_or_start()
 
 

@@ -22,8 +22,8 @@ from miniray.api import (
     shutdown,
     wait,
 )
-from miniray.exceptions import RaySystemError
 from miniray.ids import ActorID, JobID, NodeID, TaskID, task_hex
+from miniray.process import context
 from miniray.process.context import current
 from miniray.runtime_context import RuntimeContext, get_runtime_context
 from miniray.util import get_node_ip_address
@@ -75,7 +75,7 @@ class Worker:
     def check_connected(self) -> None:
         """RaySystemError when no session runs."""
         if not is_initialized():
-            raise RaySystemError("there is no session yet: call init() first")
+            raise context.not_connected()
 
     def __getattr__(self, name: str) -> Any:
         """Ids, names and addresses, as the runtime context tells them: TaskID and the like; worker_id in bytes."""
