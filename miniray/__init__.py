@@ -2,8 +2,8 @@
 
     import miniray as ray
 
-The names are Ray's. A name of Ray that is missing here is missing from miniray. Each name is imported on its first use, so a
-program that imports miniray without using it pays next to nothing.
+The names are Ray's. A name of Ray that is missing here is missing from miniray. Each name is imported on its first use,
+so a program that imports miniray without using it pays next to nothing.
 """
 
 import importlib as _importlib
@@ -108,8 +108,8 @@ _HOMES = {  # each module, with the public names that it defines
     "_private": "worker",  # older programs write ray.worker.global_worker
     "_raylet": "Language ObjectID",
     "actor": "method",
-    "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put remote "
-    "shutdown wait",
+    "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put "
+    "remote shutdown wait",
     "client_builder": "ClientBuilder client",
     "ids": "ActorClassID ActorID ClusterID FunctionID JobID NodeID PlacementGroupID TaskID UniqueID WorkerID",
     "object_ref": "DynamicObjectRefGenerator ObjectRef ObjectRefGenerator",

@@ -1,4 +1,5 @@
-"""The classes of references and ids, under the name of Ray's compiled module. Programs that check types import them from here."""
+"""The classes of references and ids, under the name of Ray's compiled module. Programs that check types import them
+from here."""
 
 from enum import Enum
 

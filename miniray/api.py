@@ -1,4 +1,5 @@
-"""The functions of `ray` itself: remote, get, put, wait, get_actor, kill, cancel, nodes and the rest. Ray: ray._private.worker.
+"""The functions of `ray` itself: remote, get, put, wait, get_actor, kill, cancel, nodes and the rest. Ray:
+ray._private.worker.
 
 `init` and `shutdown` are in `session`, and `wait` is in `calls.wait`; programs find all of them here.
 """
@@ -44,19 +45,20 @@ R = TypeVar("R")
 
 if TYPE_CHECKING:
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
+    Streaming = RemoteFunction[ObjectRefGenerator]
 
     class Decorator(Protocol):
         """The type of `remote(num_cpus=2)`, which decorates a class, a generator function or any other function.
 
-        The cases overlap, since a class can be called like a function and a generator function is a function. The order of the
-        overloads resolves that; mypy still reports them as unsafe.
+        The cases overlap, since a class can be called like a function and a generator function is a function. The order
+        of the overloads resolves that; mypy still reports them as unsafe.
         """
 
         @overload
         def __call__(self, cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]
 
         @overload
-        def __call__(self, function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
+        def __call__(self, function: Yielding, /) -> Streaming: ...  # type: ignore[overload-overlap]
 
         @overload
         def __call__(self, function: Callable[..., R], /) -> RemoteFunction[ObjectRef[R]]: ...
@@ -75,7 +77,7 @@ def remote(cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overl
 
 
 @overload
-def remote(function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
+def remote(function: Yielding, /) -> Streaming: ...  # type: ignore[overload-overlap]
 
 
 @overload
@@ -113,8 +115,8 @@ def remote(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs and callable(args[0]):
         return _make_remote(args[0], None)
     assert not args and kwargs, (
-        "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or it must "
-        "be applied using some of the keyword arguments, for example '@remote(num_returns=2)'."
+        "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or "
+        "it must be applied using some of the keyword arguments, for example '@remote(num_returns=2)'."
     )
     return lambda function_or_class: _make_remote(function_or_class, kwargs)
 
@@ -150,8 +152,8 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
         ray.get(ref)
         ray.get([ref, other], timeout=5.0)
 
-    Each call returns fresh copies of the values. Large buffers, such as numpy arrays, are read-only views and are not copied.
-    A task that calls `get` releases its CPU while it waits.
+    Each call returns fresh copies of the values. Large buffers, such as numpy arrays, are read-only views and are not
+    copied. A task that calls `get` releases its CPU while it waits.
 
     Args:
         object_refs: an ObjectRef, or a list of them. An ObjectRefGenerator is returned unchanged.
@@ -162,8 +164,9 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
 
     Raises:
         RayTaskError: the task raised. The error is an instance of the class that the task raised, too.
-        RayError: the object will never have a value, for example because the actor died (ActorDiedError), the worker crashed
-            (WorkerCrashedError), the task was cancelled (TaskCancelledError) or the object was lost (ObjectLostError).
+        RayError: the object will never have a value, for example because the actor died (ActorDiedError), the worker
+            crashed (WorkerCrashedError), the task was cancelled (TaskCancelledError) or the object was lost
+            (ObjectLostError).
         GetTimeoutError: the timeout passed first. The text says what the first missing value is waiting for.
         DeadlockError: this call can never return, and the session was started with on_deadlock="raise".
         ValueError: `object_refs` is neither a reference nor a list, or a reference belongs to an ended session.
@@ -219,11 +222,11 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
 def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
     """Store a copy of a value in the object store and return a reference to it.
 
-    Later changes of the value do not change the copy. The object is freed when nothing refers to it any longer. Storing a large
-    value once and passing the reference to many tasks is cheaper than passing the value to each of them.
+    Later changes of the value do not change the copy. The object is freed when nothing refers to it any longer. Storing
+    a large value once and passing the reference to many tasks is cheaper than passing the value to each of them.
 
-    Raises TypeError for an ObjectRef or an ObjectRefGenerator, and for a value that cannot be serialized; ValueError for an
-    `_owner`, which Ray no longer supports.
+    Raises TypeError for an ObjectRef or an ObjectRefGenerator, and for a value that cannot be serialized; ValueError
+    for an `_owner`, which Ray no longer supports.
     """
     runtime = context.session or session_or_start()
     if isinstance(value, ObjectRef):
@@ -246,8 +249,8 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     """Return a handle to a named actor: one that was created with `.options(name=...)`.
 
-    namespace: where to look; None means the session's own namespace. Raises ValueError if the namespace has no living actor of
-    that name, or if the name is empty; TypeError if the name or the namespace is not a string.
+    namespace: where to look; None means the session's own namespace. Raises ValueError if the namespace has no living
+    actor of that name, or if the name is empty; TypeError if the name or the namespace is not a string.
     """
     runtime = session_or_start()
     if not name:
@@ -276,10 +279,11 @@ def _check_namespace(namespace: Any) -> None:
 def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     """End an actor at once. Its running, queued and later calls raise ActorDiedError.
 
-    no_restart=False: the actor is restarted if it has restarts left (`max_restarts`). To let an actor finish its queued calls
-    first, call its `__ray_terminate__.remote()` instead.
+    no_restart=False: the actor is restarted if it has restarts left (`max_restarts`). To let an actor finish its queued
+    calls first, call its `__ray_terminate__.remote()` instead.
 
-    Raises ValueError for anything but an actor handle; ActorHandleNotFoundError for a handle of a session that has ended.
+    Raises ValueError for anything but an actor handle; ActorHandleNotFoundError for a handle of a session that has
+    ended.
     """
     runtime = session_or_start()
     if not isinstance(actor, ActorHandle):
@@ -292,8 +296,8 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
 def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
     """Cancel the task that produces this object. `get` of the object then raises TaskCancelledError.
 
-    A task that is still queued never runs. A running task is interrupted by a KeyboardInterrupt, and a running call of an async
-    actor by an asyncio.CancelledError. A task that has finished is left alone.
+    A task that is still queued never runs. A running task is interrupted by a KeyboardInterrupt, and a running call of
+    an async actor by an asyncio.CancelledError. A task that has finished is left alone.
 
     Args:
         ray_waitable: a reference that a task or an actor's method returns, or the generator of a streaming task.
@@ -340,8 +344,9 @@ def _started() -> Runtime:
 def nodes() -> list[dict[str, Any]]:
     """Return one dict for each node of the cluster, dead nodes included, with Ray's keys.
 
-    NodeID is the node's id in hex, Alive a bool, Resources what the node has in total ({} for a dead node), Labels its labels
-    and DeathReasonMessage why it died. Ports are 0 and sockets "", since nothing listens. Raises RaySystemError before `init`.
+    NodeID is the node's id in hex, Alive a bool, Resources what the node has in total ({} for a dead node), Labels its
+    labels and DeathReasonMessage why it died. Ports are 0 and sockets "", since nothing listens. Raises RaySystemError
+    before `init`.
     """
     runtime = _started()
     with runtime.locked() as cluster:
@@ -407,7 +412,8 @@ def _sum(tables: Iterable[dict[str, int]]) -> dict[str, float]:
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     """Return the names of the living named actors in the session's namespace.
 
-    all_namespaces: return one dict with the keys "name" and "namespace" for each named actor of every namespace instead.
+    all_namespaces: return one dict with the keys "name" and "namespace" for each named actor of every namespace
+    instead.
     """
     runtime = session_or_start()
     with runtime.locked() as cluster:

@@ -1,7 +1,7 @@
 """`ray.client(...).connect()`: an older way to write `init`. Ray: ray.client_builder.
 
-Without an address, or with "local", it starts a session in this process. Any other address raises the ConnectionError of `init`,
-which explains how to run the program on a cluster.
+Without an address, or with "local", it starts a session in this process. Any other address raises the ConnectionError
+of `init`, which explains how to run the program on a cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ __all__ = ["ClientBuilder", "ClientContext", "client"]
 
 
 class ClientBuilder:
-    """Collects the settings of a session, which `connect` starts. address: None, "local", or the address of a cluster."""
+    """Collects the settings of a session, which `connect` starts. address: None, "local", or the address of a
+    cluster."""
 
     def __init__(self, address: str | None = None):
         self.address = address

@@ -1,4 +1,5 @@
-"""Cluster: several nodes in this one process, for tests of placement, locality and node failure. Ray: ray.cluster_utils."""
+"""Cluster: several nodes in this one process, for tests of placement, locality and node failure. Ray:
+ray.cluster_utils."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ class Cluster:
 
     The nodes join the session when `init(address=cluster.address)` connects the driver; nothing runs on them before.
 
-    initialize_head: create the head node at once. connect: connect the driver at once. head_node_args: as for `add_node`.
-    Raises RuntimeError for `connect` without `initialize_head`.
+    initialize_head: create the head node at once. connect: connect the driver at once. head_node_args: as for
+    `add_node`. Raises RuntimeError for `connect` without `initialize_head`.
     """
 
     def __init__(
@@ -117,7 +118,8 @@ class Cluster:
     def remove_node(self, node: ClusterNode, allow_graceful: bool = True) -> None:
         """Remove a node as if its machine had failed: its workers die, and the objects stored on it are lost.
 
-        Raises ValueError for the head node, which ends only with the whole cluster; KeyError for a node that was removed before.
+        Raises ValueError for the head node, which ends only with the whole cluster; KeyError for a node that was
+        removed before.
         """
         if node is self.head_node:
             raise ValueError("the head node cannot be removed while the cluster lives: call shutdown")

@@ -1,12 +1,13 @@
-"""Graphs of calls: `bind` records a call without making it, and `execute` makes all calls of a graph. Ray: python/ray/dag.
+"""Graphs of calls: `bind` records a call without making it, and `execute` makes all calls of a graph. Ray:
+python/ray/dag.
 
     with InputNode() as x:
         graph = add.bind(double.bind(x), 1)
     ref = graph.execute(5)
 
-One `execute` makes the call of each node once, even if several nodes use its result; the next `execute` makes it again. The
-arguments of a call may contain nodes inside lists, tuples, sets, dicts and the attributes of objects. The function receives the
-results of such nodes as references, as in any call.
+One `execute` makes the call of each node once, even if several nodes use its result; the next `execute` makes it again.
+The arguments of a call may contain nodes inside lists, tuples, sets, dicts and the attributes of objects. The function
+receives the results of such nodes as references, as in any call.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ class DAGNode:
         _check_serializable([self._args, self._kwargs])
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the call of this node, after the calls of all nodes that it depends on. The arguments are the graph's input.
+        """Make the call of this node, after the calls of all nodes that it depends on. The arguments are the graph's
+        input.
 
-        Returns at once, with the result of this node's `.remote()`: a reference, a handle if the node creates an actor, or a list
-        for a MultiOutputNode.
+        Returns at once, with the result of this node's `.remote()`: a reference, a handle if the node creates an actor,
+        or a list for a MultiOutputNode.
 
-        Raises AssertionError if the graph has two InputNodes, or one that was not created by a `with` statement; IndexError,
-        KeyError or AttributeError if the graph uses a part of the input that was not given; TypeError and other errors as
-        `.remote()` does.
+        Raises AssertionError if the graph has two InputNodes, or one that was not created by a `with` statement;
+        IndexError, KeyError or AttributeError if the graph uses a part of the input that was not given; TypeError and
+        other errors as `.remote()` does.
         """
         nodes = self._in_order()
         assert sum(isinstance(node, InputNode) for node in nodes) <= 1, "a graph can have only one InputNode"
@@ -125,12 +127,14 @@ class FunctionNode(DAGNode):
 
 
 class ClassNode(DAGNode):
-    """The creation of an actor. Each `execute` of the graph creates a new one. Its attributes are the methods, for `bind`."""
+    """The creation of an actor. Each `execute` of the graph creates a new one. Its attributes are the methods, for
+    `bind`."""
 
     def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
         """remote: the actor class, or a variant of it that already has these options.
 
-        Raises ValueError if an argument depends on an InputNode, since Ray creates the actors before there is any input.
+        Raises ValueError if an argument depends on an InputNode, since Ray creates the actors before there is any
+        input.
         """
         super().__init__(args, kwargs, options)
         self._remote = remote
@@ -187,8 +191,8 @@ class ClassMethodNode(DAGNode):
     ):
         """method: an ActorMethod of a living actor, or the unbound method of a ClassNode.
 
-        previous: the call that was bound to the same ClassNode before this one; it is made first. index: if given, this node is
-        one result of a call with several, and that call is the only argument.
+        previous: the call that was bound to the same ClassNode before this one; it is made first. index: if given, this
+        node is one result of a call with several, and that call is the only argument.
         """
         super().__init__(args, kwargs, options)
         self._method, self._previous, self._index = method, previous, index
@@ -212,7 +216,8 @@ class ClassMethodNode(DAGNode):
 def bind_method(
     method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any
 ) -> Any:
-    """The result of `handle.method.bind(...)`: a ClassMethodNode, or a tuple with one node for each of several results."""
+    """The result of `handle.method.bind(...)`: a ClassMethodNode, or a tuple with one node for each of several
+    results."""
     call = ClassMethodNode(method, args, kwargs, options)
     if isinstance(num_returns, int) and num_returns > 1:
         return tuple(ClassMethodNode(method, (call,), {}, {}, index=index) for index in range(num_returns))
@@ -222,8 +227,9 @@ def bind_method(
 class InputNode(DAGNode):
     """The input of a graph: a placeholder for the arguments of `execute`. Create it with `with InputNode() as x:`.
 
-    If `execute` gets one positional argument, `x` is that argument, `x[0]` and `x["key"]` are items of it, and `x.name` is an
-    attribute of it. Otherwise `x[0]` is the first positional argument, and `x["key"]` and `x.key` are the keyword argument.
+    If `execute` gets one positional argument, `x` is that argument, `x[0]` and `x["key"]` are items of it, and `x.name`
+    is an attribute of it. Otherwise `x[0]` is the first positional argument, and `x["key"]` and `x.key` are the keyword
+    argument.
     """
 
     def __init__(self, *args: Any, input_type: Any = None, **kwargs: Any):
@@ -343,7 +349,8 @@ _OURS = exceptions.__name__.partition(".")[0]  # not searched: references and ha
 
 
 def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
-    """Return a copy of the container or object with part(x) for each x in it; the object itself if each part(x) is x."""
+    """Return a copy of the container or object with part(x) for each x in it; the object itself if each part(x) is
+    x."""
     if isinstance(value, dict):
         pairs = [(part(key), part(item)) for key, item in value.items()]
         if all(new is old for pair, old_pair in zip(pairs, value.items()) for new, old in zip(pair, old_pair)):

@@ -1,7 +1,8 @@
 """JobConfig: settings of a job as an object, for `init(job_config=...)`. Ray: ray.job_config.
 
-`init` uses the namespace, the runtime environment and the metadata, each unless `init` was given its own. The settings for Java and
-C++ workers are kept and have no effect. `default_actor_lifetime` is checked and then ignored, because no actor outlives the program.
+`init` uses the namespace, the runtime environment and the metadata, each unless `init` was given its own. The settings
+for Java and C++ workers are kept and have no effect. `default_actor_lifetime` is checked and then ignored, because no
+actor outlives the program.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ LIFETIMES = ("detached", "non_detached")
 class JobConfig:
     """The settings of a job, to be passed to `init`.
 
-    runtime_env: the environment of the job's tasks and actors. metadata: a dict from str to str. ray_namespace: the namespace of
-    its named actors. Raises ValueError if default_actor_lifetime is neither "detached" nor "non_detached"; TypeError if a key or
-    value of metadata is not a string.
+    runtime_env: the environment of the job's tasks and actors. metadata: a dict from str to str. ray_namespace: the
+    namespace of its named actors. Raises ValueError if default_actor_lifetime is neither "detached" nor "non_detached";
+    TypeError if a key or value of metadata is not a string.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class JobConfig:
         self.ray_namespace = ray_namespace
 
     def set_default_actor_lifetime(self, default_actor_lifetime: str) -> None:
-        """Set the lifetime of actors that were created without the option `lifetime`. Raises ValueError for a bad one."""
+        """Set the lifetime of actors that were created without the option `lifetime`. Raises ValueError for a bad
+        one."""
         if default_actor_lifetime not in LIFETIMES:
             raise ValueError(f"default_actor_lifetime must be one of {LIFETIMES}, not {default_actor_lifetime!r}")
         self._default_actor_lifetime = default_actor_lifetime

@@ -1,7 +1,8 @@
 """RemoteFunction: the result of `@remote` on a function. Ray: ray.remote_function.
 
-Three classes share the work. A `Source` holds the plain function and captures it once per session. A `Variant` is the source
-with one set of options; `.options(...)` returns one. `RemoteFunction` is the variant that the decorator itself creates.
+Three classes share the work. A `Source` holds the plain function and captures it once per session. A `Variant` is the
+source with one set of options; `.options(...)` returns one. `RemoteFunction` is the variant that the decorator itself
+creates.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ Refs = TypeVar("Refs")  # the return type of `.remote()`: ObjectRef[R], ObjectRe
 
 
 class Capture:
-    """Captures a function or a class at its first use in a session: its code, defaults, closure and the globals it uses.
+    """Captures a function or a class at its first use in a session: its code, defaults, closure and the globals it
+    uses.
 
-    Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot be
-    serialized. When it is finalised, it hands the captured function to the runtime, which releases it later.
+    Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
+    be serialized. When it is finalised, it hands the captured function to the runtime, which releases it later.
     """
 
     __slots__ = ("target", "_captured")
@@ -57,10 +59,11 @@ class Capture:
 
 
 class Source:
-    """The part that all variants of a remote function share: the function itself, and its capture in the running session.
+    """The part that all variants of a remote function share: the function itself, and its capture in the running
+    session.
 
-    A source does not refer to its variants. So no reference cycle keeps a remote function alive, and with it the objects in its
-    closure.
+    A source does not refer to its variants. So no reference cycle keeps a remote function alive, and with it the
+    objects in its closure.
     """
 
     __slots__ = ("function", "generator", "check", "capture", "max_calls")
@@ -87,11 +90,12 @@ class Variant(Generic[Refs]):
     def remote(self, /, *args: Any, **kwargs: Any) -> Refs:
         """Submit a task that calls the function with these arguments, and return at once.
 
-        An ObjectRef among the arguments is replaced by its value before the function is called; a reference inside another
-        argument, such as a list, is passed as a reference.
+        An ObjectRef among the arguments is replaced by its value before the function is called; a reference inside
+        another argument, such as a list, is passed as a reference.
 
-        Returns an ObjectRef to the result; a list of them if num_returns is above 1, None if it is 0, and an ObjectRefGenerator
-        for a generator function. Raises TypeError if the arguments do not fit the function or cannot be serialized.
+        Returns an ObjectRef to the result; a list of them if num_returns is above 1, None if it is 0, and an
+        ObjectRefGenerator for a generator function. Raises TypeError if the arguments do not fit the function or cannot
+        be serialized.
         """
         runtime = self._runtime
         if runtime is None or runtime.closed or runtime.asks_caller:
@@ -107,7 +111,8 @@ class Variant(Generic[Refs]):
         return refs
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refs:
-        """`remote` for the first call in a session, and for every call while a specification may depend on its caller."""
+        """`remote` for the first call in a session, and for every call while a specification may depend on its
+        caller."""
         runtime = session_or_start()
         if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)
@@ -121,8 +126,8 @@ class Variant(Generic[Refs]):
         return refs
 
     def _specify(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSpec:
-        """Check the options and the arguments, and make the specification. The order of the checks is Ray's: it decides which
-        error a call with several faults raises."""
+        """Check the options and the arguments, and make the specification. The order of the checks is Ray's: it decides
+        which error a call with several faults raises."""
         source, given = self._source, self._given
         function = source.function
         captured = source.capture(runtime)
@@ -165,9 +170,9 @@ class Variant(Generic[Refs]):
 class RemoteFunction(Variant[Refs]):
     """A function whose `.remote(...)` submits a task and returns a reference to its result at once. Made by `@remote`.
 
-    The function is captured (code, defaults, closure and the globals it uses) at its first `.remote()` in a session. Later
-    changes of anything it refers to have no effect on its tasks. `.options(...)` returns a variant; `_function` is the plain
-    function.
+    The function is captured (code, defaults, closure and the globals it uses) at its first `.remote()` in a session.
+    Later changes of anything it refers to have no effect on its tasks. `.options(...)` returns a variant; `_function`
+    is the plain function.
 
     Creating one raises ValueError for a coroutine function and for bad options, TypeError for options of a wrong type.
     """
@@ -182,7 +187,8 @@ class RemoteFunction(Variant[Refs]):
             )
         source = Source(function)
         super().__init__(source, checks.task_options(options or {}, None, source.generator))
-        # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next worker.
+        # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
+        # worker.
         source.max_calls = self._given.get("max_calls", 1 if self._given.get("num_gpus") else 0) or 0
 
     @property
@@ -229,8 +235,8 @@ def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFun
 def export(
     remote: Any, rebuild: Callable[..., Any], args: tuple[Any, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The `__reduce__` of a remote function or an actor class: by number within a session, since the session keeps it unchanged;
-    by value (`rebuild(*args)`) without a session."""
+    """The `__reduce__` of a remote function or an actor class: by number within a session, since the session keeps it
+    unchanged; by value (`rebuild(*args)`) without a session."""
     runtime = context.session
     if runtime is None:
         return rebuild, args

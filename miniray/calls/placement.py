@@ -1,4 +1,5 @@
-"""From the options of a call to a scheduling class: the resources it needs to start, those it holds, and the nodes it may use.
+"""From the options of a call to a scheduling class: the resources it needs to start, those it holds, and the nodes it
+may use.
 
 A task may also run in the placement group of the task that submits it. So a call's placement can depend on its caller:
 `depends_on_caller` tells, and only then is the specification of a remote function made again for each call.
@@ -28,7 +29,8 @@ def scheduling_class(
 ) -> SchedulingClass:
     """The scheduling class for these options. need, hold: amounts by resource name, to start and while running.
 
-    Raises ValueError for a bundle that does not exist, and for a demand that no bundle of its placement group can ever meet.
+    Raises ValueError for a bundle that does not exist, and for a demand that no bundle of its placement group can ever
+    meet.
     """
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
@@ -39,8 +41,8 @@ def scheduling_class(
 
 
 def captures_children(options: Mapping[str, Any]) -> bool:
-    """Whether the children of a task with these options run in its placement group. If the options do not say, the task does
-    as its caller does."""
+    """Whether the children of a task with these options run in its placement group. If the options do not say, the task
+    does as its caller does."""
     if not _may_be_in_group(options):
         return False
     strategy = options.get("scheduling_strategy")
@@ -49,8 +51,8 @@ def captures_children(options: Mapping[str, Any]) -> bool:
 
 
 def inherits_group(options: Mapping[str, Any]) -> bool:
-    """Whether the call runs in the placement group of its caller. It does if it names no placement itself, and either the
-    caller captures its children or the call asks to be captured."""
+    """Whether the call runs in the placement group of its caller. It does if it names no placement itself, and either
+    the caller captures its children or the call asks to be captured."""
     if options.get("scheduling_strategy") is not None or options.get("placement_group", "default") != "default":
         return False
     return lease_in_group(current.get()) is not None and captures_children(options)
@@ -105,7 +107,8 @@ def _may_be_in_group(options: Mapping[str, Any]) -> bool:
 def _in_group(group: Any, index: int | None) -> tuple[Any, ...]:
     """The strategy for running in a placement group. None, "default" and the empty group mean no group.
 
-    Raises AssertionError if `group` is anything else; ValueError for a bundle index without a group; TypeError for None as index.
+    Raises AssertionError if `group` is anything else; ValueError for a bundle index without a group; TypeError for None
+    as index.
     """
     if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
         if index not in (None, -1):
@@ -128,7 +131,8 @@ def _label_rules(rules: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def selector_of(selector: Mapping[str, str] | None) -> tuple[Any, ...]:
-    """A label selector as the core's (key, operator, values). Its conditions are texts: "a", "!a", "in(a,b)" or "!in(a,b)".
+    """A label selector as the core's (key, operator, values). Its conditions are texts: "a", "!a", "in(a,b)" or
+    "!in(a,b)".
 
     As in Ray, a space after a comma belongs to the value that follows it, so that no label matches.
     """

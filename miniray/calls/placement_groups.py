@@ -32,8 +32,8 @@ def create_placement_group(
 ) -> str:
     """Request a placement group and return its id at once. Raises RaySystemError if the name is taken.
 
-    bundles: for each bundle, the amounts by resource name. label_selectors: for each bundle, the labels that its node must have.
-    detached: whether the group outlives the task or actor that creates it.
+    bundles: for each bundle, the amounts by resource name. label_selectors: for each bundle, the labels that its node
+    must have. detached: whether the group outlives the task or actor that creates it.
     """
     runtime = session_or_start()
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
@@ -62,8 +62,8 @@ def remove_placement_group(group_hex: str) -> None:
 
 
 def placement_group_ready(group_hex: str, value: Any) -> ObjectRef[Any]:
-    """A reference that has this value as soon as all bundles are reserved, and holds TaskPlacementGroupRemoved if the group is
-    removed. Raises ValueError if the session has no such group."""
+    """A reference that has this value as soon as all bundles are reserved, and holds TaskPlacementGroupRemoved if the
+    group is removed. Raises ValueError if the session has no such group."""
     runtime = session_or_start()
     group = _group(runtime, group_hex)
     if group is None:
@@ -88,8 +88,8 @@ def wait_placement_group(group_hex: str, timeout: float | None) -> bool:
 
 
 def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
-    """The id and the bundles of the group with this name. Raises ValueError if there is none, TypeError unless the name is a
-    string."""
+    """The id and the bundles of the group with this name. Raises ValueError if there is none, TypeError unless the name
+    is a string."""
     if not isinstance(name, (str, bytes)):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
     runtime = session_or_start()

@@ -1,12 +1,14 @@
 """`ray.wait`: which of these references are ready?
 
-A loop that drains n references calls `wait` n times, each time with the list of references that are left. Work that grows with
-the list is therefore done n times. Looking for ready references need not grow: `_ready_positions` stops as soon as it has found
-enough. Checking the list for duplicates must look at every reference, and takes longer than everything else together.
+A loop that drains n references calls `wait` n times, each time with the list of references that are left. Work that
+grows with the list is therefore done n times. Looking for ready references need not grow: `_ready_positions` stops as
+soon as it has found enough. Checking the list for duplicates must look at every reference, and takes longer than
+everything else together.
 
-The one trick here avoids most of those checks. A draining loop passes in exactly the list that the previous call returned. So
-`_CheckedLists` keeps a copy of the last long list that it returned on this thread. If the next list holds the same references
-in the same order, it needs no check. Python compares two lists of identical items in C, without calling any `__eq__`.
+The one trick here avoids most of those checks. A draining loop passes in exactly the list that the previous call
+returned. So `_CheckedLists` keeps a copy of the last long list that it returned on this thread. If the next list holds
+the same references in the same order, it needs no check. Python compares two lists of identical items in C, without
+calling any `__eq__`.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ def wait(
 ) -> tuple[list[T], list[T]]:
     """Wait until `num_returns` of the given references are ready, and return them and the rest as two lists.
 
-    A reference is ready when its object holds a value or an error; `wait` itself never raises that error. A generator in the
-    list is ready when it can hand out its next reference, or has ended.
+    A reference is ready when its object holds a value or an error; `wait` itself never raises that error. A generator
+    in the list is ready when it can hand out its next reference, or has ended.
 
         ready, rest = ray.wait(refs, num_returns=2, timeout=1.0)
 
@@ -44,8 +46,8 @@ def wait(
         fetch_local: accepted as in Ray. It has no effect, since every value is in this process.
 
     Returns:
-        (ready, rest), each in the order of `ray_waitables`. `ready` has `num_returns` items, or fewer after a timeout. If more
-        are ready, the others are in `rest`; which ones is not specified.
+        (ready, rest), each in the order of `ray_waitables`. `ready` has `num_returns` items, or fewer after a timeout.
+        If more are ready, the others are in `rest`; which ones is not specified.
 
     Raises:
         TypeError: `ray_waitables` is not a list of references, or `num_returns` or `timeout` is not a number.
@@ -73,8 +75,8 @@ def wait(
     ready = _ready_positions(ray_waitables, num_returns)
     if len(ready) < num_returns:
         if seconds == 0 and runtime.dropped:
-            # The tasks waited for may need resources or a name that the program has already dropped. A program that only
-            # polls never enters the runtime in another way, so the drops are counted here.
+            # The tasks waited for may need resources or a name that the program has already dropped. A program that
+            # only polls never enters the runtime in another way, so the drops are counted here.
             runtime.drain()
         records = [_record_of(w) for w in ray_waitables]
         deadline = None if seconds is None else runtime.now() + seconds
@@ -97,8 +99,8 @@ def wait(
 def whole_milliseconds(timeout: Any) -> int:
     """A timeout in seconds as Ray stores it: whole milliseconds in a signed 64-bit integer.
 
-    Raises ValueError for NaN and for a string, OverflowError for a number that does not fit, TypeError for anything that
-    cannot be multiplied.
+    Raises ValueError for NaN and for a string, OverflowError for a number that does not fit, TypeError for anything
+    that cannot be multiplied.
     """
     try:
         milliseconds = int(timeout * 1000)
@@ -126,8 +128,8 @@ def _record_of(waitable: Any) -> Any:
 def _ready_positions(waitables: list[Any], wanted: int) -> list[int]:
     """The positions of up to `wanted` ready references, in ascending order.
 
-    If more are ready, Ray chooses among them by the hashes of their ids. A program must not come to rely on getting the first
-    ones, so the choice here skips some: it takes the middle of the first `wanted + SURPLUS`.
+    If more are ready, Ray chooses among them by the hashes of their ids. A program must not come to rely on getting the
+    first ones, so the choice here skips some: it takes the middle of the first `wanted + SURPLUS`.
     """
     ready: list[int] = []
     enough = wanted + SURPLUS
@@ -146,10 +148,11 @@ def _ready_positions(waitables: list[Any], wanted: int) -> list[int]:
 
 
 class _CheckedLists:
-    """Checks the list given to each `wait`, splits it, and remembers the remainder as checked: the trick explained above.
+    """Checks the list given to each `wait`, splits it, and remembers the remainder as checked: the trick explained
+    above.
 
-    It remembers one list per thread, and only a list of at least LONG references. `remembered` holds real references, so it
-    keeps their objects alive until the thread's next `wait` with another list.
+    It remembers one list per thread, and only a list of at least LONG references. `remembered` holds real references,
+    so it keeps their objects alive until the thread's next `wait` with another list.
     """
 
     def __init__(self) -> None:
@@ -172,7 +175,8 @@ class _CheckedLists:
             raise ValueError("Wait requires a list of unique ray_waitables.")
 
     def split(self, waitables: list[T], ready: list[int]) -> tuple[list[T], list[T]]:
-        """The items at the `ready` positions (ascending), and the others. `waitables` is the list that `check` saw last."""
+        """The items at the `ready` positions (ascending), and the others. `waitables` is the list that `check` saw
+        last."""
         found = [waitables[position] for position in ready]
         if not ready:
             rest = waitables[:]
