@@ -24,8 +24,10 @@ def register_ray() -> None:
 
 
 def _backend(joblib: Any) -> type:
-    class RayBackend(  # type: ignore[misc]  # joblib has no types
-        joblib.PoolManagerMixin, joblib.AutoBatchingMixin, joblib.ParallelBackendBase
+    class RayBackend(
+        joblib.PoolManagerMixin,  # type: ignore[misc]  # joblib has no types
+        joblib.AutoBatchingMixin,  # type: ignore[misc]
+        joblib.ParallelBackendBase,  # type: ignore[misc]
     ):
         """Sends each batch of a loop's calls to a Pool, as one call."""
 
