@@ -1,5 +1,4 @@
-"""The classes of references and ids, under the name of Ray's compiled module. Programs that check types import them
-from here."""
+"""The classes of references and ids, under the name of Ray's compiled module, where type checks look for them."""
 
 from enum import Enum
 

@@ -96,8 +96,7 @@ def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 
 
 def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
-    """Runs instead of a method whose call names a concurrency group that the actor lacks. It ends the worker, as in
-    Ray."""
+    """Runs if a call names a concurrency group that the actor lacks. As in Ray, it ends the worker."""
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
@@ -374,8 +373,10 @@ class ActorClass(ActorVariant[T]):
         return self._copies.setdefault(current_space(), copy)
 
     def _plain_class(self) -> type:
-        """The plain class: the worker's copy in a worker. It is loaded on first use, since a class may refer to itself
-        through its actor class."""
+        """The plain class; in a worker, the worker's copy of it.
+
+        The copy is loaded on first use, since a class may refer to itself through its actor class.
+        """
         return (
             self._info.modified_class if current.get() is None else self._info.capture(running()).load(current_space())
         )
@@ -414,8 +415,9 @@ class ActorMethod:
         self._handle, self._found, self._given = handle, found, given
 
     def remote(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Submit a call of the method, and return at once. A plain actor runs the calls of one caller in the order of
-        submission.
+        """Submit a call of the method, and return at once.
+
+        A plain actor runs the calls of one caller in the order of submission.
 
         Returns an ObjectRef, a list of them, None or an ObjectRefGenerator, as `.remote` of a remote function does.
 
@@ -447,8 +449,7 @@ class ActorMethod:
         return refs_of(task)
 
     def options(self, **method_options: Any) -> "ActorMethod":
-        """Return this method with other options: name, num_returns, concurrency_group, max_task_retries,
-        retry_exceptions, ...
+        """Return this method with other options, such as num_returns, concurrency_group or max_task_retries.
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
@@ -456,8 +457,7 @@ class ActorMethod:
         return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a graph node that calls this method when the graph is executed; a tuple of nodes if it has several
-        returns.
+        """Return a graph node that calls this method; if it has several returns, a tuple of nodes.
 
         Raises TypeError if the arguments do not fit the method. See `miniray.dag`.
         """
@@ -482,8 +482,7 @@ class ActorMethod:
 
 
 class ActorHandle(Generic[T]):
-    """A reference to an actor. `.remote()` of an actor class and `get_actor` return one; it can be passed to other
-    tasks.
+    """A reference to an actor, returned by `.remote()` of an actor class and by `get_actor`.
 
         counter = Counter.remote()
         ref = counter.increment.remote()
@@ -498,8 +497,7 @@ class ActorHandle(Generic[T]):
     _record: ObjectRecord
 
     def __new__(cls, record: ObjectRecord) -> ActorHandle[T]:
-        """record: the object that stands for the actor's handles. The caller has already counted one reference for this
-        one."""
+        """record: the object that stands for the actor's handles, with one reference already counted for this one."""
         self = object.__new__(cls)  # not in __init__: __del__ must never meet a handle without a record
         self._record = record
         return self

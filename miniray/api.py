@@ -1,5 +1,4 @@
-"""The functions of `ray` itself: remote, get, put, wait, get_actor, kill, cancel, nodes and the rest. Ray:
-ray._private.worker.
+"""The functions of `ray`: remote, get, put, wait, kill, cancel, nodes and the rest. Ray: ray._private.worker.
 
 `init` and `shutdown` are in `session`, and `wait` is in `calls.wait`; programs find all of them here.
 """
@@ -205,8 +204,10 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
 
 
 def _seconds(timeout: Any) -> float | None:
-    """The timeout of a `get`, in seconds; None for a negative one, which means no timeout, as in Ray. Raises as
-    `whole_milliseconds` does."""
+    """The timeout of a `get`, or None for no timeout, which a negative number means, as in Ray.
+
+    Raises the errors of `whole_milliseconds`.
+    """
     return None if whole_milliseconds(timeout) < 0 else max(0.0, float(timeout))
 
 

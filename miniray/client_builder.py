@@ -16,8 +16,7 @@ __all__ = ["ClientBuilder", "ClientContext", "client"]
 
 
 class ClientBuilder:
-    """Collects the settings of a session, which `connect` starts. address: None, "local", or the address of a
-    cluster."""
+    """Collects settings for a session; `connect` starts it. address: None, "local", or that of a cluster."""
 
     def __init__(self, address: str | None = None):
         self.address = address

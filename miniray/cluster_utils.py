@@ -1,5 +1,4 @@
-"""Cluster: several nodes in this one process, for tests of placement, locality and node failure. Ray:
-ray.cluster_utils."""
+"""Cluster: several nodes in one process, for tests of placement and node failure. Ray: ray.cluster_utils."""
 
 from __future__ import annotations
 

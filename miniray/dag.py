@@ -1,5 +1,4 @@
-"""Graphs of calls: `bind` records a call without making it, and `execute` makes all calls of a graph. Ray:
-python/ray/dag.
+"""Graphs of calls: `bind` records a call, and `execute` makes all calls of a graph. Ray: python/ray/dag.
 
     with InputNode() as x:
         graph = add.bind(double.bind(x), 1)
@@ -45,8 +44,7 @@ class DAGNode:
         _check_serializable([self._args, self._kwargs])
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the call of this node, after the calls of all nodes that it depends on. The arguments are the graph's
-        input.
+        """Make the calls that this node depends on, then its own call. The arguments are the graph's input.
 
         Returns at once, with the result of this node's `.remote()`: a reference, a handle if the node creates an actor,
         or a list for a MultiOutputNode.
@@ -127,8 +125,7 @@ class FunctionNode(DAGNode):
 
 
 class ClassNode(DAGNode):
-    """The creation of an actor. Each `execute` of the graph creates a new one. Its attributes are the methods, for
-    `bind`."""
+    """The creation of an actor, once per `execute`. Its attributes are the actor's methods, for `bind`."""
 
     def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
         """remote: the actor class, or a variant of it that already has these options.
@@ -216,8 +213,7 @@ class ClassMethodNode(DAGNode):
 def bind_method(
     method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any
 ) -> Any:
-    """The result of `handle.method.bind(...)`: a ClassMethodNode, or a tuple with one node for each of several
-    results."""
+    """The result of `handle.method.bind(...)`: a ClassMethodNode, or a tuple of nodes for several returns."""
     call = ClassMethodNode(method, args, kwargs, options)
     if isinstance(num_returns, int) and num_returns > 1:
         return tuple(ClassMethodNode(method, (call,), {}, {}, index=index) for index in range(num_returns))
@@ -349,8 +345,7 @@ _OURS = exceptions.__name__.partition(".")[0]  # not searched: references and ha
 
 
 def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
-    """Return a copy of the container or object with part(x) for each x in it; the object itself if each part(x) is
-    x."""
+    """Return a copy of a container or object with part(x) for each x in it; itself if each part(x) is x."""
     if isinstance(value, dict):
         pairs = [(part(key), part(item)) for key, item in value.items()]
         if all(new is old for pair, old_pair in zip(pairs, value.items()) for new, old in zip(pair, old_pair)):

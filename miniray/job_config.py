@@ -55,8 +55,7 @@ class JobConfig:
         self.ray_namespace = ray_namespace
 
     def set_default_actor_lifetime(self, default_actor_lifetime: str) -> None:
-        """Set the lifetime of actors that were created without the option `lifetime`. Raises ValueError for a bad
-        one."""
+        """Set the lifetime of actors created without the option `lifetime`. Raises ValueError for an unknown one."""
         if default_actor_lifetime not in LIFETIMES:
             raise ValueError(f"default_actor_lifetime must be one of {LIFETIMES}, not {default_actor_lifetime!r}")
         self._default_actor_lifetime = default_actor_lifetime

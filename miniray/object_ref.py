@@ -132,8 +132,7 @@ class ObjectRef(Generic[T]):
         return ""
 
     def future(self) -> concurrent.futures.Future[T]:
-        """Return a concurrent.futures.Future that will hold the value or the error. Raises RuntimeError without a
-        session."""
+        """Return a concurrent.futures.Future of the value or the error. Raises RuntimeError without a session."""
         import concurrent.futures
 
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -156,8 +155,7 @@ class ObjectRef(Generic[T]):
         return future
 
     def as_future(self, _internal: bool = False) -> asyncio.Future[T]:
-        """Return an asyncio.Future of the running loop that will hold the value or the error. `await ref` does the
-        same."""
+        """Return an asyncio.Future of the value or the error, in the running loop. `await ref` does the same."""
         import asyncio
 
         loop = asyncio.get_event_loop()
@@ -255,8 +253,10 @@ def _restore_number(number: int) -> ObjectRef[Any]:
 
 
 def _found(number: int) -> ObjectRecord:
-    """The object with this number, with one more reference counted. If there is none, a new record that holds an
-    ObjectLostError."""
+    """The object with this number, with one more reference counted.
+
+    If there is none, a new record that holds an ObjectLostError.
+    """
     runtime = context.session
     record: ObjectRecord | None
     if runtime is not None:
@@ -269,8 +269,10 @@ def _found(number: int) -> ObjectRecord:
 
 
 def _named(id: bytes) -> ObjectRecord:
-    """The object with this id, with one more reference counted. If there is none, a new record that never gets a value,
-    as in Ray."""
+    """The object with this id, with one more reference counted.
+
+    If there is none, a new record that never gets a value, as in Ray.
+    """
     runtime = context.session
     if runtime is not None:
 
@@ -312,8 +314,7 @@ def is_ready(record: Any) -> bool:
 
 
 class ObjectRefGenerator:
-    """The references to the values that a streaming task yields, in order. `.remote()` of a generator function returns
-    one.
+    """The references to the values that a streaming task yields, in order; returned by its `.remote()`.
 
         for ref in numbers.remote(3):
             print(ray.get(ref))
@@ -328,11 +329,9 @@ class ObjectRefGenerator:
     _done: ObjectRef[Any]
 
     def __new__(cls, stream: StreamRecord, done: ObjectRef[Any]) -> "ObjectRefGenerator":
-        """stream: the core's record of the items; the caller has already counted one reference. done: ready when the
-        task ends."""
-        if (
-            type(stream) is not StreamRecord
-        ):  # checked here: dropping anything else would fail later, in an unrelated call
+        """stream: its record, with one reference already counted. done: ready when the task ends."""
+        if type(stream) is not StreamRecord:
+            # Checked here: dropping anything else would fail later, in an unrelated call.
             raise TypeError(
                 f"`.remote()` of a streaming task returns {cls.__name__} objects; they cannot be made from "
                 f"{type(stream)}"

@@ -27,8 +27,7 @@ Refs = TypeVar("Refs")  # the return type of `.remote()`: ObjectRef[R], ObjectRe
 
 
 class Capture:
-    """Captures a function or a class at its first use in a session: its code, defaults, closure and the globals it
-    uses.
+    """Captures a function or a class at its first use in a session: code, defaults, closure and used globals.
 
     Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
     be serialized. When it is finalised, it hands the captured function to the runtime, which releases it later.
@@ -59,8 +58,7 @@ class Capture:
 
 
 class Source:
-    """The part that all variants of a remote function share: the function itself, and its capture in the running
-    session.
+    """The part that all variants of a remote function share: the plain function and its capture.
 
     A source does not refer to its variants. So no reference cycle keeps a remote function alive, and with it the
     objects in its closure.
@@ -111,8 +109,7 @@ class Variant(Generic[Refs]):
         return refs
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refs:
-        """`remote` for the first call in a session, and for every call while a specification may depend on its
-        caller."""
+        """`remote` for the first call in a session, and for calls whose specification may depend on the caller."""
         runtime = session_or_start()
         if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)

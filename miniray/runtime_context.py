@@ -30,8 +30,7 @@ class RuntimeContext:
         self._runtime, self._execution = runtime, execution
 
     def get(self) -> dict[str, Any]:
-        """Return a dict with the ids as objects: job_id, node_id and namespace; task_id in a task; actor_id in an
-        actor."""
+        """Return a dict of job_id, node_id and namespace, in a task also task_id, in an actor also actor_id."""
         found: dict[str, Any] = {"job_id": self.job_id, "node_id": self.node_id, "namespace": self.namespace}
         if self._execution is not None:
             found["task_id"] = self.task_id
@@ -122,8 +121,10 @@ class RuntimeContext:
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
-        """Whether the current actor has been restarted. Raises AssertionError on the driver, AttributeError in a
-        task."""
+        """Whether the current actor has been restarted.
+
+        Raises AssertionError on the driver, AttributeError in a task, as in Ray.
+        """
         assert self._execution is not None, "was_current_actor_reconstructed is for actors, not for the driver."
         actor = self._actor()
         if actor is None:
@@ -140,8 +141,7 @@ class RuntimeContext:
         return amounts(worker.lease.hold) if worker.lease is not None else {}
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        """The indexes, as strings, of the accelerators that this worker may use, by family. Only "GPU" is ever
-        filled."""
+        """The indexes, as strings, of the accelerators that this worker may use. Only "GPU" is ever filled."""
         return {name: [str(index) for index in gpu_ids()] if name == "GPU" else [] for name in ACCELERATORS}
 
     def get_resource_ids(self) -> dict[str, list[str]]:
@@ -220,8 +220,7 @@ class RuntimeContext:
 
 
 def get_runtime_context() -> RuntimeContext:
-    """Return the context of the driver, task or actor that calls this. Starts a session if none is running, as in
-    Ray."""
+    """Return the context of the calling driver, task or actor. Starts a session if none is running, as in Ray."""
     return RuntimeContext(session_or_start(), current.get())
 
 

@@ -289,8 +289,10 @@ def add_node(
 
 
 def _random_namespace() -> str:
-    """A namespace in the form of a UUID, as in Ray. The module uuid would take longer to import than a session takes to
-    start."""
+    """A namespace in the form of a UUID, as in Ray.
+
+    Importing the module uuid would take longer than starting a session.
+    """
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 

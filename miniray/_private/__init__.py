@@ -1,5 +1,4 @@
-"""The names of `ray._private` that programs use although Ray does not guarantee them. Others would have no meaning in
-miniray.
+"""The names of `ray._private` that programs use, although Ray does not guarantee them.
 
 Each is another way to a public function; new programs do not need them. The modules are imported on first use.
 """

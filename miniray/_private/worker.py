@@ -58,8 +58,7 @@ __all__ = [
 
 
 class Worker:
-    """The class of `global_worker`: whether a session is running, and facts about the caller. Ray's holds the whole
-    worker."""
+    """The class of `global_worker`: whether a session is running, and facts about the caller."""
 
     @property
     def connected(self) -> bool:
@@ -79,11 +78,10 @@ class Worker:
             raise context.not_connected()
 
     def __getattr__(self, name: str) -> Any:
-        """A fact from the runtime context: ids as objects (worker_id as bytes), namespace, node_ip_address or
-        runtime_env."""
+        """A fact from the runtime context: an id as an object (worker_id: bytes), the namespace, and so on."""
         if name not in _FACTS:
             raise AttributeError(
-                f"miniray's global_worker has no {name!r}: use get_runtime_context() or miniray.util.state"
+                f"miniray's global_worker has no {name!r}: use the public get_runtime_context() or miniray.util.state"
             )
         self.check_connected()
         return _FACTS[name](get_runtime_context())

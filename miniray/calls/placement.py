@@ -1,5 +1,4 @@
-"""From the options of a call to a scheduling class: the resources it needs to start, those it holds, and the nodes it
-may use.
+"""From the options of a call to a scheduling class: resources to start, resources to hold, eligible nodes.
 
 A task may also run in the placement group of the task that submits it. So a call's placement can depend on its caller:
 `depends_on_caller` tells, and only then is the specification of a remote function made again for each call.
@@ -16,12 +15,8 @@ from ..process import environment
 from ..runtime.runtime import Runtime
 from ..process.context import Execution, current
 
-_OPERATORS = {
-    "In": "in",
-    "NotIn": "not_in",
-    "Exists": "exists",
-    "DoesNotExist": "absent",
-}  # Ray's classes: the core's words
+# The core's word for each of Ray's classes of label conditions.
+_OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
 
 
 def scheduling_class(
@@ -41,8 +36,7 @@ def scheduling_class(
 
 
 def captures_children(options: Mapping[str, Any]) -> bool:
-    """Whether the children of a task with these options run in its placement group. If the options do not say, the task
-    does as its caller does."""
+    """Whether the children of a task with these options run in its group; by default as for its caller."""
     if not _may_be_in_group(options):
         return False
     strategy = options.get("scheduling_strategy")
@@ -131,8 +125,7 @@ def _label_rules(rules: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def selector_of(selector: Mapping[str, str] | None) -> tuple[Any, ...]:
-    """A label selector as the core's (key, operator, values). Its conditions are texts: "a", "!a", "in(a,b)" or
-    "!in(a,b)".
+    """A label selector as the core's (key, operator, values). Conditions are "a", "!a", "in(a,b)", "!in(a,b)".
 
     As in Ray, a space after a comma belongs to the value that follows it, so that no label matches.
     """

@@ -88,8 +88,10 @@ def wait_placement_group(group_hex: str, timeout: float | None) -> bool:
 
 
 def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
-    """The id and the bundles of the group with this name. Raises ValueError if there is none, TypeError unless the name
-    is a string."""
+    """The id and the bundles of the group with this name.
+
+    Raises ValueError if there is none, TypeError unless the name is a string.
+    """
     if not isinstance(name, (str, bytes)):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
     runtime = session_or_start()

@@ -148,8 +148,7 @@ def _ready_positions(waitables: list[Any], wanted: int) -> list[int]:
 
 
 class _CheckedLists:
-    """Checks the list given to each `wait`, splits it, and remembers the remainder as checked: the trick explained
-    above.
+    """Checks the list given to each `wait`, splits it, and remembers the rest as checked: the trick above.
 
     It remembers one list per thread, and only a list of at least LONG references. `remembered` holds real references,
     so it keeps their objects alive until the thread's next `wait` with another list.
@@ -175,14 +174,12 @@ class _CheckedLists:
             raise ValueError("Wait requires a list of unique ray_waitables.")
 
     def split(self, waitables: list[T], ready: list[int]) -> tuple[list[T], list[T]]:
-        """The items at the `ready` positions (ascending), and the others. `waitables` is the list that `check` saw
-        last."""
+        """The items at these ascending positions, and the others. `waitables` is the list that `check` saw last."""
         found = [waitables[position] for position in ready]
         if not ready:
             rest = waitables[:]
-        elif (
-            ready[-1] - ready[0] == len(ready) - 1
-        ):  # a contiguous run: copy the long tail, then insert the few before it
+        elif ready[-1] - ready[0] == len(ready) - 1:
+            # A contiguous run, which is the usual case: copy the long tail, then insert the few items before the run.
             rest = waitables[ready[-1] + 1 :]
             rest[:0] = waitables[: ready[0]]
         else:

@@ -1,8 +1,8 @@
-"""`tqdm` for tasks and actors: progress bars of many workers on one screen. Needs neither the tqdm package nor a
-session.
+"""`tqdm` for tasks and actors: progress bars of many workers on one screen, with or without a session.
 
-Workers report their progress, and the driver draws all bars (`observe.logs.progress_bars`). As in Ray, only a part of
-tqdm's interface exists. Ray: python/ray/experimental/tqdm_ray.py.
+It does not need the tqdm package. Workers report their progress, and the driver draws all bars
+(`observe.logs.progress_bars`). As in Ray, only a part of tqdm's interface exists. Ray:
+python/ray/experimental/tqdm_ray.py.
 """
 
 from __future__ import annotations
@@ -104,8 +104,7 @@ class tqdm:
         self._total = total
 
     def update(self, n: int = 1) -> None:
-        """Add to the number of finished items. A negative number moves the bar back. Raises TypeError if it is no
-        number."""
+        """Add to the number of finished items; a negative number moves the bar back. TypeError if it is no number."""
         self._x += n
         self._report()
 

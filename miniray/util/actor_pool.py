@@ -126,8 +126,7 @@ class ActorPool:
         return self._take(ready[0] if ready else next(iter(self._future_to_actor)), late=not ready)
 
     def _take(self, result: Any, late: bool) -> Any:
-        """Return the result of a call, or raise its error, and make its actor idle. late: give up the call, raise
-        TimeoutError."""
+        """Make the actor of a call idle, and return the result; late: give the call up with a TimeoutError."""
         turn, actor = self._future_to_actor.pop(_key(result))
         del self._index_to_future[turn]
         self._next_return_index = max(self._next_return_index, turn + 1)
@@ -158,14 +157,12 @@ class ActorPool:
         return self._idle_actors.pop() if self.has_free() else None
 
     def push(self, actor: Any) -> None:
-        """Add an idle actor, which gets the first queued call. Raises ValueError if the actor is already in the
-        pool."""
+        """Add an idle actor, which gets the first queued call. Raises ValueError if the pool has it already."""
         if actor in self._idle_actors or any(actor == busy for _, busy in self._future_to_actor.values()):
             raise ValueError("this actor is in the pool already")
         self._return_actor(actor)
 
 
 def _key(result: Any) -> Any:
-    """The key of a call in `_future_to_actor`. A call with several returns has a list of references, which is not
-    hashable."""
+    """The key of a call in `_future_to_actor`: several returns are a list of references, which has no hash."""
     return tuple(result) if isinstance(result, list) else result

@@ -16,8 +16,7 @@ _T = TypeVar("_T")
 
 
 class RayDeprecationWarning(DeprecationWarning):
-    """A call of a deprecated function or class. Shown once per calling module; Python hides other
-    DeprecationWarnings."""
+    """A call of a deprecated API. Shown once per calling module; Python hides most DeprecationWarnings."""
 
 
 warnings.simplefilter("module", RayDeprecationWarning)
@@ -33,8 +32,10 @@ class AnnotationType(Enum):
 
 
 def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") -> Any:
-    """Mark an API for users. stability: "stable", or "beta" or "alpha" if it may still change; AssertionError
-    otherwise."""
+    """Mark an API for users. stability: "stable", or "beta" or "alpha" if it may still change.
+
+    Raises AssertionError for any other stability.
+    """
     assert stability in ("stable", "beta", "alpha"), stability
 
     def mark(thing: _T) -> _T:

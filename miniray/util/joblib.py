@@ -40,8 +40,7 @@ def _backend(joblib: Any) -> type:
             self._ray_remote_args = ray_remote_args
 
         def effective_n_jobs(self, n_jobs: int | None) -> int:
-            """The number of actors: one per CPU of the cluster for None or -1, one fewer for -2, and so on. ValueError
-            for 0."""
+            """The number of actors: one per CPU for None and -1, one fewer for -2, and so on. ValueError for 0."""
             if n_jobs == 0:
                 raise ValueError("n_jobs == 0 in Parallel has no meaning")
             if n_jobs is None or n_jobs < 0:

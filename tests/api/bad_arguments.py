@@ -1,5 +1,4 @@
-"""The names used by the lines of `bad_calls_core` and `bad_calls_util`, and the program that compares the lines with
-Ray.
+"""The names in the lines of `bad_calls_core` and `bad_calls_util`, and a program that compares them with Ray.
 
 python -m tests.api.bad_arguments ray          prints the lines for which real Ray raises another error
 """

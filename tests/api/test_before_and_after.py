@@ -1,5 +1,4 @@
-"""Use before init, bad arguments of init, and references that outlive their session. The answers are those of Ray
-2.60."""
+"""Use before init, bad arguments of init, and references that outlive their session: the answers of Ray 2.60."""
 
 from __future__ import annotations
 
@@ -183,8 +182,7 @@ logging_level="LOUD" | ValueError
 
 @pytest.mark.parametrize("line", BAD_ARGUMENTS_OF_INIT.strip().splitlines())
 def test_a_bad_argument_of_init_starts_nothing(line: str):
-    """The error is Ray's and names the argument. (The last five are our own: Ray does not check, or waits for a
-    cluster.)"""
+    """The error names the argument. It is Ray's, except the last five: Ray does not check, or waits for a cluster."""
     argument, error = line.split(" | ")
     name = argument.split("=")[0]
     with pytest.raises(Exception) as raised:

@@ -1,5 +1,4 @@
-"""The less public modules of Ray that programs use: `_private`, `_raylet`, `types`, `runtime_env`,
-`util.annotations`."""
+"""The less public modules of Ray that programs use: `_private`, `_raylet`, `types`, `runtime_env`, annotations."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ class Actor:
 
 
 def test_a_plain_import_is_enough():
-    """After `import ray`, a program can write `ray._private.services...`, as in Ray. The module is imported only
-    then."""
+    """After `import ray`, a program can use `ray._private.services`, as in Ray. Only then is it imported."""
     program = """
 import sys, miniray as ray
 assert not {"miniray._private.state", "miniray.util.state", "miniray.util.annotations"} & set(sys.modules)
@@ -64,8 +62,7 @@ def test_references_and_ids_have_their_types_in_raylet(session: None):
 
 
 def test_handles_can_be_annotated_with_the_plain_class():
-    """Typed programs write `ActorHandle[Adder]`, `ActorClass[Adder]` and `ActorProxy[Adder]`. This used to be a
-    TypeError."""
+    """Typed programs write `ActorHandle[Adder]`, `ActorClass[Adder]`, `ActorProxy[Adder]`: once a TypeError."""
     for name in (ray.actor.ActorHandle, ray.actor.ActorClass, ray.actor.ActorProxy):
         assert name[Actor.__ray_actor_class__].__args__ == (Actor.__ray_actor_class__,)
 
@@ -186,8 +183,7 @@ def test_annotations_mark_and_leave_a_note():
 
 
 def test_deprecated_apis_warn_if_asked_to():
-    """With warning=True, a function warns at each call and a class at each new object. Otherwise only the docstring
-    changes."""
+    """With warning=True, calls and new objects warn. Otherwise only the docstring changes."""
 
     @Deprecated(message="use new()", warning=True)
     def old():

@@ -74,8 +74,7 @@ def test_an_error_callback_gets_the_wrapped_error():
 
 
 def test_a_result_is_ready_after_its_callback():
-    """A caller that has waited for the result sees the effects of the callback. Results are in the order of the
-    items."""
+    """A caller that has waited for the result sees the effects of the callback."""
     called: list[Any] = []
     with Pool(2) as pool:
         assert pool.map_async(invert, [1, 2, 4], chunksize=1, callback=called.append).get() == [1.0, 0.5, 0.25]

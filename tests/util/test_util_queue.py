@@ -65,8 +65,7 @@ def test_items_are_copies():
 
 
 def test_without_blocking_the_plain_class_is_raised():
-    """With block=False the error is Empty itself. After a timeout it is a RayTaskError that is also an Empty, as in
-    Ray."""
+    """With block=False the error is Empty itself. After a timeout, it is also a RayTaskError, as in Ray."""
     queue = Queue()
     with pytest.raises(Empty) as plain:
         queue.get(block=False)
@@ -96,8 +95,7 @@ def test_a_timeout_counts_only_with_block():
 
 
 def test_a_batch_for_a_limited_queue_needs_a_length():
-    """An iterator has no length, so a limited queue raises TypeError for it, in the actor. A queue without a limit does
-    not."""
+    """A queue with a limit raises TypeError for an iterator, in the actor. One without a limit accepts it."""
     limited, endless = Queue(maxsize=2), Queue()
     limited.put_nowait_batch("ab")
     assert limited.get_nowait_batch(2) == ["a", "b"]

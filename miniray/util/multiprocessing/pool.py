@@ -26,8 +26,7 @@ Call = tuple[Any, Any]  # the positional and the keyword arguments of one call; 
 
 
 class PoolTaskError(Exception):
-    """The function raised `underlying`. Error callbacks receive this error, and `imap` returns it; `get` raises
-    `underlying`."""
+    """The function raised `underlying`. Error callbacks and `imap` hand out this; `get` raises `underlying`."""
 
     def __init__(self, underlying: Exception):
         super().__init__(underlying)
@@ -76,8 +75,7 @@ class AsyncResult:
             self._watcher.start()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the results are ready and the callbacks have been called, or until `timeout` seconds have
-        passed."""
+        """Wait at most `timeout` seconds until the results are ready and the callbacks have been called."""
         # A negative timeout means 0, as for threads.
         timeout = 0 if isinstance(timeout, (int, float)) and timeout < 0 else timeout
         if not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
@@ -97,8 +95,7 @@ class AsyncResult:
         return not any(isinstance(result, Exception) for result in self._results())
 
     def get(self, timeout: float | None = None) -> Any:
-        """Wait for the result of `apply_async`, or for the list of results of `map_async` and `starmap_async`, and
-        return it.
+        """Wait for the result of `apply_async`, or the list of results of the other calls, and return it.
 
         Raises the error of the first item that failed, as the function raised it. (As in Ray, a function that *returns*
         an exception has failed.) Raises multiprocessing.TimeoutError if `timeout` seconds pass first.
@@ -120,8 +117,7 @@ class AsyncResult:
             yield from _batch(ref)
 
     def _watch(self, callback: Function | None, error_callback: Function | None) -> None:
-        """Call error_callback on the first failure, or callback at the end if nothing failed. Runs on the watcher
-        thread.
+        """Runs on the watcher thread. Call error_callback on the first failure, or callback if nothing failed.
 
         If the session is shut down first, neither is called.
         """
@@ -201,8 +197,7 @@ class IMapIterator:
         return self.next()
 
     def next(self, timeout: float | None = None) -> Any:
-        """Wait for the next result and return it. As in Ray, the PoolTaskError of a failed item is returned, not
-        raised.
+        """Wait for the next result and return it; for a failed item, return its PoolTaskError, as in Ray.
 
         Raises StopIteration after the last result. Raises multiprocessing.TimeoutError after `timeout` seconds; the
         result can still be taken by a later call.
@@ -343,8 +338,7 @@ class Pool:
         callback: Callable[[list[Any]], Any] | None = None,
         error_callback: Callable[[Exception], Any] | None = None,
     ) -> AsyncResult:
-        """Like `starmap`, but return an AsyncResult at once. As in Ray, there is no chunksize (multiprocessing has
-        one)."""
+        """Like `starmap`, but return an AsyncResult at once. As in Ray, it takes no chunksize."""
         return self._map(func, iterable, None, True, callback, error_callback)
 
     def imap(self, func: Function, iterable: Iterable[Any], chunksize: int | None = 1) -> OrderedIMapIterator:
@@ -373,8 +367,7 @@ class Pool:
             api.kill(actor)
 
     def join(self) -> None:
-        """Wait until the actors have ended and the callbacks have been called. Raises ValueError unless the pool is
-        closed."""
+        """Wait until the actors have ended and the callbacks have been called. ValueError unless it is closed."""
         if not self._closed:
             raise ValueError("Pool is still running: close() or terminate() it first")
         if self._stopping:
