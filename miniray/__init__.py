@@ -2,8 +2,8 @@
 
     import miniray as ray
 
-The names are those of `ray`; what is not here is not in miniray. Each is imported when it is first asked for, so that a program
-that has `import miniray` on top and does not use it pays next to nothing.
+The names are Ray's. A name of Ray that is missing here is missing from miniray. Each name is imported on its first use,
+so a program that imports miniray without using it pays next to nothing.
 """
 
 import importlib as _importlib
@@ -52,7 +52,7 @@ if _typing.TYPE_CHECKING:
 
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
-# Ray: ray._private.worker. What spills and restores is no worker of its own here.
+# Ray: ray._private.worker. miniray spills and restores without workers of their own; those two modes are names only.
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
 
 __all__ = [
@@ -104,12 +104,12 @@ __all__ = [
     "wait",
 ]
 
-_HOMES = {  # which module has these names
-    "_private": "worker",  # as older programs write it: ray.worker.global_worker
+_HOMES = {  # each module, with the public names that it defines
+    "_private": "worker",  # older programs write ray.worker.global_worker
     "_raylet": "Language ObjectID",
     "actor": "method",
-    "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put remote "
-    "shutdown wait",
+    "api": "available_resources cancel cluster_resources get get_actor get_gpu_ids init is_initialized kill nodes put "
+    "remote shutdown wait",
     "client_builder": "ClientBuilder client",
     "ids": "ActorClassID ActorID ClusterID FunctionID JobID NodeID PlacementGroupID TaskID UniqueID WorkerID",
     "object_ref": "DynamicObjectRefGenerator ObjectRef ObjectRefGenerator",
@@ -118,7 +118,7 @@ _HOMES = {  # which module has these names
     "runtime_context": "get_runtime_context",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-# What `ray.x` finds without an import of its own.
+# Submodules that are found as `ray.x` without an import statement of their own.
 _MODULES = frozenset(
     "_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
     "object_ref remote_function runtime_context runtime_env state types util".split()
@@ -126,7 +126,7 @@ _MODULES = frozenset(
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name == "logger":  # by Ray's own name, which programs pass to getLogger as well; it has no handler here
+    if name == "logger":  # under Ray's name, which programs also pass to getLogger; it has no handler here
         return _importlib.import_module("logging").getLogger("ray")
     if name in _MODULES:
         return _importlib.import_module(f"{__name__}.{name}")

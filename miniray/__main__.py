@@ -1,4 +1,4 @@
-"""`python -m miniray`: the command line. The commands are the modules of miniray.cli."""
+"""`python -m miniray`: the command line. Each command is a module of `miniray.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Ray's core is a compiled module, `ray._raylet`; programs that check types look for references and ids there."""
+"""The classes of references and ids, under the name of Ray's compiled module, where type checks look for them."""
 
 from enum import Enum
 
@@ -21,7 +21,7 @@ ObjectID = ObjectRef
 
 
 class Language(Enum):
-    """What a function or class is written in. Here it is Python."""
+    """The language of a function or class. In miniray it is always Python."""
 
     PYTHON, JAVA, CPP = range(3)
 

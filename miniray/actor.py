@@ -1,4 +1,8 @@
-"""Actors: what `@remote` makes of a class, the handles to what it makes, and their methods. Ray: ray.actor."""
+"""Actors: the result of `@remote` on a class, the handles to its actors, and their methods. Ray: ray.actor.
+
+Three objects hold what is known before a call. A `ClassInfo` describes the class, a `Template` the class with one set
+of options, and a `MethodInfo` one method. So a call through a handle only looks up the specification of its method.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ ASYNC_CONCURRENCY = 1000  # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
 
 
 class ActorClassInheritanceException(TypeError):
-    """An actor class cannot be extended; its plain class can."""
+    """Raised by `class B(A)` if A is an actor class. Extend the plain class and decorate the result instead."""
 
 
 @overload
@@ -42,9 +46,15 @@ def method(**method_options: Any) -> Callable[[Method], Method]: ...
 
 
 def method(*args: Any, **kwargs: Any) -> Any:
-    """Options of an actor's method: `@method(num_returns=2, concurrency_group="io", ...)`; bare, it changes nothing.
+    """Set default options for a method of an actor class.
 
-    Raises AssertionError for an unknown option. Ray: ray.method.
+        @ray.remote
+        class Reader:
+            @ray.method(num_returns=2, concurrency_group="io")
+            def read(self, name): ...
+
+    The options are those of `ActorMethod.options`. Without parentheses, the decorator changes nothing. Raises
+    AssertionError for an unknown option or a positional argument.
     """
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
@@ -60,7 +70,12 @@ def method(*args: Any, **kwargs: Any) -> Any:
 
 
 class MethodInfo:
-    """What is known of one method: how it is called, checked, and what its decorator said."""
+    """One method of an actor class.
+
+    check: raises TypeError for arguments that do not fit. generator: whether it yields. options: from its decorator.
+    builtin: the function to run, for the methods that every actor has; None for a method that is looked up in the
+    actor's class.
+    """
 
     __slots__ = ("name", "check", "generator", "options", "builtin")
 
@@ -81,7 +96,7 @@ def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 
 
 def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
-    """What a call does that names a concurrency group which its actor does not have: it ends the actor's worker, as in Ray."""
+    """Runs if a call names a concurrency group that the actor lacks. As in Ray, it ends the worker."""
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
@@ -92,9 +107,9 @@ OF_EVERY_ACTOR = {
 
 
 class ClassInfo:
-    """What is known of an actor's class, shared by all its options and handles.
+    """The description of an actor's class, shared by all its variants, templates and handles.
 
-    modified_class, class_name are Ray's names (ActorClassMetadata).
+    The names modified_class and class_name are Ray's (ActorClassMetadata).
     """
 
     def __init__(self, cls: type):
@@ -115,9 +130,8 @@ class ClassInfo:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         bound = isinstance(plain, (staticmethod, classmethod))
         self.is_async = self.is_async or is_async(function)
-        function = inspect.unwrap(
-            function
-        )  # as in Ray: what a decorator wraps says whether it yields, and has the options
+        # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
+        function = inspect.unwrap(function)
         try:
             check = checker(function, skip_first=not bound)
         except (TypeError, ValueError):
@@ -127,16 +141,16 @@ class ClassInfo:
         options = getattr(function, "__miniray_method__", {})
         self.methods[name] = MethodInfo(name, check, is_generator(function), options)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ClassInfo, (self.modified_class,)
 
     def check_groups(self, groups: dict[str, int]) -> None:
-        """AssertionError for a method whose decorator names a concurrency group that the class does not have."""
+        """Raise AssertionError if a method's decorator names a concurrency group that is not among these."""
         for name, found in self.methods.items():
             group = found.options.get("concurrency_group")
             assert not group or group in groups, (
-                f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the concurrency_groups "
-                f"of its class: {sorted(filter(None, groups))}"
+                f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the "
+                f"concurrency_groups of its class: {sorted(filter(None, groups))}"
             )
 
 
@@ -148,7 +162,11 @@ def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:
 
 
 class ActorVariant(Generic[T]):
-    """An actor class with one set of options: what `.options(...)` gives. Its specification is made once per session."""
+    """An actor class with one set of options, as `.options(...)` returns it.
+
+    It makes the specification of the creation task once per session, at the first `.remote()`, unless that depends on
+    the caller.
+    """
 
     def __init__(self, info: ClassInfo, given: dict[str, Any]):
         self._info, self._given = info, given
@@ -157,8 +175,14 @@ class ActorVariant(Generic[T]):
         self._template: Template | None = None
 
     def remote(self, /, *args: Any, **kwargs: Any) -> ActorHandle[T]:
-        """Create an actor and return a handle to it at once. TypeError when the arguments do not fit the constructor or cannot be
-        sent; ValueError when the name is taken. What the constructor raises comes with the first call."""
+        """Create an actor and return a handle to it at once. The arguments are those of the constructor.
+
+        If the constructor raises, the actor is dead, and `get` of its calls raises ActorDiedError, whose text contains
+        that error.
+
+        Raises TypeError if the arguments do not fit the constructor or cannot be serialized; ActorAlreadyExistsError, a
+        ValueError, if the name is taken. With get_if_exists=True, returns a handle to the actor of that name instead.
+        """
         info, given = self._info, self._given
         runtime = context.session
         if runtime is None:
@@ -183,23 +207,25 @@ class ActorVariant(Generic[T]):
             meta=template,
             options=given,
         )
-        from .core.actor_manager import NameTaken  # the core is imported when a session starts
+        from .core.actor_manager import NameTaken  # not at the top: the core is imported when a session starts
 
         try:
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:
             if given.get("get_if_exists"):
-                return self.remote(*args, **kwargs)  # another thread was first
+                return self.remote(*args, **kwargs)  # another thread has just created it
             raise _name_taken(name, namespace) from None
         return ActorHandle(actor.handle)
 
-    def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> tuple[TaskSpec, "Template"]:
+    def _specify(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TaskSpec, "Template"]:
+        """Check the options and the arguments, and make the specification and the template. The order of the checks is
+        Ray's: it decides which error a call with several faults raises."""
         given, info = self._given, self._info
         fixed = not runtime.asks_caller
         if self._runtime is runtime and fixed:
             info.check(args, kwargs)
             return self._spec, self._template  # type: ignore[return-value]
-        captured = info.capture(runtime)  # the order in which these may refuse is Ray's
+        captured = info.capture(runtime)
         checks.check_before_arguments(given, of_actor=True)
         info.check(args, kwargs)
         hold, need = checks.actor_resources(given)
@@ -215,12 +241,12 @@ class ActorVariant(Generic[T]):
                 "'allow_out_of_order_execution' cannot be False for an actor whose calls overlap: an async one, or "
                 "one with a max_concurrency above 1"
             )
-        shown = f"{info.name}.__init__"
-        name = f"{given['name']}:{shown}" if given.get("name") else shown
+        function_name = f"{info.name}.__init__"
+        name = f"{given['name']}:{function_name}" if given.get("name") else function_name
         spec = TaskSpec(
             ACTOR_CREATION_TASK,
             name,
-            shown,
+            function_name,
             info.module,
             captured,
             wanted,
@@ -237,18 +263,21 @@ class ActorVariant(Generic[T]):
             self._spec, self._template, self._runtime = spec, template, runtime
         return spec, template
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ActorVariant, (self._info, self._given)
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """A node of a graph that creates this actor when the graph is executed."""
+        """Return a graph node that creates an actor when the graph is executed. See `miniray.dag`."""
         from .dag import ClassNode
 
         return ClassNode(self, args, kwargs, self._given)
 
 
 class Template:
-    """What the actors made with one set of options share: their class, their limits, and the specifications of their methods."""
+    """The part that all actors of one variant share: the class, the limits, and the specifications of their methods.
+
+    It is the `meta` of their ActorRecords. groups: the size of each concurrency group; "" is the default group.
+    """
 
     __slots__ = ("info", "groups", "given", "specs", "max_pending_calls")
 
@@ -258,7 +287,7 @@ class Template:
         self.max_pending_calls = given.get("max_pending_calls", -1)
 
     def spec_of(self, name: str, given: dict[str, Any] | None = None) -> TaskSpec:
-        """The specification of a method's calls. given: the options of this call, on top of the decorator's."""
+        """The specification of a method's calls. given: options of this call, which override those of the decorator."""
         spec = self.specs.get(name) if given is None else None
         if spec is None:
             spec = self._make(self.info.methods[name], given or {})
@@ -279,14 +308,14 @@ class Template:
             retries = self.given.get("max_task_retries", 0)
         if retries >= 2**31:
             raise OverflowError(f"option 'max_task_retries' must be below 2147483648, not {retries}")
-        shown = f"{self.info.name}.{found.name}"
+        function_name = f"{self.info.name}.{found.name}"
         group = options.get("concurrency_group") or ""
         function = found.builtin if group in self.groups else _undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
         return TaskSpec(
             ACTOR_TASK,
-            options.get("name") or shown,
-            shown,
+            options.get("name") or function_name,
+            function_name,
             self.info.module,
             function,
             None,
@@ -301,35 +330,41 @@ class Template:
 
 
 class ActorClass(ActorVariant[T]):
-    """A class whose `.remote(...)` creates an actor: an instance in a worker of its own. The plain class is
-    `__ray_actor_class__`. Class and static methods and variables can be read from it; in a task or actor they are those of the
-    worker's own copy of the class. Ray: ray.actor.ActorClass."""
+    """A class whose `.remote(...)` creates an actor: an instance in a worker of its own. Made by `@remote`.
 
-    _original: ActorClass[T] | None = None  # of a worker's copy: what the program made
+    The class's variables and its class and static methods can be read from it; in a task or an actor, they are those of
+    the worker's own copy of the class. `__ray_actor_class__` is the plain class. Ray: ray.actor.ActorClass.
+    """
+
+    _original: ActorClass[T] | None = None  # for a worker's copy: the actor class that the program made
 
     def __init__(self, cls: type[T], options: dict[str, Any] | None = None):
         if not isinstance(cls, type):
-            raise TypeError(f"an actor class is made of a class, got {cls!r}")
+            raise TypeError(f"an actor class is made from a class, got {cls!r}")
         super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
         self.__ray_actor_class__ = cls
         self.__ray_metadata__ = self._info
         self.__doc__ = cls.__doc__
-        name = f"ActorClass({cls.__name__})"  # each has a type of its own to be called so, as in Ray
+        name = f"ActorClass({cls.__name__})"  # as in Ray, each has a type of its own with this name
         self.__class__ = type(name, (ActorClass,), {"__module__": cls.__module__, "__qualname__": name})
 
     def options(self, **actor_options: Any) -> ActorVariant[T]:
-        """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
+        """Return this class with other options: `Counter.options(name="c").remote()`. The class itself is unchanged.
+
+        Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
+        """
         given = checks.actor_options(actor_options, self._given)
         return ActorVariant(self._info, {**self._given, **given})
 
     def _capture(self, runtime: Runtime) -> None:
-        # First what `_here` needs: another thread may send this, and a worker receive it, while the class is being captured.
+        # `_here` needs these two first: while the class is being captured, another thread may send it and a worker
+        # receive it.
         self._copies: WeakKeyDictionary[Any, ActorClass[T]] = WeakKeyDictionary()
         self._sent = {name: value for name, value in vars(self).copy().items() if name not in ("_sent", "_copies")}
         self._info.capture(runtime)
 
     def _here(self) -> ActorClass[T]:
-        """This in the driver, and a worker's own copy in a worker, where attributes may be set that nobody else sees."""
+        """This object on the driver; in a worker, the worker's own copy, whose attributes only that worker sees."""
         if current.get() is None:
             return self
         copy = _new_ref(type(self))
@@ -338,14 +373,18 @@ class ActorClass(ActorVariant[T]):
         return self._copies.setdefault(current_space(), copy)
 
     def _plain_class(self) -> type:
-        """The class as it is here. It is not loaded before somebody asks: an actor's class may refer to itself by this."""
+        """The plain class; in a worker, the worker's copy of it.
+
+        The copy is loaded on first use, since a class may refer to itself through its actor class.
+        """
         return (
             self._info.modified_class if current.get() is None else self._info.capture(running()).load(current_space())
         )
 
-    def __mro_entries__(self, bases: tuple) -> tuple:
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         raise ActorClassInheritanceException(
-            f"{self._info.name} is an actor class, which cannot be extended. Extend its plain class, and decorate what you get."
+            f"{self._info.name} is an actor class and cannot be extended. Extend its plain class, and decorate the "
+            "result."
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -362,22 +401,30 @@ class ActorClass(ActorVariant[T]):
     def __repr__(self) -> str:
         return f"ActorClass({self._info.name})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         original = self._original or self
         return export(original, ActorClass, (original.__ray_actor_class__, self._given))
 
 
 class ActorMethod:
-    """One method of an actor, through a handle: call it with `.remote(...)`. Ray: ray.actor.ActorMethod."""
+    """One method of one actor, read from a handle. Call it with `.remote(...)`. Ray: ray.actor.ActorMethod."""
 
     __slots__ = ("_handle", "_found", "_given")
 
-    def __init__(self, handle: "ActorHandle", found: MethodInfo, given: dict[str, Any] | None = None):
+    def __init__(self, handle: "ActorHandle[Any]", found: MethodInfo, given: dict[str, Any] | None = None):
         self._handle, self._found, self._given = handle, found, given
 
     def remote(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Submit the call. Returns as a remote function's `.remote`. TypeError when the arguments do not fit the method or cannot
-        be sent; PendingCallsLimitExceeded beyond max_pending_calls."""
+        """Submit a call of the method, and return at once.
+
+        A plain actor runs the calls of one caller in the order of submission.
+
+        Returns an ObjectRef, a list of them, None or an ObjectRefGenerator, as `.remote` of a remote function does.
+
+        Raises TypeError if the arguments do not fit the method or cannot be serialized; PendingCallsLimitExceeded if
+        the actor already has `max_pending_calls` unfinished calls. An actor that has died does not raise here, but in
+        `get`.
+        """
         found = self._found
         found.check(args, kwargs)
         record = self._handle._record
@@ -402,13 +449,18 @@ class ActorMethod:
         return refs_of(task)
 
     def options(self, **method_options: Any) -> "ActorMethod":
-        """The same method with options for its next calls: name, num_returns, concurrency_group, max_task_retries, ..."""
+        """Return this method with other options, such as num_returns, concurrency_group or max_task_retries.
+
+        Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
+        """
         given = checks.method_options(method_options, self._found.generator)
         return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """A node of a graph that calls this method when the graph is executed; for several returns a tuple with one for each.
-        TypeError when the arguments do not fit."""
+        """Return a graph node that calls this method; if it has several returns, a tuple of nodes.
+
+        Raises TypeError if the arguments do not fit the method. See `miniray.dag`.
+        """
         from .dag import bind_method
 
         self._found.check(args, kwargs)
@@ -422,7 +474,7 @@ class ActorMethod:
             f"'object.{name}.remote()'."
         )
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore_method, (self._handle, self._found.name, self._given)
 
     def __repr__(self) -> str:
@@ -430,23 +482,27 @@ class ActorMethod:
 
 
 class ActorHandle(Generic[T]):
-    """Refers to an actor. Handles to one actor are equal, wherever they come from; while there is one the actor lives.
+    """A reference to an actor, returned by `.remote()` of an actor class and by `get_actor`.
 
-    Its methods are attributes with a `.remote`; fields, properties and unknown names raise AttributeError.
-    Ray: ray.actor.ActorHandle.
+        counter = Counter.remote()
+        ref = counter.increment.remote()
+
+    Each method of the class is an attribute of the handle. Fields and properties are not, and raise AttributeError like
+    unknown names. Two handles to the same actor are equal. An actor that is not detached ends when its last handle is
+    gone and its submitted calls are finished. Ray: ray.actor.ActorHandle.
     """
 
-    __slots__ = ("_record", "__weakref__", "__dict__")  # a program may note things on a handle, as in Ray
+    __slots__ = ("_record", "__weakref__", "__dict__")  # as in Ray, a program may set attributes on a handle
 
     _record: ObjectRecord
 
     def __new__(cls, record: ObjectRecord) -> ActorHandle[T]:
-        """record: the actor's handle object; one reference of it is this handle's."""
-        self = object.__new__(cls)  # not in __init__: no handle exists, and is finalised, without a record
+        """record: the object that stands for the actor's handles, with one reference already counted for this one."""
+        self = object.__new__(cls)  # not in __init__: __del__ must never meet a handle without a record
         self._record = record
         return self
 
-    def __del__(self, _drop=dropped.append):
+    def __del__(self, _drop: Callable[[Any], None] = dropped.append) -> None:
         _drop(self._record)
 
     @property
@@ -485,16 +541,16 @@ class ActorHandle(Generic[T]):
     def __deepcopy__(self, memo: dict[int, Any]) -> ActorHandle[T]:
         return new_handle(running(), self._record)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         contain(self._record)
         return _restore_handle, (self._record.actor.number,)
 
 
-ActorProxy = ActorHandle  # Ray's name for what the `.remote()` of an actor class returns, in annotations
+ActorProxy = ActorHandle  # Ray's name, in annotations, for the handle that `.remote()` of an actor class returns
 
 
 def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
-    """One more handle to an actor."""
+    """Return another handle to an actor, and count the reference."""
     runtime.add_reference(record)
     return ActorHandle(record)
 
@@ -508,7 +564,7 @@ def _restore_handle(number: int) -> ActorHandle[Any]:
 
     record = runtime.find_and_hold(handle_of)
     if record is None:
-        raise ValueError("this actor is not of this session, or its record was dropped after its death")
+        raise ValueError("this actor belongs to another session, or its record was dropped after its death")
     return ActorHandle(record)
 
 
@@ -517,19 +573,22 @@ def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] |
 
 
 def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:
-    """A handle to the living actor of this name, or None."""
+    """Return a handle to the living actor of this name, or None."""
 
     def named(cluster: Cluster) -> ObjectRecord | None:
         actor = cluster.actor_manager.find(name, namespace)
         return actor.handle if actor is not None else None
 
-    runtime.drain()  # an actor whose last handle has just been dropped is not found
+    runtime.drain()  # so that an actor whose last handle has just been dropped is not found
     record = runtime.find_and_hold(named)
     return ActorHandle(record) if record is not None else None
 
 
 def exit_actor() -> None:
-    """End the current actor from inside: the running call and later ones raise ActorDiedError. TypeError outside of an actor."""
+    """End the current actor from inside one of its methods. The running call and later ones raise ActorDiedError.
+
+    Raises TypeError outside an actor.
+    """
     execution = current.get()
     if execution is None or execution.worker.actor is None:
         raise TypeError("exit_actor called on a non-actor worker.")

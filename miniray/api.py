@@ -1,9 +1,11 @@
-"""remote, get, put, wait, kill, cancel and the rest of `ray`'s functions."""
+"""The functions of `ray`: remote, get, put, wait, kill, cancel, nodes and the rest. Ray: ray._private.worker.
+
+`init` and `shutdown` are in `session`, and `wait` is in `calls.wait`; programs find all of them here.
+"""
 
 from __future__ import annotations
 
 import inspect
-from operator import lt
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -18,9 +20,9 @@ from typing import (
 )
 
 from .actor import ActorClass, ActorHandle, find
-from .calls import wait as waits
+from .calls.wait import wait as wait, whole_milliseconds
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
-from .exceptions import ActorHandleNotFoundError, GetTimeoutError, RaySystemError
+from .exceptions import ActorHandleNotFoundError, GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .observe.explain.explanation import explain_object
 from .options.checks import check_tensor_transport
@@ -28,7 +30,6 @@ from .process import context, replaced
 from .process.context import current
 from .remote_function import RemoteFunction
 from .runtime.runtime import Runtime
-from .runtime.waiting import of_an_ended_session
 from .runtime_context import gpu_ids
 from .session import (
     RayContext as RayContext,
@@ -43,27 +44,31 @@ R = TypeVar("R")
 
 if TYPE_CHECKING:
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
+    Streaming = RemoteFunction[ObjectRefGenerator]
 
     class Decorator(Protocol):
-        """What `remote(num_cpus=2)` makes of a class, of a generator function, of any other function. A class can be called like
-        a function, and a generator function is one: the first that fits is meant, which mypy thinks unsafe."""
+        """The type of `remote(num_cpus=2)`, which decorates a class, a generator function or any other function.
+
+        The cases overlap, since a class can be called like a function and a generator function is a function. The order
+        of the overloads resolves that; mypy still reports them as unsafe.
+        """
 
         @overload
         def __call__(self, cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]
 
         @overload
-        def __call__(self, function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
+        def __call__(self, function: Yielding, /) -> Streaming: ...  # type: ignore[overload-overlap]
 
         @overload
         def __call__(self, function: Callable[..., R], /) -> RemoteFunction[ObjectRef[R]]: ...
 
     class DecoratorOfReturns(Protocol):
-        """What `remote(num_returns=...)` makes of a function: the caller knows what its `.remote()` returns."""
+        """The type of `remote(num_returns=...)`. What `.remote()` then returns depends on a value, so it is Any."""
 
         def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
 
 
-# ---------------------------------------------------------------- remote, get, put, wait
+# ---------------------------------------------------------------- remote, get, put
 
 
 @overload
@@ -71,7 +76,7 @@ def remote(cls: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overl
 
 
 @overload
-def remote(function: Yielding, /) -> RemoteFunction[ObjectRefGenerator]: ...  # type: ignore[overload-overlap]
+def remote(function: Yielding, /) -> Streaming: ...  # type: ignore[overload-overlap]
 
 
 @overload
@@ -87,28 +92,45 @@ def remote(**options: Any) -> Decorator: ...
 
 
 def remote(*args: Any, **kwargs: Any) -> Any:
-    """Make a function a remote function, or a class an actor class: `@remote` bare, or `@remote(num_cpus=2, ...)`.
+    """Turn a function into a remote function, or a class into an actor class.
 
-    Raises AssertionError for what is neither, TypeError for a callable that is not a function or class, ValueError or TypeError
-    for bad options. Ray: ray.remote.
+        @ray.remote
+        def add(x, y): ...
+
+        @ray.remote(num_cpus=2, max_restarts=1)
+        class Counter: ...
+
+        ref = add.remote(1, 2)      # submits a task
+        counter = Counter.remote()  # creates an actor
+
+    Use the decorator bare or with keyword options, such as num_cpus, num_gpus, resources, num_returns, max_retries,
+    runtime_env and scheduling_strategy. `.options(...)` of the result overrides them for single calls.
+
+    Raises:
+        AssertionError: the decorator was called with positional arguments, or with no options.
+        TypeError: the decorated object is neither a function nor a class, or an option has a wrong type.
+        ValueError: an option is unknown or has a bad value, or the function is a coroutine function.
     """
     if len(args) == 1 and not kwargs and callable(args[0]):
         return _make_remote(args[0], None)
     assert not args and kwargs, (
-        "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or it must "
-        "be applied using some of the keyword arguments, for example '@remote(num_returns=2)'."
+        "The @remote decorator must be applied either with no arguments and no parentheses, for example '@remote', or "
+        "it must be applied using some of the keyword arguments, for example '@remote(num_returns=2)'."
     )
     return lambda function_or_class: _make_remote(function_or_class, kwargs)
 
 
-def _make_remote(thing: Any, options: dict[str, Any] | None) -> Any:
-    if inspect.isfunction(thing) and not replaced.is_guard(thing):
-        return RemoteFunction(thing, options)
-    if inspect.isclass(thing):
-        return ActorClass(thing, options)
-    if not callable(thing) and not hasattr(thing, "__module__"):
-        raise AttributeError(f"@remote is for functions and classes, and {thing!r} is neither")
-    raise TypeError(f"The @remote decorator must be applied to either a function or a class, and {thing!r} is neither.")
+def _make_remote(decorated: Any, options: dict[str, Any] | None) -> Any:
+    # A guard stands in for a function of the standard library, such as os._exit, which is built in and so refused.
+    if inspect.isfunction(decorated) and not replaced.is_guard(decorated):
+        return RemoteFunction(decorated, options)
+    if inspect.isclass(decorated):
+        return ActorClass(decorated, options)
+    if not callable(decorated) and not hasattr(decorated, "__module__"):  # the classes of these errors are Ray's
+        raise AttributeError(f"@remote is for functions and classes, and {decorated!r} is neither")
+    raise TypeError(
+        f"The @remote decorator must be applied to either a function or a class, and {decorated!r} is neither."
+    )
 
 
 @overload
@@ -124,12 +146,30 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
 
 
 def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
-    """The value of a reference, or the values of a list of them, waited for.
+    """Wait for the value of a reference, or for the values of a list of references, and return them.
 
-    timeout: seconds; GetTimeoutError when it passes first, with the reason why it waited. Raises the error of a task that
-    failed, which is an instance of both RayTaskError and the class that was raised. ValueError for what is neither a
-    reference nor a list, TypeError for a list with anything else in it. Values are fresh copies; buffers are read-only views.
-    A generator of references is returned as it is.
+        ray.get(ref)
+        ray.get([ref, other], timeout=5.0)
+
+    Each call returns fresh copies of the values. Large buffers, such as numpy arrays, are read-only views and are not
+    copied. A task that calls `get` releases its CPU while it waits.
+
+    Args:
+        object_refs: an ObjectRef, or a list of them. An ObjectRefGenerator is returned unchanged.
+        timeout: seconds to wait at most; None or a negative number waits forever.
+
+    Returns:
+        The value, or a list of the values in the order of the references.
+
+    Raises:
+        RayTaskError: the task raised. The error is an instance of the class that the task raised, too.
+        RayError: the object will never have a value, for example because the actor died (ActorDiedError), the worker
+            crashed (WorkerCrashedError), the task was cancelled (TaskCancelledError) or the object was lost
+            (ObjectLostError).
+        GetTimeoutError: the timeout passed first. The text says what the first missing value is waiting for.
+        DeadlockError: this call can never return, and the session was started with on_deadlock="raise".
+        ValueError: `object_refs` is neither a reference nor a list, or a reference belongs to an ended session.
+        TypeError: an item of the list is not a reference.
     """
     runtime = context.session or session_or_start()
     if type(object_refs) is ObjectRef:
@@ -164,23 +204,11 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
 
 
 def _seconds(timeout: Any) -> float | None:
-    """The timeout of a `get`. A negative one is none, as in Ray. Raises what `_milliseconds` does."""
-    return None if _milliseconds(timeout) < 0 else max(0.0, float(timeout))
+    """The timeout of a `get`, or None for no timeout, which a negative number means, as in Ray.
 
-
-def _milliseconds(timeout: Any) -> int:
-    """As Ray counts a timeout: by whole milliseconds in 64 bits. ValueError for NaN and for text, OverflowError for what is
-    longer, TypeError for what cannot be multiplied."""
-    try:
-        milliseconds = int(timeout * 1000)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"'timeout' must be a number of seconds or None, not {timeout!r}") from None
-    if not -_MOST <= milliseconds < _MOST:
-        raise OverflowError(f"a 'timeout' of {timeout!r} seconds is more than 64 bits of milliseconds")
-    return milliseconds
-
-
-_MOST = 1 << 63
+    Raises the errors of `whole_milliseconds`.
+    """
+    return None if whole_milliseconds(timeout) < 0 else max(0.0, float(timeout))
 
 
 def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError:
@@ -193,8 +221,14 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
 
 
 def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -> ObjectRef[T]:
-    """Store a snapshot of a value and return a reference to it. TypeError for a reference, and for what cannot be sent;
-    ValueError for an `_owner`, which Ray has given up."""
+    """Store a copy of a value in the object store and return a reference to it.
+
+    Later changes of the value do not change the copy. The object is freed when nothing refers to it any longer. Storing
+    a large value once and passing the reference to many tasks is cheaper than passing the value to each of them.
+
+    Raises TypeError for an ObjectRef or an ObjectRefGenerator, and for a value that cannot be serialized; ValueError
+    for an `_owner`, which Ray no longer supports.
+    """
     runtime = context.session or session_or_start()
     if isinstance(value, ObjectRef):
         raise TypeError(
@@ -206,75 +240,19 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
     if _tensor_transport is not None:
         check_tensor_transport(_tensor_transport)
     if _owner is not None:
-        raise ValueError("'_owner' is not there any more: whoever calls `put` owns the object")
+        raise ValueError("'_owner' is no longer supported: the caller of `put` owns the object")
     return ObjectRef._adopt(runtime.put(value))
-
-
-def wait(
-    ray_waitables: list[T], *, num_returns: int = 1, timeout: float | None = None, fetch_local: bool = True
-) -> tuple[list[T], list[T]]:
-    """Wait until `num_returns` of the references are there, whether with a value or an error.
-
-    Returns (ready, the rest), both in the order given; never more than num_returns are in the first. timeout: seconds, after
-    which what is ready is returned. A generator in the list is ready when its next reference can be had.
-    Raises TypeError for what is not a list of references; ValueError for duplicates, a num_returns below 1 or above
-    their number, and a negative timeout.
-    """
-    runtime = session_or_start()
-    if isinstance(ray_waitables, (ObjectRef, ObjectRefGenerator)):
-        raise TypeError("wait() expected a list of ray.ObjectRef or ObjectRefGenerator, got a single one")
-    if not isinstance(ray_waitables, list):
-        raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got {type(ray_waitables)}")
-    if timeout is not None and _number("timeout", timeout) < 0:
-        raise ValueError(f"The 'timeout' argument must be nonnegative. Received {timeout}")
-    if not ray_waitables:
-        return [], []
-    waits.check(ray_waitables)
-    if _number("num_returns", num_returns) <= 0:
-        raise ValueError(f"Invalid number of objects to return: num_returns={int(num_returns)}.")
-    if num_returns > len(ray_waitables):
-        raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
-    seconds = None if timeout is None else max(0.0, _milliseconds(timeout) / 1000)
-    num_returns = int(num_returns)
-    if not num_returns:  # it was a fraction below 1
-        raise RaySystemError("wait() was asked for no reference at all: num_returns must be at least 1")
-    ready = waits.ready_positions(ray_waitables, num_returns)
-    if len(ready) < num_returns:
-        if seconds == 0 and runtime.dropped:
-            runtime.drain()  # the references may wait for what the program has dropped, and it may only ever poll
-        records = [waits.record_of(w) for w in ray_waitables]
-        deadline = None if seconds is None else runtime.now() + seconds
-        while len(ready) < num_returns:
-            pending = [record for record in records if not is_ready(record)]
-            for record in pending:
-                if type(record) is ObjectRecord and record.status is ENDED:
-                    raise of_an_ended_session(record)
-            if seconds == 0:
-                break
-            left = None if deadline is None else max(0.0, deadline - runtime.now())
-            came = (
-                runtime.wait_for(pending, num_returns - (len(records) - len(pending)), False, left) if pending else True
-            )
-            ready = waits.ready_positions(ray_waitables, num_returns)
-            if not came and left is not None:
-                break
-    return waits.split(ray_waitables, ready)
-
-
-def _number(name: str, value: Any) -> Any:
-    try:
-        lt(0, value)  # what can be compared with a number will do
-    except TypeError:
-        raise TypeError(f"wait() expected a number for '{name}', got {value!r}") from None
-    return value
 
 
 # ---------------------------------------------------------------- actors and tasks
 
 
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
-    """A handle to the named actor. ValueError when there is none of that name in the namespace, or the name is empty;
-    TypeError for a name or namespace that is no string."""
+    """Return a handle to a named actor: one that was created with `.options(name=...)`.
+
+    namespace: where to look; None means the session's own namespace. Raises ValueError if the namespace has no living
+    actor of that name, or if the name is empty; TypeError if the name or the namespace is not a string.
+    """
     runtime = session_or_start()
     if not name:
         raise ValueError("Please supply a non-empty value to get_actor: the name of an actor")
@@ -300,8 +278,14 @@ def _check_namespace(namespace: Any) -> None:
 
 
 def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
-    """End an actor: its running, queued and later calls raise ActorDiedError. no_restart=False: it is made anew if it has
-    restarts left. ValueError for what is not a handle; ActorHandleNotFoundError for one of a session that has ended."""
+    """End an actor at once. Its running, queued and later calls raise ActorDiedError.
+
+    no_restart=False: the actor is restarted if it has restarts left (`max_restarts`). To let an actor finish its queued
+    calls first, call its `__ray_terminate__.remote()` instead.
+
+    Raises ValueError for anything but an actor handle; ActorHandleNotFoundError for a handle of a session that has
+    ended.
+    """
     runtime = session_or_start()
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
@@ -311,9 +295,20 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
 
 
 def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
-    """Stop the task that makes this object, if it has not ended: a queued one never runs, a running one gets a
-    KeyboardInterrupt (an async actor's call a CancelledError). force: its worker is ended. recursive: what it started, too.
-    Raises TypeError for what is no reference, or one of a session that has ended; ValueError for force on an actor's call."""
+    """Cancel the task that produces this object. `get` of the object then raises TaskCancelledError.
+
+    A task that is still queued never runs. A running task is interrupted by a KeyboardInterrupt, and a running call of
+    an async actor by an asyncio.CancelledError. A task that has finished is left alone.
+
+    Args:
+        ray_waitable: a reference that a task or an actor's method returns, or the generator of a streaming task.
+        force: end the task's worker, even if the task does not react to the interrupt.
+        recursive: cancel the tasks that this task has submitted, too.
+
+    Raises:
+        TypeError: `ray_waitable` is not a reference, or belongs to a session that has ended.
+        ValueError: `force` was given for a call of an actor.
+    """
     runtime = session_or_start()
     if isinstance(ray_waitable, ObjectRefGenerator):
         ray_waitable = ray_waitable.completed()
@@ -323,7 +318,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
         )
     task = ray_waitable._record.task
     if ray_waitable._record.status is ENDED or ray_waitable._record.number < 0:
-        raise TypeError(f"{ray_waitable!r} is not of this session: there is nothing to cancel")
+        raise TypeError(f"{ray_waitable!r} does not belong to this session: there is nothing to cancel")
     if task is None:
         return
     if force and task.spec.kind == ACTOR_TASK and not task.t_finished:
@@ -332,7 +327,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
 
 
 def get_gpu_ids() -> list[int]:
-    """The GPUs given to this task or actor."""
+    """Return the indexes of the GPUs that this task or actor may use; an empty list on the driver."""
     session_or_start()
     return gpu_ids()
 
@@ -341,14 +336,19 @@ def get_gpu_ids() -> list[int]:
 
 
 def _started() -> Runtime:
-    """The running session; these functions do not start one, in Ray neither."""
+    """The running session. These functions do not start one, as in Ray; without one they raise RaySystemError."""
     if context.session is None and current.get() is None:
-        raise RaySystemError("there is no session yet whose state could be told: call init() first")
+        raise context.not_connected()
     return session_or_start()
 
 
 def nodes() -> list[dict[str, Any]]:
-    """One dict a node, with Ray's keys (NodeID, Alive, Resources ...). A dead one has no resources. RaySystemError before init."""
+    """Return one dict for each node of the cluster, dead nodes included, with Ray's keys.
+
+    NodeID is the node's id in hex, Alive a bool, Resources what the node has in total ({} for a dead node), Labels its
+    labels and DeathReasonMessage why it died. Ports are 0 and sockets "", since nothing listens. Raises RaySystemError
+    before `init`.
+    """
     runtime = _started()
     with runtime.locked() as cluster:
         found = list(cluster.nodes.values())
@@ -384,7 +384,7 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def cluster_resources() -> dict[str, float]:
-    """What all living nodes have, by resource name. RaySystemError before init."""
+    """Return the total amount of each resource, over all living nodes. Raises RaySystemError before `init`."""
     runtime = _started()
     with runtime.locked() as cluster:
         found = _sum([node.total for node in cluster.scheduler.alive])
@@ -392,7 +392,10 @@ def cluster_resources() -> dict[str, float]:
 
 
 def available_resources() -> dict[str, float]:
-    """What is free on all living nodes; a resource of which nothing is free has no key. RaySystemError before init."""
+    """Return the amount of each resource that is free, over all living nodes. A resource that is used up has no key.
+
+    Raises RaySystemError before `init`.
+    """
     runtime = _started()
     with runtime.locked() as cluster:
         found = _sum([node.available for node in cluster.scheduler.alive])
@@ -407,8 +410,12 @@ def _sum(tables: Iterable[dict[str, int]]) -> dict[str, float]:
     return amounts(total)
 
 
-def list_named_actors(all_namespaces: bool = False) -> list:
-    """The names of living actors in the namespace, or dicts of name and namespace of all of them."""
+def list_named_actors(all_namespaces: bool = False) -> list[Any]:
+    """Return the names of the living named actors in the session's namespace.
+
+    all_namespaces: return one dict with the keys "name" and "namespace" for each named actor of every namespace
+    instead.
+    """
     runtime = session_or_start()
     with runtime.locked() as cluster:
         found = list(cluster.actor_manager.names)
@@ -418,6 +425,6 @@ def list_named_actors(all_namespaces: bool = False) -> list:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "session":  # the running session, for those who look into it
+    if name == "session":  # the running session, for code that inspects it
         return context.session
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

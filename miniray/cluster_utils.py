@@ -1,4 +1,4 @@
-"""Cluster: several nodes in this one process, to test placement, locality and the loss of a node. Ray: ray.cluster_utils."""
+"""Cluster: several nodes in one process, for tests of placement and node failure. Ray: ray.cluster_utils."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 from .process import context
 from .session import add_node, clusters, init, node_resources, shutdown
 
-_last = 0
+_num_clusters = 0  # made so far in this process; each gets an address of its own
 
 
 class ClusterNode:
-    """A node of a Cluster, to be given to `remove_node`."""
+    """A node of a Cluster. `add_node` returns it, and `remove_node` takes it."""
 
     def __init__(self, arguments: dict[str, Any], is_head: bool):
         self.arguments, self.head = arguments, is_head
-        self.record: Any = None  # the session's, while a driver is connected
+        self.record: Any = None  # the core's NodeRecord, from the moment a driver connects
 
     @property
     def node_id(self) -> str:
-        """56 hex digits; "" before a driver has connected."""
+        """The node's id, 56 hex digits; "" before a driver has connected."""
         return "" if self.record is None else self.record.hex
 
     unique_id = node_id
 
     @property
     def node_ip_address(self) -> str:
-        """The node's address."""
+        """The node's address; "" before a driver has connected."""
         return "" if self.record is None else self.record.name
 
     def __repr__(self) -> str:
@@ -34,9 +34,17 @@ class ClusterNode:
 
 
 class Cluster:
-    """Nodes that come and go. `init(address=cluster.address)` connects the driver; until then they only stand ready.
+    """A cluster whose nodes a test adds and removes.
 
-    initialize_head: make the head node at once. connect: connect the driver at once. head_node_args: as for add_node.
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        node = cluster.add_node(num_cpus=4, resources={"disk": 1})
+        ray.init(address=cluster.address)
+        cluster.remove_node(node)
+
+    The nodes join the session when `init(address=cluster.address)` connects the driver; nothing runs on them before.
+
+    initialize_head: create the head node at once. connect: connect the driver at once. head_node_args: as for
+    `add_node`. Raises RuntimeError for `connect` without `initialize_head`.
     """
 
     def __init__(
@@ -46,9 +54,9 @@ class Cluster:
         head_node_args: dict[str, Any] | None = None,
         shutdown_at_exit: bool = True,
     ):
-        global _last
-        _last += 1
-        self.address = f"127.0.0.1:{6379 + _last}"
+        global _num_clusters
+        _num_clusters += 1
+        self.address = f"127.0.0.1:{6379 + _num_clusters}"
         self.gcs_address = self.address
         self.worker_nodes: list[ClusterNode] = []
         self.head_node: ClusterNode | None = None
@@ -63,12 +71,12 @@ class Cluster:
                 self.connect()
 
     def connect(self, namespace: str | None = None) -> None:
-        """Connect the driver. AssertionError when it is connected already."""
+        """Connect the driver: `init(address=self.address)`. Raises AssertionError if it is connected already."""
         assert not self.connected, "the cluster is connected already"
         init(address=self.address, namespace=namespace)
 
     def attach(self, runtime: Any) -> None:
-        """A session takes over the nodes; `init` calls this."""
+        """Let every node join a session. Called by `init`. Raises RuntimeError if there is no head node."""
         if self.head_node is None:
             raise RuntimeError("a Cluster needs a head node: call add_node, or make it with initialize_head=True")
         self._runtime, self.connected = runtime, True
@@ -92,7 +100,11 @@ class Cluster:
         return self._runtime is not None
 
     def add_node(self, wait: bool = True, **node_args: Any) -> ClusterNode:
-        """A node joins: num_cpus (1 by default), num_gpus, resources, labels, memory, object_store_memory. Returns it."""
+        """Add a node and return it. The first node added is the head.
+
+        node_args: num_cpus (1 by default), num_gpus, resources, labels, memory and object_store_memory (both in bytes).
+        wait: accepted as in Ray; the node has joined when this returns.
+        """
         node = ClusterNode(node_args, self.head_node is None)
         if node.head:
             self.head_node = node
@@ -103,8 +115,11 @@ class Cluster:
         return node
 
     def remove_node(self, node: ClusterNode, allow_graceful: bool = True) -> None:
-        """A node dies, with all that runs or is stored on it. The head node can only go with the whole cluster (ValueError); a node
-        can go once (KeyError)."""
+        """Remove a node as if its machine had failed: its workers die, and the objects stored on it are lost.
+
+        Raises ValueError for the head node, which ends only with the whole cluster; KeyError for a node that was
+        removed before.
+        """
         if node is self.head_node:
             raise ValueError("the head node cannot be removed while the cluster lives: call shutdown")
         if node not in self.worker_nodes:
@@ -114,23 +129,23 @@ class Cluster:
             self._runtime.remove_node(node.record)
 
     def kill_node(self, node: ClusterNode) -> None:
-        """As remove_node."""
+        """The same as `remove_node`."""
         self.remove_node(node, allow_graceful=False)
 
     def wait_for_nodes(self, timeout: float = 30) -> None:
-        """Nodes are there when add_node returns, so this returns at once."""
+        """Return at once: a node has joined when `add_node` returns."""
 
     def list_all_nodes(self) -> list[ClusterNode]:
-        """Every node that lives, the head first."""
+        """Return the living nodes, the head first."""
         living = [node for node in self.worker_nodes if node.record is None or node.record.alive]
         return ([self.head_node] if self.head_node is not None else []) + living
 
     def remaining_processes_alive(self) -> bool:
-        """Whether the nodes live: there is no process that could have died alone."""
+        """Return True: a node has no process that could die on its own."""
         return True
 
     def shutdown(self) -> None:
-        """Remove every node. A driver that is still connected is shut down too."""
+        """Remove every node, and shut down the session of a driver that is still connected."""
         if self._is_attached() and context.session is self._runtime:
             shutdown()
         self.worker_nodes.clear()

@@ -1,12 +1,12 @@
-"""Graphs of calls: `bind` notes a call without making it, `execute` makes all calls of a graph. Ray: python/ray/dag.
+"""Graphs of calls: `bind` records a call, and `execute` makes all calls of a graph. Ray: python/ray/dag.
 
     with InputNode() as x:
         graph = add.bind(double.bind(x), 1)
     ref = graph.execute(5)
 
-A node that is used in several places is called once in an `execute`, and each `execute` calls anew. Among the arguments
-of a call, nodes are also found inside lists, tuples, sets, dicts and the attributes of objects; there, as in any call,
-the result arrives as a reference.
+One `execute` makes the call of each node once, even if several nodes use its result; the next `execute` makes it again.
+The arguments of a call may contain nodes inside lists, tuples, sets, dicts and the attributes of objects. The function
+receives the results of such nodes as references, as in any call.
 """
 
 from __future__ import annotations
@@ -32,23 +32,26 @@ __all__ = [
 
 
 class DAGNode:
-    """A call that was noted, or another part of a graph. Nodes never change, so a graph may be executed again.
+    """A recorded call, or another part of a graph. Nodes never change, so a graph can be executed many times.
 
-    To make one raises TypeError for an argument that cannot be sent.
+    Creating a node raises TypeError if an argument cannot be serialized.
     """
 
     def __init__(
         self, args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None, options: dict[str, Any] | None = None
     ):
         self._args, self._kwargs, self._options = tuple(args), dict(kwargs or {}), dict(options or {})
-        _refuse_what_cannot_be_sent([self._args, self._kwargs])
+        _check_serializable([self._args, self._kwargs])
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the calls of this node and of all that it needs; args and kwargs are what the InputNode stands for.
+        """Make the calls that this node depends on, then its own call. The arguments are the graph's input.
 
-        Returns what `.remote()` of this node's call does: a ref, for a class a handle, for a MultiOutputNode a list.
-        Nothing is waited for. AssertionError for two InputNodes in one graph, or one that was not used with `with`;
-        TypeError and others as from `.remote()`; IndexError, KeyError or AttributeError for an input that is not there.
+        Returns at once, with the result of this node's `.remote()`: a reference, a handle if the node creates an actor,
+        or a list for a MultiOutputNode.
+
+        Raises AssertionError if the graph has two InputNodes, or one that was not created by a `with` statement;
+        IndexError, KeyError or AttributeError if the graph uses a part of the input that was not given; TypeError and
+        other errors as `.remote()` does.
         """
         nodes = self._in_order()
         assert sum(isinstance(node, InputNode) for node in nodes) <= 1, "a graph can have only one InputNode"
@@ -58,11 +61,11 @@ class DAGNode:
         return results[self]
 
     def get_args(self) -> tuple[Any, ...]:
-        """The positional arguments that were bound."""
+        """The bound positional arguments."""
         return self._args
 
     def get_kwargs(self) -> dict[str, Any]:
-        """The keyword arguments that were bound."""
+        """The bound keyword arguments."""
         return dict(self._kwargs)
 
     def get_options(self) -> dict[str, Any]:
@@ -70,18 +73,21 @@ class DAGNode:
         return dict(self._options)
 
     def _needs(self) -> Iterator[DAGNode]:
-        """The nodes that must be run before this one, in this order."""
+        """The nodes that must run before this one, in this order."""
         found: list[DAGNode] = []
 
-        def note(node: DAGNode) -> DAGNode:
+        def collect(node: DAGNode) -> DAGNode:
             found.append(node)
             return node
 
-        _replace([self._args, self._kwargs], note, {})
+        _replace([self._args, self._kwargs], collect, {})
         yield from found
 
     def _in_order(self) -> list[DAGNode]:
-        """This node and all that it needs, each once and behind its own needs. Not recursive: graphs can be deep."""
+        """This node and every node that it depends on, each once and after its own dependencies.
+
+        This is a depth-first search with an explicit stack, since a graph can be deeper than Python's recursion limit.
+        """
         done: dict[DAGNode, None] = {}
         path = [(self, self._needs())]
         while path:
@@ -95,7 +101,7 @@ class DAGNode:
         return list(done)
 
     def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make this node's call. args, kwargs: of `execute`."""
+        """Make this node's call and return its result. args, kwargs: the arguments of `execute`."""
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
@@ -110,7 +116,7 @@ class FunctionNode(DAGNode):
     """A call of a remote function."""
 
     def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
-        """remote: its `.remote()` submits the task, with these options."""
+        """remote: the remote function, or a variant of it that already has these options."""
         super().__init__(args, kwargs, options)
         self._remote = remote
 
@@ -119,12 +125,13 @@ class FunctionNode(DAGNode):
 
 
 class ClassNode(DAGNode):
-    """The making of an actor: each `execute` of a graph makes its own. Its attributes are the methods, to be bound."""
+    """The creation of an actor, once per `execute`. Its attributes are the actor's methods, for `bind`."""
 
     def __init__(self, remote: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any]):
-        """remote: an actor class; its `.remote()` creates the actor, with these options.
+        """remote: the actor class, or a variant of it that already has these options.
 
-        ValueError when the arguments depend on an InputNode: Ray has the actors made before there is input.
+        Raises ValueError if an argument depends on an InputNode, since Ray creates the actors before there is any
+        input.
         """
         super().__init__(args, kwargs, options)
         self._remote = remote
@@ -141,34 +148,34 @@ class ClassNode(DAGNode):
         cls = self._remote._info.modified_class
         if name == "bind" and not hasattr(cls, "bind"):
             return super().__getattr__(name)
-        getattr(cls, name)  # an AttributeError of its own when there is no such method
-        return _MethodToBe(self, name, {})
+        getattr(cls, name)  # raises AttributeError if there is no such method
+        return _UnboundMethod(self, name, {})
 
 
-class _MethodToBe:
-    """A method of an actor that is yet to be made."""
+class _UnboundMethod:
+    """A method of an actor that `execute` has yet to create."""
 
     def __init__(self, actor: ClassNode, name: str, options: dict[str, Any]):
         self._actor, self._name, self._options = actor, name, options
 
-    def options(self, **options: Any) -> _MethodToBe:
-        """The method with options for the call, such as num_returns."""
-        return _MethodToBe(self._actor, self._name, options)
+    def options(self, **options: Any) -> _UnboundMethod:
+        """The same method with options for the call, such as num_returns."""
+        return _UnboundMethod(self._actor, self._name, options)
 
     def bind(self, *args: Any, **kwargs: Any) -> ClassMethodNode:
-        """Note a call. The calls of one actor are made in the order in which they were bound."""
+        """Record a call. The calls of one actor are made in the order in which they were bound."""
         node = ClassMethodNode(self, args, kwargs, self._options, previous=self._actor._last_call)
         self._actor._last_call = node
         return node
 
     def __getattr__(self, name: str) -> Any:
         if name == "remote":
-            raise AttributeError("the actor is not made yet: bind() the call, and execute() the graph")
+            raise AttributeError("the actor does not exist yet: bind() the call, and execute() the graph")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class ClassMethodNode(DAGNode):
-    """A call of an actor's method, or one of the results of such a call."""
+    """A call of an actor's method, or one of the results of a call that has several."""
 
     def __init__(
         self,
@@ -179,17 +186,17 @@ class ClassMethodNode(DAGNode):
         previous: ClassMethodNode | None = None,
         index: int | None = None,
     ):
-        """method: of a living actor, its `.remote()` makes the call, with these options; or that of a ClassNode.
+        """method: an ActorMethod of a living actor, or the unbound method of a ClassNode.
 
-        previous: the call that was bound before to the same ClassNode, and is made before. index: which result of the
-        one argument, a call that has several, this node is.
+        previous: the call that was bound to the same ClassNode before this one; it is made first. index: if given, this
+        node is one result of a call with several, and that call is the only argument.
         """
         super().__init__(args, kwargs, options)
         self._method, self._previous, self._index = method, previous, index
 
     def _needs(self) -> Iterator[DAGNode]:
         yield from super()._needs()
-        if isinstance(self._method, _MethodToBe):
+        if isinstance(self._method, _UnboundMethod):
             yield self._method._actor
         if self._previous is not None:
             yield self._previous
@@ -198,7 +205,7 @@ class ClassMethodNode(DAGNode):
         if self._index is not None:
             return replaced(self._args[0])[self._index]
         method = self._method
-        if isinstance(method, _MethodToBe):
+        if isinstance(method, _UnboundMethod):
             method = getattr(replaced(method._actor), method._name).options(**self._options)
         return method.remote(*replaced(self._args), **replaced(self._kwargs))
 
@@ -206,7 +213,7 @@ class ClassMethodNode(DAGNode):
 def bind_method(
     method: Any, args: Iterable[Any], kwargs: dict[str, Any], options: dict[str, Any], num_returns: Any
 ) -> Any:
-    """What `handle.method.bind(...)` gives: a ClassMethodNode, or a tuple of one for each of several results."""
+    """The result of `handle.method.bind(...)`: a ClassMethodNode, or a tuple of nodes for several returns."""
     call = ClassMethodNode(method, args, kwargs, options)
     if isinstance(num_returns, int) and num_returns > 1:
         return tuple(ClassMethodNode(method, (call,), {}, {}, index=index) for index in range(num_returns))
@@ -214,16 +221,17 @@ def bind_method(
 
 
 class InputNode(DAGNode):
-    """Stands for the arguments of `execute`; made with `with InputNode() as x:`.
+    """The input of a graph: a placeholder for the arguments of `execute`. Create it with `with InputNode() as x:`.
 
-    `x` is the one argument; `x[0]` and `x["key"]` are an item of it, `x.name` its attribute. Called with several
-    arguments or keywords, `execute` takes x[0] for the first argument, and x["key"] and x.key for a keyword.
+    If `execute` gets one positional argument, `x` is that argument, `x[0]` and `x["key"]` are items of it, and `x.name`
+    is an attribute of it. Otherwise `x[0]` is the first positional argument, and `x["key"]` and `x.key` are the keyword
+    argument.
     """
 
     def __init__(self, *args: Any, input_type: Any = None, **kwargs: Any):
-        """input_type: which type the input has; nothing is made of it here. ValueError for anything else."""
+        """input_type: kept and not used. Raises ValueError for any other argument."""
         if args or kwargs:
-            raise ValueError("an InputNode takes no arguments: execute() does")
+            raise ValueError("an InputNode takes no arguments: pass them to execute()")
         super().__init__()
         self.input_type = input_type
         self._entered = False
@@ -237,7 +245,7 @@ class InputNode(DAGNode):
         return None
 
     def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        assert self._entered, "an InputNode is made by a with statement: with InputNode() as x"
+        assert self._entered, "create an InputNode in a with statement: with InputNode() as x"
         return args[0] if len(args) == 1 and not kwargs else DAGInputData(args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -254,7 +262,7 @@ class InputNode(DAGNode):
 
 
 class InputAttributeNode(DAGNode):
-    """A part of the input: `x[0]`, `x["key"]` or `x.name` of an InputNode x."""
+    """A part of the input: `x[0]`, `x["key"]` or `x.name` of an InputNode `x`."""
 
     def __init__(self, whole: InputNode, kind: str, key: int | str):
         super().__init__((whole,))
@@ -268,7 +276,7 @@ class InputAttributeNode(DAGNode):
 
 
 class DAGInputData:
-    """The input as a whole when `execute` was called with anything but one positional argument."""
+    """The whole input, if `execute` was called with anything but a single positional argument."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]):
         self._args, self._kwargs = args, kwargs
@@ -279,26 +287,26 @@ class DAGInputData:
 
 
 class MultiOutputNode(DAGNode):
-    """The end of a graph with several results: `execute` gives a list."""
+    """The end of a graph with several results: its `execute` returns a list."""
 
     def __init__(self, args: list[Any] | tuple[Any, ...]):
-        """args: the nodes whose results are wanted. ValueError for what is neither list nor tuple."""
+        """args: the nodes whose results `execute` returns. Raises ValueError unless it is a list or a tuple."""
         if not isinstance(args, (list, tuple)):
-            raise ValueError(f"a MultiOutputNode is made of a list of nodes, not of {args!r}")
+            raise ValueError(f"a MultiOutputNode needs a list of nodes, not {args!r}")
         super().__init__(args)
 
     def _run(self, replaced: _Replaced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return list(replaced(self._args))
 
 
-# --- Nodes inside of values ---------------------------------------------------------------------------------------
+# --- Nodes inside values ------------------------------------------------------------------------------------------
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
 class _Replaced:
-    """Called with a value: the value with results in the place of nodes."""
+    """A function that returns its argument with each node replaced by that node's result."""
 
     def __init__(self, results: dict[DAGNode, Any]):
         self._results = results
@@ -307,8 +315,8 @@ class _Replaced:
         return _replace(value, self._results.__getitem__, {})
 
 
-def _refuse_what_cannot_be_sent(arguments: Any) -> None:
-    """TypeError for arguments that could not be sent later, when the graph is executed: Ray refuses them in `bind`."""
+def _check_serializable(arguments: Any) -> None:
+    """Raise TypeError for arguments that `execute` could not send later. Ray refuses them in `bind`, too."""
     bare = _replace(arguments, lambda node: None, {})
     try:
         dumps(bare)
@@ -319,9 +327,9 @@ def _refuse_what_cannot_be_sent(arguments: Any) -> None:
 
 
 def _replace(value: Any, swap: Callable[[DAGNode], Any], seen: dict[int, Any]) -> Any:
-    """value with swap(node) for every node in it; value itself, not a copy, when that changes nothing.
+    """Return a copy of the value in which each node is swap(node); the value itself if no node changed.
 
-    seen: what became of each container and object so far, by id. It keeps sharing, and ends at cycles.
+    seen: the replacement of each container and object so far, by id. It preserves sharing and stops at cycles.
     """
     if isinstance(value, DAGNode):
         return swap(value)
@@ -333,11 +341,11 @@ def _replace(value: Any, swap: Callable[[DAGNode], Any], seen: dict[int, Any]) -
     return seen[id(value)]
 
 
-_OURS = exceptions.__name__.partition(".")[0]  # refs, handles and the like hold no nodes, and lead to everything
+_OURS = exceptions.__name__.partition(".")[0]  # not searched: references and handles hold no nodes, and lead everywhere
 
 
 def _replace_inside(value: Any, part: Callable[[Any], Any]) -> Any:
-    """A container or object with part(x) for each x in it; itself when each part(x) is x."""
+    """Return a copy of a container or object with part(x) for each x in it; itself if each part(x) is x."""
     if isinstance(value, dict):
         pairs = [(part(key), part(item)) for key, item in value.items()]
         if all(new is old for pair, old_pair in zip(pairs, value.items()) for new, old in zip(pair, old_pair)):

@@ -1,7 +1,8 @@
 """JobConfig: settings of a job as an object, for `init(job_config=...)`. Ray: ray.job_config.
 
-Its namespace, runtime environment and metadata are taken, each unless `init` was given its own; what is for Java and C++ workers is
-kept and has no effect. Its lifetime of actors is checked only: without a cluster no actor outlives its program.
+`init` uses the namespace, the runtime environment and the metadata, each unless `init` was given its own. The settings
+for Java and C++ workers are kept and have no effect. `default_actor_lifetime` is checked and then ignored, because no
+actor outlives the program.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ LIFETIMES = ("detached", "non_detached")
 
 
 class JobConfig:
-    """runtime_env, metadata (texts), ray_namespace, and what other languages need. Raises ValueError for a default_actor_lifetime
-    that is neither "detached" nor "non_detached", TypeError for metadata that are no texts."""
+    """The settings of a job, to be passed to `init`.
+
+    runtime_env: the environment of the job's tasks and actors. metadata: a dict from str to str. ray_namespace: the
+    namespace of its named actors. Raises ValueError if default_actor_lifetime is neither "detached" nor "non_detached";
+    TypeError if a key or value of metadata is not a string.
+    """
 
     def __init__(
         self,
@@ -36,27 +41,27 @@ class JobConfig:
         self.set_default_actor_lifetime(default_actor_lifetime)
 
     def set_metadata(self, key: str, value: str) -> None:
-        """One more entry."""
+        """Add an entry to the metadata. Raises TypeError unless both are strings."""
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"metadata are texts by text, and {key!r}: {value!r} is not")
+            raise TypeError(f"keys and values of metadata must be strings, not {key!r}: {value!r}")
         self.metadata[key] = value
 
     def set_runtime_env(self, runtime_env: dict[str, Any] | None) -> None:
-        """The environment of the job's tasks and actors."""
+        """Set the environment of the job's tasks and actors."""
         self.runtime_env = dict(runtime_env or {})
 
     def set_ray_namespace(self, ray_namespace: str) -> None:
-        """The namespace of its named actors."""
+        """Set the namespace of the job's named actors."""
         self.ray_namespace = ray_namespace
 
     def set_default_actor_lifetime(self, default_actor_lifetime: str) -> None:
-        """How long actors live that do not say so."""
+        """Set the lifetime of actors created without the option `lifetime`. Raises ValueError for an unknown one."""
         if default_actor_lifetime not in LIFETIMES:
-            raise ValueError(f"default_actor_lifetime is one of {LIFETIMES}, not {default_actor_lifetime!r}")
+            raise ValueError(f"default_actor_lifetime must be one of {LIFETIMES}, not {default_actor_lifetime!r}")
         self._default_actor_lifetime = default_actor_lifetime
 
     @classmethod
     def from_json(cls, job_config_json: dict[str, Any]) -> JobConfig:
-        """Of a dict with the names of the arguments, as a file may hold it; other names are passed over."""
+        """Build a JobConfig from a dict whose keys are argument names. Unknown keys are ignored."""
         known = ("jvm_options", "code_search_path", "runtime_env", "metadata", "ray_namespace")
         return cls(**{name: job_config_json[name] for name in known if name in job_config_json})

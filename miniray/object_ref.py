@@ -1,7 +1,8 @@
-"""ObjectRef: a reference to a value that may not be there yet; and the generators that hand out references.
+"""ObjectRef: a reference to a value that may not exist yet; and the generators that hand out references.
 
-Each ObjectRef counts as one reference to its object. Its finaliser may run on any thread, also on one that is inside the runtime
-and holds its lock, so it only appends to a queue; the queue is drained at the next entry. Ray: includes/object_ref.pxi.
+Each ObjectRef counts as one reference to its object. Python may run its finaliser on any thread, even on one that is
+inside the runtime and holds the lock. So the finaliser only appends the record to the queue `dropped`. The next call
+that enters the runtime drains the queue and counts. Ray: includes/object_ref.pxi.
 """
 
 from __future__ import annotations
@@ -21,19 +22,27 @@ from .runtime.runtime import Runtime
 from .process.context import running
 from .values.serialization import contain
 
-if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray: only who awaits pays for it
+if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray, so only a program that awaits imports it
     import asyncio
     import concurrent.futures
 
 T = TypeVar("T", covariant=True)  # the class of the value
-dropped: deque = deque()  # deque.append and popleft are atomic, also without the GIL: no lock is taken
+dropped: deque[Any] = deque()  # no lock: deque.append and popleft are atomic, also without the GIL
 _NIL_BYTES = b"\xff" * ObjectIDBytes
 
 
 class ObjectRef(Generic[T]):
-    """Names an object: hashable, comparable, awaitable; passed to a task as an argument it arrives as its value.
+    """A reference to an object, which will hold the result of a task or holds a value that was `put`.
 
-    Compared and hashed by the object it names. `ObjectRef(binary)` makes one from 28 bytes: TypeError for what is not bytes,
+        ref = add.remote(1, 2)
+        ray.get(ref)            # wait for the value
+        add.remote(ref, 10)     # a task receives the value, not the reference
+        await ref               # inside a coroutine
+
+    While a reference exists, the object is kept. References are equal, and have the same hash, if they name the same
+    object.
+
+    `ObjectRef(id)` makes a reference from the 28 bytes of an id. It raises TypeError for anything but bytes, and
     ValueError for another length. Ray: ray.ObjectRef.
     """
 
@@ -42,95 +51,95 @@ class ObjectRef(Generic[T]):
 
     def __new__(cls, id: bytes) -> "ObjectRef[T]":
         if not isinstance(id, bytes):
-            raise TypeError(f"an ObjectRef is made of bytes, got {type(id).__name__}")
+            raise TypeError(f"an ObjectRef is made from bytes, got {type(id).__name__}")
         if len(id) != ObjectIDBytes:
             raise ValueError(f"an ObjectRef has {ObjectIDBytes} bytes, got {len(id)}")
         record = _NIL if id == _NIL_BYTES else _named(id)
-        self = object.__new__(cls)  # now: none exists, and is finalised, without a record
+        self = object.__new__(cls)  # only now: __del__ must never meet an ObjectRef without a record
         self._record = record
         return self
 
-    def __del__(self, _drop=dropped.append):
+    def __del__(self, _drop: Callable[[Any], None] = dropped.append) -> None:
         _drop(self._record)
 
     @staticmethod
     def _adopt(record: ObjectRecord) -> ObjectRef[Any]:
-        """The ObjectRef for a reference that is already counted in the record."""
+        """Return an ObjectRef for a reference that the caller has already counted in the record."""
         ref = object.__new__(ObjectRef)
         ref._record = record
         return ref
 
     @classmethod
-    def from_binary(cls, id: bytes) -> "ObjectRef":
-        """As `ObjectRef(id)`."""
+    def from_binary(cls, id: bytes) -> "ObjectRef[Any]":
+        """The same as `ObjectRef(id)`."""
         return cls(id)
 
     @classmethod
-    def from_hex(cls, id: str) -> "ObjectRef":
-        """NotImplementedError, as in Ray: text alone does not say who owns the object."""
+    def from_hex(cls, id: str) -> "ObjectRef[Any]":
+        """Raises NotImplementedError, as in Ray: the text alone does not tell who owns the object."""
         raise NotImplementedError("an ObjectRef cannot be made from hex digits: use ObjectRef(bytes.fromhex(...))")
 
     @classmethod
-    def from_random(cls) -> "ObjectRef":
-        """A reference to nothing, under an id that nothing has."""
+    def from_random(cls) -> "ObjectRef[Any]":
+        """Return a reference with a random id, which names no object."""
         return cls(os.urandom(ObjectIDBytes))
 
     @classmethod
-    def nil(cls) -> "ObjectRef":
-        """The reference that names nothing."""
+    def nil(cls) -> "ObjectRef[Any]":
+        """Return the nil reference, which names no object."""
         return cls(_NIL_BYTES)
 
     def is_nil(self) -> bool:
-        """Whether it names nothing."""
+        """Whether this is the nil reference."""
         return self._record is _NIL
 
     def hex(self) -> str:
-        """56 hexadecimal digits."""
+        """The object's id as 56 hex digits."""
         return self._record.hex
 
     def binary(self) -> bytes:
-        """28 bytes."""
+        """The object's id as 28 bytes."""
         return bytes.fromhex(self.hex())
 
     @classmethod
     def size(cls) -> int:
-        """How many bytes an id has."""
+        """The number of bytes in an id: 28."""
         return ObjectIDBytes
 
     def task_id(self) -> TaskID:
-        """The id of the task that makes the object; of a put, the driver's."""
+        """The id of the task that produces the object; the driver's task id if the object was `put`."""
         task = self._record.task
         return TaskID.from_hex(task.hex if task is not None else task_hex(0))
 
     def job_id(self) -> JobID:
-        """The job's id."""
+        """The id of the job."""
         return JobID.from_hex(JOB_HEX)
 
     def owner_address(self) -> bytes:
-        """Where its owner listens: nobody does."""
+        """Always b"": owners have no addresses in miniray."""
         return b""
 
     def redis_shard_hash(self) -> int:
-        """A number that follows from the id."""
+        """A hash of the id; the same in every run."""
         return zlib.crc32(self.binary())
 
     def tensor_transport(self) -> None:
-        """How tensors in the value travel: None, with the rest of it."""
+        """Always None: tensors are sent like all other values."""
         return None
 
     def call_site(self) -> str:
-        """Where it was made: not recorded."""
+        """Always "": miniray does not record where a reference was created."""
         return ""
 
     def future(self) -> concurrent.futures.Future[T]:
-        """A concurrent.futures.Future that gets the value, or the error."""
+        """Return a concurrent.futures.Future of the value or the error. Raises RuntimeError without a session."""
         import concurrent.futures
 
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         runtime = running()
 
         def done() -> None:
-            if not future.set_running_or_notify_cancel():  # cancelled meanwhile: nobody wants the value
+            if not future.set_running_or_notify_cancel():  # the program has cancelled the future
                 return
             try:
                 value = runtime.value_of(self._record)
@@ -146,7 +155,7 @@ class ObjectRef(Generic[T]):
         return future
 
     def as_future(self, _internal: bool = False) -> asyncio.Future[T]:
-        """An asyncio future of the running loop that gets the value, or the error."""
+        """Return an asyncio.Future of the value or the error, in the running loop. `await ref` does the same."""
         import asyncio
 
         loop = asyncio.get_event_loop()
@@ -154,16 +163,16 @@ class ObjectRef(Generic[T]):
         runtime, record = running(), self._record
 
         def deliver() -> None:
-            if future.done():  # cancelled meanwhile, as by asyncio.wait_for
+            if future.done():  # cancelled, for example by asyncio.wait_for
                 return
             try:
-                value = runtime.value_of(self._record)  # of self, which keeps the object alive until then
-            except StopIteration as error:  # which a future refuses
+                value = runtime.value_of(self._record)  # through `self`: the closure keeps the object alive until now
+            except StopIteration as error:  # a future refuses a StopIteration
                 future.set_exception(RuntimeError(f"the task raised StopIteration: {error}"))
             except Exception as error:
                 future.set_exception(error)
             except BaseException as error:
-                if getattr(error, "cause", None) is None:
+                if getattr(error, "cause", None) is None:  # not the task's error: it interrupts this thread
                     raise
                 future.set_exception(error)
             else:
@@ -179,7 +188,7 @@ class ObjectRef(Generic[T]):
 
         waiter = runtime.subscribe(record, done)
 
-        def forget(future: asyncio.Future) -> None:
+        def forget(future: asyncio.Future[T]) -> None:
             if future.cancelled() and not waiter.fired:
                 runtime.unsubscribe(record, waiter)
 
@@ -203,10 +212,10 @@ class ObjectRef(Generic[T]):
     def __copy__(self) -> "ObjectRef[T]":
         return _restore(self._record)
 
-    def __deepcopy__(self, memo: dict) -> "ObjectRef[T]":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ObjectRef[T]":
         return _restore(self._record)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if contain(self._record):
             if self._record.number < 0 or self._record.status is ENDED:
                 raise unowned(self)
@@ -214,19 +223,19 @@ class ObjectRef(Generic[T]):
         return ObjectRef, (self.binary(),)
 
 
-_NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)
+_NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:
     try:
         loop.call_soon_threadsafe(callback, context=context)
     except RuntimeError:
-        if not loop.is_closed():  # a closed loop has nobody who waits
+        if not loop.is_closed():  # no coroutine of a closed loop is waiting any longer
             raise
 
 
-def _restore(record: ObjectRecord) -> ObjectRef:
-    """One more reference to a record."""
+def _restore(record: ObjectRecord) -> ObjectRef[Any]:
+    """Return another reference to an object, and count it. `copy` needs no session; then nothing is counted."""
     runtime = context.session
     if runtime is not None:
         runtime.add_reference(record)
@@ -235,7 +244,8 @@ def _restore(record: ObjectRecord) -> ObjectRef:
     return ref
 
 
-def _restore_number(number: int) -> ObjectRef:
+def _restore_number(number: int) -> ObjectRef[Any]:
+    """Unpickle a reference."""
     record = _found(number)
     ref = object.__new__(ObjectRef)
     ref._record = record
@@ -243,19 +253,26 @@ def _restore_number(number: int) -> ObjectRef:
 
 
 def _found(number: int) -> ObjectRecord:
-    """The object with this number, with one more reference; one that has failed if there is none."""
+    """The object with this number, with one more reference counted.
+
+    If there is none, a new record that holds an ObjectLostError.
+    """
     runtime = context.session
+    record: ObjectRecord | None
     if runtime is not None:
         record = runtime.find_and_hold(lambda cluster: cluster.objects.get(number))
         if record is not None:
             return record
     record = ObjectRecord(number, status=FAILED)
-    record.value = Failure("OBJECT_LOST", "no object has this id any more", about=record)
+    record.value = Failure("OBJECT_LOST", "no object has this id any longer", about=record)
     return record
 
 
 def _named(id: bytes) -> ObjectRecord:
-    """The object with this id, with one reference more. One that never gets a value, as in Ray, when nothing here has the id."""
+    """The object with this id, with one more reference counted.
+
+    If there is none, a new record that never gets a value, as in Ray.
+    """
     runtime = context.session
     if runtime is not None:
 
@@ -263,23 +280,23 @@ def _named(id: bytes) -> ObjectRecord:
             record = cluster.objects.get(object_number(id))
             return record if record is not None and record.hex == id.hex() else None
 
-        runtime.drain()  # an object that the program has just dropped has no id any more
-        record = runtime.find_and_hold(named)
+        runtime.drain()  # so that an object which the program has just dropped is not found
+        record: ObjectRecord | None = runtime.find_and_hold(named)
         if record is not None:
             return record
     return ObjectRecord(foreign_number(id))
 
 
-def unowned(ref: ObjectRef) -> ValueError:
-    """The error for a reference that cannot be passed on, since nobody here has made its object."""
+def unowned(ref: ObjectRef[Any]) -> ValueError:
+    """The error for passing on a reference whose object belongs to no owner in this session."""
     return ValueError(
-        f"{ref!r} names no object of this session, so nobody could answer for it: pass on references that "
-        "`.remote()` or `put` returned, not ids"
+        f"{ref!r} names no object of this session, so it has no owner: pass on references that `.remote()` or `put` "
+        "returned, not ids"
     )
 
 
 def hold_contained(runtime: Runtime, captured: Any) -> None:
-    """What a function or class was captured with, references and handles, lives for as long as `captured` does."""
+    """Keep the objects and actors that a captured function or class refers to alive for as long as `captured` lives."""
     if captured.contained:
         for record in captured.contained:
             runtime.add_reference(record)
@@ -287,42 +304,49 @@ def hold_contained(runtime: Runtime, captured: Any) -> None:
 
 
 def is_ready(record: Any) -> bool:
-    """Whether `wait` counts an object, or a stream's next item, as there."""
+    """Whether `wait` counts an object as ready; for a stream, whether the next item, or its end, has arrived.
+
+    It reads the record without the lock, so the answer can be out of date at once.
+    """
     if type(record) is StreamRecord:
         return record.taken < len(record.items) or record.ended
     return record.status is READY or record.status is FAILED or record.status is SPILLED
 
 
 class ObjectRefGenerator:
-    """What a streaming task returns: an iterator, also an asynchronous one, of references to the values it yields, in order.
+    """The references to the values that a streaming task yields, in order; returned by its `.remote()`.
 
-    An error of the task is one more reference, the last, whose `get` raises. It cannot be stored, nor passed to a task.
-    Ray: ray.ObjectRefGenerator.
+        for ref in numbers.remote(3):
+            print(ray.get(ref))
+
+    `async for` works as well. Each step waits until the task has yielded the next value. If the task raises, the last
+    reference holds the error, and `get` of it raises. A generator cannot be stored, nor passed to a task. Ray:
+    ray.ObjectRefGenerator.
     """
 
     __slots__ = ("_stream", "_done", "__weakref__")
     _stream: StreamRecord
-    _done: ObjectRef
+    _done: ObjectRef[Any]
 
-    def __new__(cls, stream: StreamRecord, done: ObjectRef) -> "ObjectRefGenerator":
-        """stream: what the task has yielded, one reference to it is this object's. done: its end."""
-        if (
-            type(stream) is not StreamRecord
-        ):  # what is no stream would be let go of as one later, in somebody else's call
+    def __new__(cls, stream: StreamRecord, done: ObjectRef[Any]) -> "ObjectRefGenerator":
+        """stream: its record, with one reference already counted. done: ready when the task ends."""
+        if type(stream) is not StreamRecord:
+            # Checked here: dropping anything else would fail later, in an unrelated call.
             raise TypeError(
-                f"{cls.__name__} is what `.remote()` of a streaming task returns: it cannot be made of {type(stream)}"
+                f"`.remote()` of a streaming task returns {cls.__name__} objects; they cannot be made from "
+                f"{type(stream)}"
             )
-        self = object.__new__(cls)  # not in __init__: none exists, and is finalised, without a stream
+        self = object.__new__(cls)  # not in __init__: __del__ must never meet a generator without a stream
         self._stream, self._done = stream, done
         return self
 
-    def __del__(self, _drop=dropped.append):
+    def __del__(self, _drop: Callable[[Any], None] = dropped.append) -> None:
         _drop(self._stream)
 
-    def __iter__(self) -> Iterator[ObjectRef]:
+    def __iter__(self) -> Iterator[ObjectRef[Any]]:
         return self
 
-    def __next__(self) -> ObjectRef:
+    def __next__(self) -> ObjectRef[Any]:
         runtime = running()
         while True:
             ref = self._take(runtime)
@@ -330,12 +354,15 @@ class ObjectRefGenerator:
                 return ref
             runtime.wait_for([self._stream], 1, False, None)
 
-    def _take(self, runtime: Runtime) -> ObjectRef | None:
-        """The next item's reference, or None when it is not there yet. StopIteration at the end."""
+    def _take(self, runtime: Runtime) -> ObjectRef[Any] | None:
+        """Take the next reference; None if the task has not yielded it yet.
+
+        Raises StopIteration at the end of the stream, ValueError if the session has ended.
+        """
         stream = self._stream
         if self._done._record.status is ENDED:
             raise ValueError(f"{self!r} belongs to a session that has been shut down")
-        ended = stream.ended  # read first: no item comes after the end
+        ended = stream.ended  # read before taking: an item may arrive between the two, but none arrives after the end
         record = runtime.take_item(stream)
         if record is not None:
             return ObjectRef._adopt(record)
@@ -343,10 +370,10 @@ class ObjectRefGenerator:
             raise StopIteration
         return None
 
-    def __aiter__(self) -> AsyncIterator[ObjectRef]:
+    def __aiter__(self) -> AsyncIterator[ObjectRef[Any]]:
         return self
 
-    async def __anext__(self) -> ObjectRef:
+    async def __anext__(self) -> ObjectRef[Any]:
         runtime = running()
         while True:
             try:
@@ -357,8 +384,8 @@ class ObjectRefGenerator:
                 return ref
             await self._more(runtime)
 
-    def _more(self, runtime: Runtime) -> asyncio.Future:
-        """A future of the running loop that is done when the next item, or the end, is there."""
+    def _more(self, runtime: Runtime) -> asyncio.Future[None]:
+        """A future of the running loop that is done when the next item, or the end, arrives."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -373,25 +400,25 @@ class ObjectRefGenerator:
         return future
 
     def send(self, *value: Any) -> Any:
-        """A task cannot be sent anything: NotImplementedError, as of the other ways into a generator."""
+        """Raises NotImplementedError: nothing can be sent into a running task."""
         raise NotImplementedError("the generator runs in a task, and nothing can be sent into it")
 
     throw = close = asend = athrow = aclose = send
 
-    def completed(self) -> ObjectRef:
-        """A reference that is ready when the task has ended."""
+    def completed(self) -> ObjectRef[Any]:
+        """Return a reference that is ready when the task has ended."""
         return self._done
 
     def next_ready(self) -> bool:
-        """Whether the next reference can be had without waiting."""
+        """Whether the next step returns a reference without waiting."""
         return self._stream.taken < len(self._stream.items)
 
     def is_finished(self) -> bool:
-        """Whether the task has ended and every reference was taken."""
+        """Whether the task has ended and every reference has been taken."""
         return self._stream.ended and self._stream.taken >= len(self._stream.items)
 
     def task_id(self) -> TaskID:
-        """The id of the task that yields."""
+        """The id of the task that yields the values."""
         return TaskID.from_hex(self._stream.task.hex)
 
     def __eq__(self, other: object) -> bool:
@@ -403,19 +430,22 @@ class ObjectRefGenerator:
     def __repr__(self) -> str:
         return f"ObjectRefGenerator({self._done.hex()})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "an ObjectRefGenerator cannot be serialized: pass the references it yields, or iterate it where it is"
+            "an ObjectRefGenerator cannot be serialized: pass on the references that it yields, or iterate over it here"
         )
 
 
 class DynamicObjectRefGenerator:
-    """The value of a task with num_returns="dynamic": the references to all that it yielded."""
+    """The value of a task with num_returns="dynamic": references to the values that it yielded, once it has ended.
 
-    def __init__(self, refs: list[ObjectRef]):
+    Iterating takes the references; `len` is the number of those left.
+    """
+
+    def __init__(self, refs: list[ObjectRef[Any]]):
         self._refs = deque(refs)
 
-    def __iter__(self) -> Iterator[ObjectRef]:
+    def __iter__(self) -> Iterator[ObjectRef[Any]]:
         while self._refs:
             yield self._refs.popleft()
 
@@ -424,7 +454,7 @@ class DynamicObjectRefGenerator:
 
 
 def refs_of(task: Any) -> Any:
-    """What `.remote()` returns for a submitted task: a reference, a list of them, a generator, or None."""
+    """The return value of `.remote()` for a submitted task: a reference, a list of references, a generator, or None."""
     returns = task.returns
     if task.stream is not None:
         return ObjectRefGenerator(task.stream, ObjectRef._adopt(returns[0]))

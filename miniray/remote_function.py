@@ -1,4 +1,9 @@
-"""RemoteFunction: what `@remote` makes of a function. Ray: ray.remote_function."""
+"""RemoteFunction: the result of `@remote` on a function. Ray: ray.remote_function.
+
+Three classes share the work. A `Source` holds the plain function and captures it once per session. A `Variant` is the
+source with one set of options; `.options(...)` returns one. `RemoteFunction` is the variant that the decorator itself
+creates.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +23,21 @@ from .options.signatures import checker, is_generator
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3  # Ray: task_max_retries
-Refs = TypeVar("Refs")  # what `.remote()` returns, for type checkers: ObjectRef[R], a generator, or Any
+Refs = TypeVar("Refs")  # the return type of `.remote()`: ObjectRef[R], ObjectRefGenerator or Any
 
 
 class Capture:
-    """Gives a function or class as it is at its first use in a session. Raises TypeError when it refers to what cannot be sent."""
+    """Captures a function or a class at its first use in a session: code, defaults, closure and used globals.
+
+    Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
+    be serialized. When it is finalised, it hands the captured function to the runtime, which releases it later.
+    """
 
     __slots__ = ("target", "_captured")
 
     def __init__(self, target: Any):
         self.target = target
-        self._captured: tuple[Any, Any] = (None, None)  # the session, and what was captured in it
+        self._captured: tuple[Any, Any] = (None, None)  # the session's runtime, and what was captured in that session
 
     def __call__(self, runtime: Runtime) -> Any:
         session, captured = self._captured
@@ -37,7 +46,7 @@ class Capture:
             if runtime.forgotten.captured:
                 runtime.release_forgotten()
             hold_contained(runtime, captured)
-            if self._captured[0] is runtime:  # another thread was first
+            if self._captured[0] is runtime:  # another thread captured it first
                 return self._captured[1]
             self._captured = runtime, captured
         return captured
@@ -49,9 +58,10 @@ class Capture:
 
 
 class Source:
-    """What all variants of a remote function share: the function, and what of it was captured in the running session.
+    """The part that all variants of a remote function share: the plain function and its capture.
 
-    It refers to none of them, so that a remote function goes with its last reference, and with it what its closure holds.
+    A source does not refer to its variants. So no reference cycle keeps a remote function alive, and with it the
+    objects in its closure.
     """
 
     __slots__ = ("function", "generator", "check", "capture", "max_calls")
@@ -59,22 +69,32 @@ class Source:
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
-        self.max_calls = 0  # as the decorator said: after so many calls a worker ends; 0: it stays
+        self.max_calls = 0  # from the decorator: a worker ends after this many calls of the function; 0: never
 
 
 class Variant(Generic[Refs]):
-    """A remote function with one set of options. The specification of its tasks is made once per session."""
+    """A remote function with one set of options, as `.options(...)` returns it.
+
+    It makes the specification of its tasks once per session, at its first call, unless that depends on the caller.
+    """
 
     __slots__ = ("_source", "_given", "_runtime", "_spec", "_check", "__weakref__")
 
     def __init__(self, source: Source, given: dict[str, Any]):
         self._source, self._given, self._check = source, given, source.check
         self._runtime: Runtime | None = None
-        self._spec: Any = None  # TaskSpec, since its first call in the session `_runtime`
+        self._spec: Any = None  # the TaskSpec made at the first call in the session `_runtime`
 
     def remote(self, /, *args: Any, **kwargs: Any) -> Refs:
-        """Submit a task. Returns a reference to its result, a list of them for num_returns above 1, None for 0, a generator of
-        references for a generator function. Raises TypeError when the arguments do not fit the function or cannot be sent."""
+        """Submit a task that calls the function with these arguments, and return at once.
+
+        An ObjectRef among the arguments is replaced by its value before the function is called; a reference inside
+        another argument, such as a list, is passed as a reference.
+
+        Returns an ObjectRef to the result; a list of them if num_returns is above 1, None if it is 0, and an
+        ObjectRefGenerator for a generator function. Raises TypeError if the arguments do not fit the function or cannot
+        be serialized.
+        """
         runtime = self._runtime
         if runtime is None or runtime.closed or runtime.asks_caller:
             return self._first(args, kwargs)
@@ -84,10 +104,12 @@ class Variant(Generic[Refs]):
         if spec.num_returns == 1:
             ref: Any = _new_ref(ObjectRef)
             ref._record = task.returns[0]
-            return ref
-        return refs_of(task)
+            return ref  # type: ignore[no-any-return]
+        refs: Refs = refs_of(task)
+        return refs
 
-    def _first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refs:
+        """`remote` for the first call in a session, and for calls whose specification may depend on the caller."""
         runtime = session_or_start()
         if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)
@@ -97,12 +119,15 @@ class Variant(Generic[Refs]):
         else:
             spec = self._spec = self._specify(runtime, args, kwargs)
             self._runtime = runtime
-        return refs_of(runtime.submit(spec, args, kwargs))
+        refs: Refs = refs_of(runtime.submit(spec, args, kwargs))
+        return refs
 
-    def _specify(self, runtime: Runtime, args: tuple, kwargs: dict[str, Any]) -> TaskSpec:
+    def _specify(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSpec:
+        """Check the options and the arguments, and make the specification. The order of the checks is Ray's: it decides
+        which error a call with several faults raises."""
         source, given = self._source, self._given
         function = source.function
-        captured = source.capture(runtime)  # the order in which these may refuse is Ray's
+        captured = source.capture(runtime)
         checks.check_before_arguments(given, of_actor=False)
         self._check(args, kwargs)
         resources = checks.resources(given, 1)
@@ -133,18 +158,20 @@ class Variant(Generic[Refs]):
         )
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
-        """A node of a graph that calls this function when the graph is executed."""
+        """Return a graph node that calls this function when the graph is executed. See `miniray.dag`."""
         from .dag import FunctionNode
 
         return FunctionNode(self, args, kwargs, self._given)
 
 
 class RemoteFunction(Variant[Refs]):
-    """A function whose `.remote(...)` submits a task and returns a reference to its result at once.
+    """A function whose `.remote(...)` submits a task and returns a reference to its result at once. Made by `@remote`.
 
-    It is captured (code, defaults, closure, the globals it uses) at its first `.remote()` in a session: later changes of what it
-    refers to do not show. `.options(...)` gives a variant; the plain function is `_function`.
-    Raises ValueError for a coroutine function and for bad options, TypeError for options of a wrong type.
+    The function is captured (code, defaults, closure and the globals it uses) at its first `.remote()` in a session.
+    Later changes of anything it refers to have no effect on its tasks. `.options(...)` returns a variant; `_function`
+    is the plain function.
+
+    Creating one raises ValueError for a coroutine function and for bad options, TypeError for options of a wrong type.
     """
 
     __slots__ = ()
@@ -157,7 +184,8 @@ class RemoteFunction(Variant[Refs]):
             )
         source = Source(function)
         super().__init__(source, checks.task_options(options or {}, None, source.generator))
-        # In Ray a worker that has used a GPU ends by default: only then is the GPU's memory free for the next.
+        # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
+        # worker.
         source.max_calls = self._given.get("max_calls", 1 if self._given.get("num_gpus") else 0) or 0
 
     @property
@@ -171,7 +199,10 @@ class RemoteFunction(Variant[Refs]):
     def options(self, **task_options: Any) -> Variant[Refs]: ...
 
     def options(self, **task_options: Any) -> Variant[Any]:
-        """A variant with other options, for its `.remote`, `.bind`. Raises ValueError or TypeError for a bad one."""
+        """Return this function with other options: `f.options(num_cpus=2).remote(x)`. The function itself is unchanged.
+
+        Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
+        """
         given = checks.task_options(task_options, self._given, self._source.generator)
         return Variant(self._source, {**self._given, **given})
 
@@ -179,7 +210,7 @@ class RemoteFunction(Variant[Refs]):
         self._source.capture(runtime)
 
     def _here(self) -> RemoteFunction[Refs]:
-        return self  # it has nothing that could be changed in one worker and not in another
+        return self  # immutable, so that all workers can share it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self._function.__name__
@@ -190,7 +221,7 @@ class RemoteFunction(Variant[Refs]):
     def __repr__(self) -> str:
         return f"RemoteFunction({self._function.__qualname__})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return export(self, _rebuild, (self._function, self._given))
 
 
@@ -198,16 +229,19 @@ def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFun
     return RemoteFunction(function, options)
 
 
-def export(thing: Any, rebuild: Callable[..., Any], args: tuple) -> tuple:
-    """How a remote function or actor class travels: within a session by number, since it never changes; else by value."""
+def export(
+    remote: Any, rebuild: Callable[..., Any], args: tuple[Any, ...]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The `__reduce__` of a remote function or an actor class: by number within a session, since the session keeps it
+    unchanged; by value (`rebuild(*args)`) without a session."""
     runtime = context.session
     if runtime is None:
         return rebuild, args
-    number = id(thing)
-    if runtime.exported.get(number) is not thing:
-        runtime.exported[number] = thing  # known before what it refers to is looked at, which may be itself
+    number = id(remote)
+    if runtime.exported.get(number) is not remote:
+        runtime.exported[number] = remote  # before capturing it: its function may refer to itself
         try:
-            thing._capture(runtime)  # what it refers to is what it refers to now
+            remote._capture(runtime)  # now: later changes of anything it refers to must have no effect
         except BaseException:
             del runtime.exported[number]
             raise

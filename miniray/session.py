@@ -1,6 +1,6 @@
-"""How a session starts and ends: `init` and `shutdown`, the nodes, and what is put in place around them.
+"""How a session starts and ends: `init`, `shutdown`, the nodes, and the hooks that are installed while a session runs.
 
-The running session itself is `process.context.session`: code below this module reads it there.
+The running session itself is in `process.context.session`, where the layers below this module can read it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from .runtime.threaded import ThreadedRuntime
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9  # Ray: ray_constants.py
 
 
-clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, until it is shut down
-_starting = threading.RLock()  # held while a session starts or ends, and so guards `context.session`
+clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, until its shutdown
+_starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
 
 class RayContext(Mapping[str, Any]):
-    """What `init` returns: facts about the session, as attributes and as a mapping, and a context manager that shuts it down."""
+    """The result of `init`: a context manager that shuts the session down, and facts about it.
+
+    `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
+    has the items of `address_info`. The keys are Ray's; nothing listens at the addresses.
+    """
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
@@ -62,7 +66,7 @@ class RayContext(Mapping[str, Any]):
         return len(self.address_info)
 
     def disconnect(self) -> None:
-        """Shut the session down, if it is still the running one."""
+        """Shut the session down, unless it has already ended."""
         if context.session is self._runtime:
             shutdown()
 
@@ -93,15 +97,42 @@ def init(
     on_deadlock: str = "log",
     **kwargs: Any,
 ) -> RayContext:
-    """Start a session. Usable as a context manager that shuts it down.
+    """Start a session.
 
-    address: None, "local" or "auto"; that of a `cluster_utils.Cluster` joins it. num_cpus, num_gpus, resources, labels,
-    object_store_memory (bytes): of the head node, or of each of `num_nodes` nodes. local_mode: run every task at once on the
-    thread that submits it. namespace: of named actors; a fresh one by default. on_deadlock: "log", or "raise" for DeadlockError
-    from a get that can never return. Ray's other arguments are accepted where their effect could not be seen here.
+        ray.init(num_cpus=4)
 
-    Raises RuntimeError when a session runs already (unless ignore_reinit_error) and for an unknown argument; TypeError and
-    ValueError for bad values; ConnectionError for an address that nothing here answers. A refused call starts nothing.
+        with ray.init(num_cpus=4, on_deadlock="raise"):
+            ...                 # shut down at the end of the block
+
+    Without it, the first `.remote()`, `put` or `get` starts a session with the defaults. Only one session can run at a
+    time. It ends with `shutdown`, or with the program.
+
+    Args:
+        address: None, "local" or "auto" start a session in this process. The address of a `cluster_utils.Cluster`
+            connects to it.
+        num_cpus: CPUs of each node; by default those of this machine. They limit how many tasks run at the same time.
+        num_gpus: GPUs of each node. Whether they exist is not checked; a task that asks for one is told its index.
+        resources: amounts of further resources of each node, by name.
+        labels: labels of each node.
+        object_store_memory: bytes that each node's object store holds before it spills to files.
+        local_mode: run each task at once, on the thread that submits it.
+        ignore_reinit_error: if a session is running, return its context instead of raising.
+        log_to_driver: print the output of tasks and actors, with a prefix that names its source.
+        namespace: the namespace of named actors; by default a new one for each session.
+        num_nodes: how many identical nodes to start. The first is the head. (Not in Ray.)
+        on_deadlock: when a `get` can never return, "log" a warning, or "raise" DeadlockError from it. (Not in Ray.)
+        **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
+            checked.
+
+    Returns:
+        A RayContext: a context manager that shuts the session down, with facts about the session.
+
+    Raises:
+        RuntimeError: a session is running already and `ignore_reinit_error` is False, or an argument is unknown.
+        TypeError, ValueError: an argument has a bad value.
+        ConnectionError: `address` names a cluster outside this process.
+
+    A call that raises starts nothing.
     """
     given = {
         "num_cpus": num_cpus,
@@ -132,15 +163,18 @@ def init(
 
 
 def is_initialized() -> bool:
-    """Whether a session runs."""
+    """Whether a session is running."""
     return context.session is not None
 
 
 def session_or_start() -> Runtime:
-    """The running session; the first use starts one."""
-    runtime = context.session
+    """The running session. If there is none, it starts one with the defaults of `init`.
+
+    A task whose session has ended does not start another: this raises SessionEnded.
+    """
+    runtime: Runtime | None = context.session
     if runtime is None:
-        if current.get() is not None:  # its session has ended under it
+        if current.get() is not None:
             raise SessionEnded
         ending = context.exit_of_the_program()
         if ending is not None:
@@ -153,7 +187,12 @@ def session_or_start() -> Runtime:
 
 
 def shutdown(_exiting_interpreter: bool = False) -> None:
-    """End the session: everything of it goes, its threads end. Without a session, and inside a task, it does nothing."""
+    """End the session: its tasks, actors and objects are gone, and its threads end.
+
+    References and handles of the session become invalid: using one raises an error that says so. Does nothing if no
+    session is running, and inside a task. A program that ends calls it automatically. `_exiting_interpreter` is
+    accepted as in Ray.
+    """
     if current.get() is not None:
         return
     with _starting:
@@ -166,7 +205,7 @@ atexit.register(shutdown)
 
 
 def _after_fork() -> None:
-    """In a forked child there are no worker threads: it starts without a session."""
+    """Runs in a forked child. A fork copies no worker threads, so the child starts without a session."""
     global _starting
     runtime, context.session, _starting = context.session, None, threading.RLock()
     dropped.clear()
@@ -178,11 +217,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-# ---------------------------------------------------------------- what init does
+# ---------------------------------------------------------------- the steps of init
 
 
 def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `init`, with those that its `job_config` stands for where they are not given themselves."""
+    """The arguments of `init`, completed from its `job_config` where they were not given themselves."""
     config = given.get("job_config")
     if config is None:
         return given
@@ -194,7 +233,7 @@ def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(address: str | None, given: dict[str, Any]) -> None:
-    """Refuse bad arguments of `init` as Ray does, before anything is started."""
+    """Raise Ray's errors for bad arguments of `init`. Nothing has been started yet."""
     options.check_init(given)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
@@ -202,8 +241,8 @@ def check(address: str | None, given: dict[str, Any]) -> None:
         if ":" not in address:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
         raise ConnectionError(
-            f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same program on "
-            "a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`."
+            f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same "
+            "program on a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`."
         )
 
 
@@ -214,8 +253,10 @@ def node_resources(
     memory: float | None = None,
     object_store_memory: int | None = None,
 ) -> tuple[dict[str, float], int]:
-    """What a node has, by name, and the capacity of its store in bytes. Defaults: this machine's CPUs and Ray's shares of its
-    memory."""
+    """The resources of a node by name, and the capacity of its object store in bytes.
+
+    memory, object_store_memory: bytes. The defaults are this machine's CPUs, and Ray's shares of its memory.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
     store = int(object_store_memory) if object_store_memory is not None else min(int(total * STORE_SHARE), STORE_MOST)
     found = {
@@ -232,7 +273,11 @@ def node_resources(
 def add_node(
     runtime: Runtime, resources: dict[str, float], store_bytes: int, labels: dict[str, str] | None, is_head: bool
 ) -> Any:
-    """A node joins the session, with the marks that Ray gives a node: its address, and which is the head."""
+    """Add a node to the session and return its record.
+
+    As in Ray, a node also gets resources that only mark it, one with its address and one for the head, and its id as a
+    label.
+    """
     number = runtime.last_node + 1
     marks = {f"node:127.0.0.{number}": 1.0}
     if is_head:
@@ -244,18 +289,21 @@ def add_node(
 
 
 def _random_namespace() -> str:
-    """In the form of a UUID, as Ray's; the module uuid asks the platform for its name first, which takes longer than to start."""
+    """A namespace in the form of a UUID, as in Ray.
+
+    Importing the module uuid would take longer than starting a session.
+    """
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def start(address: str | None, given: dict[str, Any]) -> Runtime:
-    """Make the session that these arguments ask for."""
+    """Create the runtime, the nodes and the hooks for these arguments of `init`. `_starting` is held."""
     dropped.clear()
     settings = {**given, "namespace": given["namespace"] or _random_namespace()}
     kind: type[Runtime] = ThreadedRuntime
     if given["local_mode"]:
-        from .runtime.local_mode import LocalRuntime as kind  # which imports asyncio
+        from .runtime.local_mode import LocalRuntime as kind  # not at the top, since it imports asyncio
     runtime = kind(settings, dropped)
     runtime.ref_type, runtime.dynamic_type = ObjectRef, DynamicObjectRefGenerator
     runtime.stuck = lambda objects: _stuck(runtime, objects)
@@ -275,11 +323,11 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
 
 before_end: list[
     Callable[[Runtime], None]
-] = []  # called with a session while its tables are still full; must not raise
+] = []  # called with a session that is about to end, while its tables are still full; must not raise
 
 
 def end(runtime: Runtime) -> None:
-    """End a session and take down what was put in place around it."""
+    """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
         look(runtime)
     try:
@@ -293,29 +341,33 @@ def end(runtime: Runtime) -> None:
 
 
 def abandon(runtime: Runtime) -> None:
-    """In a forked child: the session is the parent's. What it has put in place is taken down, without its workers, which are not
-    here, and without its locks, which threads that are not here either may have held. Whoever holds a reference or a function of it
-    is told that it has ended; a task that forked goes on as a plain program, with its environment."""
+    """In a forked child, mark the parent's session as ended and remove its hooks.
+
+    The child has neither the session's workers nor the other threads that may have held its locks. So nothing is waited
+    for, and the lock is replaced. References and functions of the session report that it has ended. If a task called
+    fork, the child continues as a plain program with the task's environment.
+    """
     environment.keep_what_is_seen()
     current.set(None)
     runtime.closed = True
     runtime.lock = CoreLock()
     now = runtime.now()
-    runtime.cluster.session_ending(now, ())  # also for the worker that forked: when its task returns, it takes no other
-    runtime.cluster.session_ended(now)  # the actions are not carried out: nobody waits and no thread runs here
+    runtime.cluster.session_ending(now, ())  # also stops the worker that forked: after its task, it takes no other
+    runtime.cluster.session_ended(now)  # its actions are not carried out: no thread is left that waits or runs
     log_session.after_fork()
-    for mend in context.in_forked_child:
-        mend()
+    for repair in context.in_forked_child:
+        repair()
     guards.uninstall()
 
 
-def _stuck(runtime: Runtime, objects: list) -> None:
-    """A get has waited for a while: if it can never return, say so, or raise DeadlockError where that was asked for."""
+def _stuck(runtime: Runtime, objects: list[Any]) -> None:
+    """Called when a `get` of these objects has waited for a while. If it can never return, log a warning, or raise
+    DeadlockError if the session was started with on_deadlock="raise"."""
     from .observe.explain.explanation import explain_object, find_deadlock
 
     if runtime.nobody_else():
         raise DeadlockError(
-            "in local_mode tasks run on the threads that wait for them, and there is no other that could go on: "
+            "in local_mode a task runs on the thread that waits for it, and no other thread is left to make progress: "
             f"{explain_object(runtime, next(obj for obj in objects if not is_ready(obj)))}"
         )
     found = find_deadlock(runtime, objects)

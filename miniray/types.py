@@ -1,4 +1,4 @@
-"""For annotations: `ObjectRef[int]` is a reference to an int. Ray: ray.types, where it is a class for checkers only."""
+"""`ObjectRef` for annotations: `ObjectRef[int]` is a reference to an int. Ray: ray.types."""
 
 from .object_ref import ObjectRef
 

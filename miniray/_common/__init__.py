@@ -1,1 +1,1 @@
-"""Names of `ray._common` that programs use, although Ray does not promise them: helpers for tests of Ray programs."""
+"""The names of `ray._common` that programs use although Ray does not guarantee them: helpers for tests."""

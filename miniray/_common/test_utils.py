@@ -1,4 +1,5 @@
-"""For tests of Ray programs: actors that hold tasks at a place, and waits for a condition. Ray: ray._common.test_utils."""
+"""Helpers for tests: actors at which tasks wait, and functions that wait for a condition. Ray:
+ray._common.test_utils."""
 
 from __future__ import annotations
 
@@ -16,20 +17,20 @@ __all__ = ["Semaphore", "SignalActor", "async_wait_for_condition", "wait_for_con
 
 @remote(num_cpus=0)
 class SignalActor:
-    """Those who call `wait` go on when somebody calls `send`."""
+    """A signal between tasks: calls of `wait` return after a call of `send`."""
 
     def __init__(self) -> None:
         self.ready_event = asyncio.Event()
         self.num_waiters = 0
 
     async def send(self, clear: bool = False) -> None:
-        """Let them go on, and all who come later; with `clear` only those who wait now."""
+        """Let all present and later calls of `wait` return; with `clear`, only the present ones."""
         self.ready_event.set()
         if clear:
             self.ready_event.clear()
 
     async def wait(self, should_wait: bool = True) -> None:
-        """Wait for `send`, unless it has been called."""
+        """Wait for `send`. With should_wait=False, return at once."""
         if should_wait:
             self.num_waiters += 1
             try:
@@ -38,27 +39,27 @@ class SignalActor:
                 self.num_waiters -= 1
 
     async def cur_num_waiters(self) -> int:
-        """How many wait now."""
+        """The number of calls of `wait` that are waiting now."""
         return self.num_waiters
 
 
 @remote(num_cpus=0)
 class Semaphore:
-    """Lets `value` callers in at a time."""
+    """A semaphore between tasks: at most `value` holders at a time."""
 
     def __init__(self, value: int = 1) -> None:
         self._sema = asyncio.Semaphore(value=value)
 
     async def acquire(self) -> None:
-        """Wait to be let in."""
+        """Wait until the semaphore is free, and take it."""
         await self._sema.acquire()
 
     async def release(self) -> None:
-        """Let the next in."""
+        """Release the semaphore, so that the next caller can take it."""
         self._sema.release()
 
     async def locked(self) -> bool:
-        """Whether the next would have to wait."""
+        """Whether the next `acquire` would have to wait."""
         return self._sema.locked()
 
 
@@ -69,19 +70,22 @@ def wait_for_condition(
     raise_exceptions: bool = False,
     **kwargs: Any,
 ) -> None:
-    """Ask again and again until it is so. timeout: seconds, after which it is a RuntimeError that shows the last exception that
-    `condition_predictor(**kwargs)` raised; with raise_exceptions its first one comes out at once."""
-    asked = _Asked(timeout)
-    while asked.goes_on:
+    """Call condition_predictor(**kwargs) again and again until it returns True.
+
+    An exception counts as False; with `raise_exceptions` it is raised at once. After `timeout` seconds, raises a
+    RuntimeError that shows the last exception.
+    """
+    attempts = _Attempts(timeout)
+    while attempts.in_time:
         try:
             if condition_predictor(**kwargs):
                 return
         except Exception:
             if raise_exceptions:
                 raise
-            asked.trace = traceback.format_exc()
-        asked.again.wait(retry_interval_ms / 1000)
-    raise asked.in_vain()
+            attempts.last_error = traceback.format_exc()
+        attempts.never_set.wait(retry_interval_ms / 1000)
+    raise attempts.timed_out()
 
 
 async def async_wait_for_condition(
@@ -90,32 +94,34 @@ async def async_wait_for_condition(
     retry_interval_ms: float = 100,
     **kwargs: Any,
 ) -> None:
-    """The same from a coroutine; the condition may be one as well."""
-    asked = _Asked(timeout)
-    while asked.goes_on:
+    """The same as `wait_for_condition`, for coroutines. The condition may be a coroutine function."""
+    attempts = _Attempts(timeout)
+    while attempts.in_time:
         try:
             answer = condition_predictor(**kwargs)
             if await answer if isinstance(answer, Awaitable) else answer:
                 return
         except Exception:
-            asked.trace = traceback.format_exc()
+            attempts.last_error = traceback.format_exc()
         await asyncio.sleep(retry_interval_ms / 1000)
-    raise asked.in_vain()
+    raise attempts.timed_out()
 
 
-class _Asked:
-    """Until when it is asked, and how it last failed."""
+class _Attempts:
+    """Repeated calls of a condition: the time of the last one, and the traceback of the last failure."""
 
     def __init__(self, timeout: float):
-        self.end, self.trace = time.monotonic() + timeout, ""
-        self.again = threading.Event()  # which nobody sets: the condition is the program's own, and can only be asked
+        self.end, self.last_error = time.monotonic() + timeout, ""
+        # Waiting on it is the pause between two calls. The condition is the program's own, so nothing announces its
+        # change.
+        self.never_set = threading.Event()
 
     @property
-    def goes_on(self) -> bool:
+    def in_time(self) -> bool:
         return time.monotonic() < self.end
 
-    def in_vain(self) -> RuntimeError:
+    def timed_out(self) -> RuntimeError:
         return RuntimeError(
             "The condition wasn't met before the timeout expired."
-            + (f" Last exception: {self.trace}" if self.trace else "")
+            + (f" Last exception: {self.last_error}" if self.last_error else "")
         )

@@ -1,6 +1,6 @@
-"""Names of `ray._private` that programs use, although Ray does not promise them. What is not here has no meaning here.
+"""The names of `ray._private` that programs use, although Ray does not guarantee them.
 
-Each is another way to something public; new programs do not need any of it. Its modules are imported when they are asked for.
+Each is another way to a public function; new programs do not need them. The modules are imported on first use.
 """
 
 from __future__ import annotations

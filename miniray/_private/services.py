@@ -1,4 +1,4 @@
-"""The address of the node that asks. Ray: ray._private.services."""
+"""`get_node_ip_address` under its older name. Ray: ray._private.services."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from miniray import util
 
 
 def get_node_ip_address(address: str = "") -> str:
-    """As `util.get_node_ip_address`. address: whom Ray would try to reach in order to find out; not used."""
+    """The same as `util.get_node_ip_address`. address: not used; Ray would try to reach it."""
     return util.get_node_ip_address()

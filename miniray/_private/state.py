@@ -1,6 +1,7 @@
-"""Tables of actors and of each node's resources, as dicts with Ray's old keys. Ray: ray._private.state.
+"""Tables of actors and of the resources of each node, as dicts with Ray's old keys. Ray: ray._private.state.
 
-`miniray.util.state` is the public way to ask, and knows more. ConnectionError when no session runs.
+`miniray.util.state` is the public API, and shows more. All functions raise an error if no session is running:
+RaySystemError from `actors` and the functions of `miniray.api`, ConnectionError from the others.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ __all__ = [
 
 
 def actors(actor_id: str | None = None) -> dict[str, Any]:
-    """Every actor by its id, dead ones too; with an id only its own dict, empty when there is none.
+    """Return a dict with the row of each actor, dead ones included, by id. With an id, return only its row, or {}.
 
-    Keys: ActorID, ActorClassName, IsDetached, Name, JobID, Address and OwnerAddress (each with IPAddress, Port, NodeID),
-    State, NumRestarts, Timestamp, StartTime and EndTime (milliseconds since 1970; 0 when that has not come), DeathCause (a
-    text, "" while it lives; in Ray a message of its own), Pid.
+    The keys of a row are ActorID, ActorClassName, IsDetached, Name, JobID, Address and OwnerAddress (each with
+    IPAddress, Port and NodeID), State, NumRestarts, Timestamp, StartTime and EndTime (milliseconds since 1970; 0 if not
+    reached), DeathCause (a text, "" while the actor lives; in Ray a protobuf message) and Pid.
     """
     addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in nodes()}
     found = {row["actor_id"]: _row(row, addresses) for row in book_rows(running(), StateResource.ACTORS)}
@@ -62,7 +63,7 @@ def _address(node_id: str, addresses: dict[str, str]) -> dict[str, Any]:
 
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:
-    """What is free on each living node, by the node's id. A resource of which nothing is free has no key."""
+    """Return the free resources of each living node, by node id. A resource that is used up has no key."""
     with running().locked() as cluster:
         return {
             node.hex: {name: amount for name, amount in amounts(node.available).items() if amount}
@@ -71,6 +72,6 @@ def available_resources_per_node() -> dict[str, dict[str, float]]:
 
 
 def total_resources_per_node() -> dict[str, dict[str, float]]:
-    """What each living node has, by the node's id."""
+    """Return the total resources of each living node, by node id."""
     with running().locked() as cluster:
         return {node.hex: amounts(node.total) for node in cluster.scheduler.alive}

@@ -1,4 +1,4 @@
-"""Where Ray's helpers for tests were before. Ray: ray._private.test_utils."""
+"""The older home of `miniray._common.test_utils`. Ray: ray._private.test_utils."""
 
 from miniray._common.test_utils import Semaphore, SignalActor, async_wait_for_condition, wait_for_condition
 

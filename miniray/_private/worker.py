@@ -1,4 +1,4 @@
-"""The functions of `ray` where older programs look for them, and the type of what `init` returns. Ray: ray._private.worker."""
+"""The functions of `ray` under their older module name, and `global_worker`. Ray: ray._private.worker."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from miniray.api import (
     shutdown,
     wait,
 )
-from miniray.exceptions import RaySystemError
 from miniray.ids import ActorID, JobID, NodeID, TaskID, task_hex
+from miniray.process import context
 from miniray.process.context import current
 from miniray.runtime_context import RuntimeContext, get_runtime_context
 from miniray.util import get_node_ip_address
 
-BaseContext = RayContext  # Ray has a second kind, for clients of a cluster elsewhere
+BaseContext = RayContext  # Ray has a second subclass, for clients of a remote cluster
 SCRIPT_MODE, WORKER_MODE, LOCAL_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(5)
 
 __all__ = [
@@ -58,37 +58,36 @@ __all__ = [
 
 
 class Worker:
-    """What programs ask `global_worker`: whether a session runs, and who is asking. Ray's has the whole worker in it."""
+    """The class of `global_worker`: whether a session is running, and facts about the caller."""
 
     @property
     def connected(self) -> bool:
-        """Whether a session runs."""
+        """Whether a session is running."""
         return is_initialized()
 
     @property
     def mode(self) -> int | None:
-        """WORKER_MODE in a task, SCRIPT_MODE in the driver, None without a session."""
+        """WORKER_MODE in a task, SCRIPT_MODE on the driver, None without a session."""
         if not is_initialized():
             return None
         return SCRIPT_MODE if current.get() is None else WORKER_MODE
 
     def check_connected(self) -> None:
-        """RaySystemError when no session runs."""
+        """Raise RaySystemError if no session is running."""
         if not is_initialized():
-            raise RaySystemError("there is no session yet: call init() first")
+            raise context.not_connected()
 
     def __getattr__(self, name: str) -> Any:
-        """Ids, names and addresses, as the runtime context tells them: TaskID and the like; worker_id in bytes."""
-        if name not in _ASKED:
+        """A fact from the runtime context: an id as an object (worker_id: bytes), the namespace, and so on."""
+        if name not in _FACTS:
             raise AttributeError(
-                f"global_worker has no {name!r} here: get_runtime_context() and miniray.util.state are the public "
-                "ways to ask"
+                f"miniray's global_worker has no {name!r}: use the public get_runtime_context() or miniray.util.state"
             )
         self.check_connected()
-        return _ASKED[name](get_runtime_context())
+        return _FACTS[name](get_runtime_context())
 
 
-_ASKED: dict[str, Callable[[RuntimeContext], Any]] = {
+_FACTS: dict[str, Callable[[RuntimeContext], Any]] = {
     "actor_id": lambda c: ActorID.from_hex(c.get_actor_id() or ActorID.nil().hex()),
     "current_job_id": lambda c: JobID.from_hex(c.get_job_id()),
     "current_node_id": lambda c: NodeID.from_hex(c.get_node_id()),

@@ -1,1 +1,1 @@
-"""Ray starts and stops machines by what is asked for. Here the nodes are those that the program made; see `sdk`."""
+"""Ray's autoscaler starts and stops machines on demand. miniray has none; `sdk` accepts a program's requests to it."""

@@ -1,4 +1,4 @@
-"""What a program says to Ray's autoscaler. Ray: ray.autoscaler.sdk, whose other functions start and stop machines."""
+"""`request_resources`: a program's request to the autoscaler. Ray: ray.autoscaler.sdk."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def request_resources(
     bundles: list[dict[str, float]] | None = None,
     bundle_label_selectors: list[dict[str, str]] | None = None,
 ) -> None:
-    """Ask for so many CPUs, or room for these bundles, ahead of the tasks that will need them.
+    """Request CPUs, or room for bundles, before the tasks that need them are submitted.
 
-    It is a hint on Ray, where nodes may come of it, and changes nothing here: the session's nodes are those it was started with or
-    given by `cluster_utils`. Raises TypeError for what is not of these types, RuntimeError when no session runs.
+    On Ray, this is a hint to start more nodes. miniray checks the arguments and does nothing: only `init` and
+    `cluster_utils` add nodes. Raises TypeError for an argument of a wrong type, RuntimeError if no session is running.
     """
     if num_cpus is not None and not isinstance(num_cpus, int):
         raise TypeError(f"num_cpus should be of type int, not {num_cpus!r}")
@@ -36,7 +36,7 @@ def request_resources(
 
 def _check(name: str, bundle: Any, kind: Any) -> None:
     if not isinstance(bundle, dict):
-        raise TypeError(f"each of {name} should be a dict, and {bundle!r} is not")
+        raise TypeError(f"each item of {name} should be a dict, not {bundle!r}")
     for key, value in bundle.items():
         if not isinstance(key, str) or not isinstance(value, kind):
-            raise TypeError(f"{key!r}: {value!r} does not belong into {name}")
+            raise TypeError(f"{key!r}: {value!r} does not belong in {name}")

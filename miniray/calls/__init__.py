@@ -1,1 +1,1 @@
-"""From a decorated call to a task's specification."""
+"""From a call, with its options, to what the core needs in order to carry it out."""

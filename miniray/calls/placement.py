@@ -1,4 +1,8 @@
-"""From the options of a call to a scheduling class: what it needs, what it holds, and where it may go."""
+"""From the options of a call to a scheduling class: resources to start, resources to hold, eligible nodes.
+
+A task may also run in the placement group of the task that submits it. So a call's placement can depend on its caller:
+`depends_on_caller` tells, and only then is the specification of a remote function made again for each call.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +15,28 @@ from ..process import environment
 from ..runtime.runtime import Runtime
 from ..process.context import Execution, current
 
+# The core's word for each of Ray's classes of label conditions.
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
 
 
 def scheduling_class(
     runtime: Runtime, options: Mapping[str, Any], need: dict[str, float], hold: dict[str, float]
 ) -> SchedulingClass:
-    """The class for a demand and the options that say where. Raises ValueError for a bundle that is not there, or a demand that
-    no bundle of its placement group can ever meet."""
+    """The scheduling class for these options. need, hold: amounts by resource name, to start and while running.
+
+    Raises ValueError for a bundle that does not exist, and for a demand that no bundle of its placement group can ever
+    meet.
+    """
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
         _check_bundle(runtime, strategy, need)
     if hold.get("GPU"):
-        environment.install()  # each is told by CUDA_VISIBLE_DEVICES which GPUs are its own
+        environment.install()  # each worker reads its own GPUs in CUDA_VISIBLE_DEVICES
     return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
 
 
 def captures_children(options: Mapping[str, Any]) -> bool:
-    """Whether what the task submits goes into its placement group too. What is not said is as it is for the one that submits."""
+    """Whether the children of a task with these options run in its group; by default as for its caller."""
     if not _may_be_in_group(options):
         return False
     strategy = options.get("scheduling_strategy")
@@ -37,20 +45,20 @@ def captures_children(options: Mapping[str, Any]) -> bool:
 
 
 def inherits_group(options: Mapping[str, Any]) -> bool:
-    """Whether the call runs in the placement group of the task that makes it: the call names no place itself, and that task
-    captures its children, or the call asks to be captured."""
+    """Whether the call runs in the placement group of its caller. It does if it names no placement itself, and either
+    the caller captures its children or the call asks to be captured."""
     if options.get("scheduling_strategy") is not None or options.get("placement_group", "default") != "default":
         return False
     return lease_in_group(current.get()) is not None and captures_children(options)
 
 
 def depends_on_caller(options: Mapping[str, Any]) -> bool:
-    """Whether the call's place, or that of its children, depends on the task that makes it, and not on its options alone."""
+    """Whether the placement of the call, or of its children, depends on its caller and not on its options alone."""
     return inherits_group(options) or _may_be_in_group(options) and captures(current.get())
 
 
 def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
-    """What the running task or actor was leased for, if that is in a placement group."""
+    """The scheduling class for which this task's or actor's worker was leased, if its lease is in a placement group."""
     if execution is None:
         return None
     worker = execution.worker.actor.worker if execution.worker.actor is not None else execution.worker
@@ -58,15 +66,15 @@ def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
 
 
 def captures(execution: Execution | None) -> bool:
-    """Whether what the running task submits goes into its placement group too; never so for the driver."""
+    """Whether the children of the running task run in its placement group; always False for the driver (None)."""
     if execution is None:
         return False
     actor = execution.worker.actor
     return (actor.creation.spec if actor is not None else execution.task.spec).capture_child_tasks
 
 
-def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple:
-    """The core's form of a strategy, as SchedulingClass describes it."""
+def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The scheduling strategy in the core's form, which SchedulingClass describes."""
     strategy = options.get("scheduling_strategy")
     if inherits_group(options):
         return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)  # type: ignore[union-attr]
@@ -90,31 +98,37 @@ def _may_be_in_group(options: Mapping[str, Any]) -> bool:
     return strategy is None or _is_of_group(strategy)
 
 
-def _in_group(group: Any, index: int | None) -> tuple:
-    """The strategy for a group, "default", or None and the empty group, which are none. Raises AssertionError for what is no
-    group; ValueError for a bundle of none."""
+def _in_group(group: Any, index: int | None) -> tuple[Any, ...]:
+    """The strategy for running in a placement group. None, "default" and the empty group mean no group.
+
+    Raises AssertionError if `group` is anything else; ValueError for a bundle index without a group; TypeError for None
+    as index.
+    """
     if group is None or group == "default" or isinstance(group, PlacementGroup) and group.is_empty:
         if index not in (None, -1):
             raise ValueError(
-                f"'placement_group_bundle_index' is {index}, and there is no placement group that has bundles"
+                f"'placement_group_bundle_index' is {index}, but there is no placement group that could have bundles"
             )
         return ("DEFAULT",)
     if index is None:
-        raise TypeError("'placement_group_bundle_index' must be an integer, -1 for any bundle, and it is None")
+        raise TypeError("'placement_group_bundle_index' must be an integer (-1 for any bundle), not None")
     assert isinstance(group, PlacementGroup), f"'placement_group' must be a placement group, not {group!r}"
     return ("PLACEMENT_GROUP", int(group.id.hex()[:-8], 16), index)
 
 
-def _label_rules(rules: Mapping[str, Any] | None) -> tuple:
+def _label_rules(rules: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """The conditions of a NodeLabelSchedulingStrategy as the core's (key, operator, values)."""
     found = []
     for key, rule in (rules or {}).items():
         found.append((key, _OPERATORS[type(rule).__name__], tuple(getattr(rule, "values", ()))))
     return tuple(found)
 
 
-def selector_of(selector: Mapping[str, str] | None) -> tuple:
-    """Ray's text form of label conditions ("a", "!a", "in(a,b)", "!in(a,b)") as the core's. A space after a comma belongs to the
-    value that follows, as in Ray, so that no label has it."""
+def selector_of(selector: Mapping[str, str] | None) -> tuple[Any, ...]:
+    """A label selector as the core's (key, operator, values). Conditions are "a", "!a", "in(a,b)", "!in(a,b)".
+
+    As in Ray, a space after a comma belongs to the value that follows it, so that no label matches.
+    """
     found = []
     for key, text in (selector or {}).items():
         operator = "not_in" if text.startswith("!") else "in"
@@ -124,7 +138,8 @@ def selector_of(selector: Mapping[str, str] | None) -> tuple:
     return tuple(found)
 
 
-def _check_bundle(runtime: Runtime, strategy: tuple, need: dict[str, float]) -> None:
+def _check_bundle(runtime: Runtime, strategy: tuple[Any, ...], need: dict[str, float]) -> None:
+    """Raise ValueError unless the placement group has this bundle, and the demand fits into it once it is empty."""
     group = runtime.cluster.placement_groups.get(strategy[1])
     if group is None:
         raise ValueError("the placement group does not exist in this session")

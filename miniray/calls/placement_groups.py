@@ -1,4 +1,7 @@
-"""Placement groups, as `util.placement_group` asks for them: from its terms to the core's records and back."""
+"""Placement groups: from the arguments of `util.placement_group` to the core's records, and back to Ray's rows.
+
+A group is named here by its id, 36 hex digits: the number of its record, then the id of the job.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from ..values.serialization import serialize
 from .placement import selector_of
 
 
-def _group(runtime: Runtime, number_hex: str) -> PlacementGroupRecord | None:
-    return runtime.cluster.placement_groups.get(int(number_hex[:-8], 16))
+def _group(runtime: Runtime, group_hex: str) -> PlacementGroupRecord | None:
+    return runtime.cluster.placement_groups.get(int(group_hex[:-8], 16))
 
 
 def create_placement_group(
@@ -27,7 +30,11 @@ def create_placement_group(
     detached: bool,
     label_selectors: list[dict[str, str]] | None = None,
 ) -> str:
-    """Ask for a group; returns its 36 hex digits at once. RaySystemError when the name is taken."""
+    """Request a placement group and return its id at once. Raises RaySystemError if the name is taken.
+
+    bundles: for each bundle, the amounts by resource name. label_selectors: for each bundle, the labels that its node
+    must have. detached: whether the group outlives the task or actor that creates it.
+    """
     runtime = session_or_start()
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
     execution = current.get()
@@ -46,30 +53,33 @@ def create_placement_group(
     return group.hex
 
 
-def remove_placement_group(number_hex: str) -> None:
-    """Give its resources back; what runs in it ends."""
+def remove_placement_group(group_hex: str) -> None:
+    """Release the group's resources and end the tasks and actors in it. Does nothing if there is no such group."""
     runtime = session_or_start()
-    group = _group(runtime, number_hex)
+    group = _group(runtime, group_hex)
     if group is not None:
         runtime.tell(runtime.cluster.remove_placement_group, group)
 
 
-def placement_group_ready(number_hex: str, value: Any) -> ObjectRef:
-    """A reference that is ready when all bundles are reserved, and then has this value. Of a removed group it holds
-    TaskPlacementGroupRemoved."""
+def placement_group_ready(group_hex: str, value: Any) -> ObjectRef[Any]:
+    """A reference that has this value as soon as all bundles are reserved, and holds TaskPlacementGroupRemoved if the
+    group is removed. Raises ValueError if the session has no such group."""
     runtime = session_or_start()
-    group = _group(runtime, number_hex)
+    group = _group(runtime, group_hex)
     if group is None:
         raise ValueError("the placement group does not exist in this session")
     return ObjectRef._adopt(runtime.placement_group_ready(group, serialize(value)))
 
 
-def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
-    """Whether the group's bundles are all reserved within `timeout` seconds. TypeError when that is no number."""
+def wait_placement_group(group_hex: str, timeout: float | None) -> bool:
+    """Wait at most `timeout` seconds until all bundles are reserved. Returns whether they are.
+
+    Raises TypeError if the timeout is not a number; None is not allowed, as in Ray.
+    """
     if not isinstance(timeout, (int, float)):
         raise TypeError(f"'timeout_seconds' must be a number, not {timeout!r}")
     runtime = session_or_start()
-    group = _group(runtime, number_hex)
+    group = _group(runtime, group_hex)
     if group is None:
         return False
     if group.ready.status is PENDING:
@@ -78,7 +88,10 @@ def wait_placement_group(number_hex: str, timeout: float | None) -> bool:
 
 
 def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
-    """The id and bundles of the group of this name. ValueError when there is none, TypeError for what is no name."""
+    """The id and the bundles of the group with this name.
+
+    Raises ValueError if there is none, TypeError unless the name is a string.
+    """
     if not isinstance(name, (str, bytes)):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
     runtime = session_or_start()
@@ -89,15 +102,15 @@ def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
     raise ValueError(f"Failed to look up placement group with name: {name}")
 
 
-def placement_group_table(number_hex: str | None = None) -> dict[str, Any]:
-    """Ray's table of one group, or of all by id."""
+def placement_group_table(group_hex: str | None = None) -> dict[str, Any]:
+    """Ray's row for one group ({} if there is none), or the rows of all groups by id."""
     runtime = session_or_start()
     with runtime.locked() as cluster:
         found = {
             group.hex: _group_row(group, cluster.groups.scheduling_state(group))
             for group in cluster.placement_groups.values()
         }
-    return found if number_hex is None else found.get(number_hex, {})
+    return found if group_hex is None else found.get(group_hex, {})
 
 
 def _group_row(group: PlacementGroupRecord, scheduling_state: str) -> dict[str, Any]:

@@ -61,12 +61,14 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
         return _of_program(args, answer)
     if context.session is None:
         line = f"{args.words} {' '.join(filter(None, (args.resource, getattr(args, 'id', None))))}".strip()
-        return complain(
-            f"Could not find any running Ray instance: miniray's tables are a program's own and end with it. "
-            f"Give the program:\n    python -m {line} -- script.py [args]",
-            1,
-        )
+        return complain(no_session(line), 1)
     return _printed(lambda: answer(context.session))
+
+
+def no_session(command: str) -> str:
+    """The message of a command that was given no program to look at. command: as it was typed, from "miniray" on."""
+    next_step = f"Tables and logs end with their program, so name the program:\n    python -m {command} -- script.py [args]"
+    return str(context.not_found(next_step))
 
 
 def complain(text: str, code: int) -> int:

@@ -61,10 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.program:
         return _look.show(args, lambda runtime: _at_the_end(args, kind, runtime).rstrip("\n"))
     if context.session is None:
-        args.usage_error(
-            "Could not find any running Ray instance: the logs of a session are its program's own, and end with it. "
-            "Give the program: python -m miniray logs -- script.py [args]"
-        )
+        args.usage_error(_look.no_session("miniray logs"))
     try:
         for text in _said(args, kind, context.session):
             print(text, end="", flush=True)

@@ -1,6 +1,6 @@
-"""What Ray calls experimental: `tqdm_ray`, progress bars of many workers on one screen; where objects are; the key-value store.
+"""APIs that Ray calls experimental: progress bars (`tqdm_ray`), the locations of objects, the internal key-value store.
 
-Each is imported when it is asked for.
+Each module is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The key-value store that Ray's own libraries keep notes in; it lasts as long as the session. Ray: experimental.internal_kv.
+"""The key-value store of the session, which Ray's own libraries use. Ray: ray.experimental.internal_kv.
 
-Keys and values are bytes; texts are encoded. A namespace has its own keys. RuntimeError when no session runs.
+Keys and values are bytes; strings are encoded. Each namespace has keys of its own. The entries last until the session
+ends. All functions but `_internal_kv_initialized` raise RuntimeError if no session is running.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ _stores: WeakKeyDictionary[Any, dict[tuple[bytes, bytes], bytes]] = WeakKeyDicti
 
 
 def _store() -> dict[tuple[bytes, bytes], bytes]:
-    """The running session's; the lock is held."""
+    """The store of the running session. The caller holds the lock."""
     return _stores.setdefault(context.running(), {})
 
 
 def _bytes(text: Text) -> bytes:
     found = text.encode() if isinstance(text, str) else text
-    assert isinstance(found, bytes), f"keys and values are bytes or texts, and {text!r} is not"
+    assert isinstance(found, bytes), f"keys and values must be bytes or strings, not {text!r}"
     return found
 
 
@@ -36,7 +37,7 @@ def _internal_kv_initialized() -> bool:
 
 
 def _internal_kv_get(key: Text, *, namespace: Text | None = None) -> bytes | None:
-    """The value, or None."""
+    """The value of a key, or None."""
     with _lock:
         return _store().get(_key(key, namespace))
 
@@ -47,29 +48,29 @@ def _internal_kv_exists(key: Text, *, namespace: Text | None = None) -> bool:
 
 
 def _internal_kv_put(key: Text, value: Text, overwrite: bool = True, *, namespace: Text | None = None) -> bool:
-    """Whether the key was there before."""
-    wanted, stored = _key(key, namespace), _bytes(value)
+    """Store a value, unless the key exists and `overwrite` is False. Return whether the key existed before."""
+    full_key, stored = _key(key, namespace), _bytes(value)
     with _lock:
         store = _store()
-        there = wanted in store
-        if overwrite or not there:
-            store[wanted] = stored
-    return there
+        existed = full_key in store
+        if overwrite or not existed:
+            store[full_key] = stored
+    return existed
 
 
 def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text | None = None) -> int:
-    """How many keys went."""
+    """Delete a key, or with `del_by_prefix` all keys that begin with it. Return how many were deleted."""
     space, name = _key(key, namespace)
     with _lock:
         store = _store()
-        gone = [k for k in store if k[0] == space and (k[1].startswith(name) if del_by_prefix else k[1] == name)]
-        for found in gone:
+        deleted = [k for k in store if k[0] == space and (k[1].startswith(name) if del_by_prefix else k[1] == name)]
+        for found in deleted:
             del store[found]
-    return len(gone)
+    return len(deleted)
 
 
 def _internal_kv_list(prefix: Text, *, namespace: Text | None = None) -> list[bytes]:
-    """The keys that begin so."""
+    """The keys that begin with a prefix, in the order in which they were stored."""
     space, start = _key(prefix, namespace)
     with _lock:
         return [name for found, name in _store() if found == space and name.startswith(start)]

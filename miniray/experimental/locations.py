@@ -1,22 +1,27 @@
-"""Where objects are. Ray: ray.experimental.locations."""
+"""The locations of objects: on which nodes they have copies. Ray: ray.experimental.locations."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..api import session_or_start
 from ..object_ref import ObjectRef
+from ..session import session_or_start
 
 __all__ = ["get_local_object_locations", "get_object_locations"]
 
 
-def get_object_locations(obj_refs: list[ObjectRef], timeout_ms: int = -1) -> dict[ObjectRef, dict[str, Any]]:
-    """For each reference `node_ids` (hexadecimal; [] for a value that has no copy in a store: a small one, or one that is not there
-    yet), `object_size` in bytes, None while it is not known, and `did_spill`: whether there is a file of it. TypeError for what is
-    no reference."""
+def get_object_locations(obj_refs: list[ObjectRef[Any]], timeout_ms: int = -1) -> dict[ObjectRef[Any], dict[str, Any]]:
+    """Return a dict for each reference, which tells where its object is.
+
+    node_ids: the nodes whose object stores have a copy, in hex. [] if there is none: the value is small, or does not
+    exist yet. object_size: in bytes; None while it is unknown. did_spill: whether a node has spilled the object to a
+    file.
+
+    Raises TypeError if an item is not an ObjectRef. timeout_ms is accepted as in Ray; the answer comes at once.
+    """
     for ref in obj_refs:
         if not isinstance(ref, ObjectRef):
-            raise TypeError(f"obj_refs are references to objects, and {ref!r} is not")
+            raise TypeError(f"obj_refs must be references to objects, not {ref!r}")
     with session_or_start().locked():
         return {ref: _location(ref._record) for ref in obj_refs}
 
@@ -30,6 +35,6 @@ def _location(record: Any) -> dict[str, Any]:
     }
 
 
-def get_local_object_locations(obj_refs: list[ObjectRef]) -> dict[ObjectRef, dict[str, Any]]:
-    """The same, as far as this process knows, which is all there is."""
+def get_local_object_locations(obj_refs: list[ObjectRef[Any]]) -> dict[ObjectRef[Any], dict[str, Any]]:
+    """The same as `get_object_locations`. (In Ray, it asks only the local process.)"""
     return get_object_locations(obj_refs)

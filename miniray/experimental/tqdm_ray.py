@@ -1,7 +1,8 @@
-"""`tqdm` for tasks and actors: bars of many workers, drawn by the driver. Needs neither the tqdm package nor a session.
+"""`tqdm` for tasks and actors: progress bars of many workers on one screen, with or without a session.
 
-Ray: python/ray/experimental/tqdm_ray.py, whose six arguments and four methods are all there is; what draws is
-`observe.logs.progress_bars`.
+It does not need the tqdm package. Workers report their progress, and the driver draws all bars
+(`observe.logs.progress_bars`). As in Ray, only a part of tqdm's interface exists. Ray:
+python/ray/experimental/tqdm_ray.py.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ ProgressBarState = State
 
 
 def instance() -> Bars:
-    """What draws the bars of this process: `process_state_update(state)`, `hide_bars()`, `unhide_bars()`."""
+    """Return the object that draws the bars: `process_state_update(state)`, `hide_bars()` and `unhide_bars()`."""
     return bars
 
 
 def safe_print(*args: Any, **kwargs: Any) -> None:
-    """`print`, with the bars taken off the screen meanwhile. While bars are drawn, `print` itself does them no harm
-    either; Ray replaces `builtins.print` for that, which nothing here does.
+    """Like `print`, but hide the bars while printing. Here a plain `print` does not disturb the bars either, although
+    `builtins.print` is not replaced, as it is in Ray.
     """
     if kwargs.get("file") not in (sys.stdout, sys.stderr, None):
         return print(*args, **kwargs)
@@ -43,22 +44,28 @@ def safe_print(*args: Any, **kwargs: Any) -> None:
 
 
 class tqdm:
-    """A progress bar for an iterable, or moved by hand.
+    """A progress bar for an iterable, or one that is moved with `update`.
 
-    iterable: what iterating over the bar hands out; `n` counts an item before it is handed out. desc: text in front.
-    total: how many there will be, its length by default when it has one. unit: of what, "it" by default. position: its
-    place among the bars of its worker, from 0. flush_interval_s: seconds in which at most one report is drawn, 1 by
-    default; closing reports always.
+        for item in tqdm_ray.tqdm(items, desc="loading"):
+            load(item)
 
-    A bar that is sent to a task is copied, as any value. What the workers of a session with log_to_driver=False report
-    is not shown. A bar that nobody refers to any more is closed.
+    Args:
+        iterable: the items that iterating over the bar yields. An item is counted before it is yielded.
+        desc: the text in front of the bar.
+        total: the expected number of items; by default the length of the iterable, if it has one.
+        unit: the word for an item; "it" by default.
+        position: the place of the bar among the bars of its worker, from 0.
+        flush_interval_s: draw at most once in this many seconds, 1 by default. Closing the bar always draws it.
+
+    A bar that is passed to a task is copied, like any value. A bar is closed when nothing refers to it any longer. If
+    the session was started with log_to_driver=False, the bars of its workers are not shown.
     """
 
     DEFAULT_FLUSH_INTERVAL_SECONDS = 1.0
 
     def __init__(
         self,
-        iterable: Iterable | None = None,
+        iterable: Iterable[Any] | None = None,
         desc: str | None = None,
         total: int | None = None,
         unit: str | None = None,
@@ -73,14 +80,14 @@ class tqdm:
         self._iterable, self._desc, self._total = iterable, desc or "", total
         self._unit, self._pos, self._x = unit or "it", position or 0, 0
         self._uuid = uuid.uuid4().hex
-        self._closed = self._over = False  # close was called; that was drawn
+        self._closed = self._over = False  # close() was called; the closed bar has been drawn
         self._flush_interval_s = self.DEFAULT_FLUSH_INTERVAL_SECONDS if flush_interval_s is None else flush_interval_s
         self._last_report = float("-inf")
         self._drawn_as: tuple[int, str] | None = None
 
     @property
     def n(self) -> int:
-        """How many are done. May be set; that draws nothing."""
+        """The number of finished items. It can be set, which does not redraw the bar."""
         return self._x
 
     @n.setter
@@ -89,7 +96,7 @@ class tqdm:
 
     @property
     def total(self) -> int | None:
-        """How many there will be, None when nobody knows. May be set; that draws nothing."""
+        """The expected number of items, or None. It can be set, which does not redraw the bar."""
         return self._total
 
     @total.setter
@@ -97,21 +104,21 @@ class tqdm:
         self._total = total
 
     def update(self, n: int = 1) -> None:
-        """So many more are done; a negative number takes back. TypeError for what cannot be added."""
+        """Add to the number of finished items; a negative number moves the bar back. TypeError if it is no number."""
         self._x += n
         self._report()
 
     def set_description(self, desc: str) -> None:
-        """Change the text in front."""
+        """Change the text in front of the bar."""
         self._desc = desc
         self._report()
 
     def refresh(self) -> None:
-        """Draw it, if the last time is long enough ago."""
+        """Draw the bar, unless it was drawn less than `flush_interval_s` seconds ago."""
         self._report()
 
     def close(self) -> None:
-        """Draw it a last time and leave it on the screen. May be repeated; what is counted afterwards is not drawn."""
+        """Draw the bar a last time and leave it on the screen. Later updates are not drawn. Can be called again."""
         self._closed = True
         self._report(at_once=True)
 
@@ -146,13 +153,13 @@ class tqdm:
             "closed": self._closed,
         }
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         if self._iterable is None:
             raise ValueError("No iterable provided")
         for item in self._iterable:
             self.update(1)
             yield item
-        self._report(at_once=True)  # the last items may have come within the interval
+        self._report(at_once=True)  # the last items may have been counted within the interval
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_drawn_as": None, "_last_report": float("-inf")}

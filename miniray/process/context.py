@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
+from ..exceptions import RaySystemError
 
 
 class Execution:
@@ -55,10 +56,30 @@ def exit_of_the_program() -> SystemExit | None:
     return SystemExit("the program has ended")
 
 
+# When no session is running, Ray raises one of three classes, depending on who asks. Each has its one text here.
+_NOT_STARTED = "miniray has not been started yet: call `miniray.init()` first."
+
+
+def not_started() -> RuntimeError:
+    """The error of a function that works on the running session and does not start one."""
+    return RuntimeError(_NOT_STARTED)
+
+
+def not_connected() -> RaySystemError:
+    """The error of `nodes` and the functions beside it, and of Ray's private `global_worker`."""
+    return RaySystemError(_NOT_STARTED)
+
+
+def not_found(
+    next_step: str = "Call miniray.init(): tables and logs belong to a session of this process, and end with it.",
+) -> ConnectionError:
+    """The error of the state API and the log API. next_step: what the reader can do about it; a command of the command line
+    has its own answer. The first sentence is Ray's."""
+    return ConnectionError(f"Could not find any running Ray instance. {next_step}")
+
+
 def running() -> Any:
-    """The running session. RuntimeError when there is none."""
+    """The running session. Raises RuntimeError when there is none."""
     if session is None:
-        raise exit_of_the_program() or RuntimeError(
-            "miniray has not been started yet: call `miniray.init()` first, or use it to start by itself."
-        )
+        raise exit_of_the_program() or not_started()
     return session

@@ -1,6 +1,6 @@
-"""What is built on tasks and actors: pools, queues, placement groups, and help with values. Ray: ray.util.
+"""Tools built on tasks and actors: pools, queues, placement groups, and helpers for serialization. Ray: ray.util.
 
-Submodules that need more than that (asyncio, multiprocessing) are imported when they are first asked for.
+Submodules that import more than that, such as asyncio or multiprocessing, are imported on first use.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from miniray.values.serialization import deregister_serializer, register_seriali
 from .actor_pool import ActorPool
 from .helpers import as_completed, map_unordered
 
-# The function takes the name of its module, as in Ray. `from miniray.util.placement_group import ...` finds the module
-# all the same, and as that is imported by now, nobody will set the name to the module again.
+# As in Ray, the function hides the module of the same name. `from miniray.util.placement_group import ...` still finds
+# the module. Since the module is imported by now, no later import sets this name to the module again.
 from .placement_group import (
     get_current_placement_group,
     get_placement_group,
@@ -42,8 +42,8 @@ __all__ = [
     "remove_placement_group",
 ]
 
-del annotations  # what the first line has left behind: here the name is a submodule's
-_WHEN_ASKED_FOR = frozenset(
+del annotations  # left behind by `from __future__ import annotations`: here it is the name of a submodule
+_ON_FIRST_USE = frozenset(
     {
         "accelerators",
         "annotations",
@@ -62,18 +62,18 @@ _WHEN_ASKED_FOR = frozenset(
 
 
 def get_node_ip_address() -> str:
-    """The address of the node that the caller runs on: the "NodeManagerAddress" of that node in `nodes()`."""
+    """Return the address of the caller's node, as `nodes()` shows it under "NodeManagerAddress". Needs no session."""
     execution = current.get()
     return "127.0.0.1" if execution is None else execution.worker.node.name
 
 
 def connect(conn_str: str, **kwargs: Any) -> Any:
-    """Ray Client's older spelling of `init("ray://HOST:PORT")`: a ConnectionError that says how to run on a cluster."""
+    """An older way to write `init("ray://HOST:PORT")`. Raises the ConnectionError of `init`."""
     return init(f"ray://{conn_str}")
 
 
 def disconnect() -> None:
-    """Part from the cluster that `connect` has found, of which there is none."""
+    """Do nothing: `connect` never connects to a cluster."""
 
 
 def __getattr__(name: str) -> Any:
@@ -81,6 +81,6 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.debug"), name)
     if name == "pdb":
         name = "rpdb"
-    if name in _WHEN_ASKED_FOR:
+    if name in _ON_FIRST_USE:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

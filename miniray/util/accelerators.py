@@ -1,4 +1,4 @@
-"""The names by which nodes tell their accelerators: for `accelerator_type=`. Ray: ray.util.accelerators."""
+"""The names of accelerators, for the option `accelerator_type=`. Ray: ray.util.accelerators."""
 
 AMD_INSTINCT_MI100 = "AMD-Instinct-MI100"
 AMD_INSTINCT_MI210 = "AMD-Instinct-MI210"

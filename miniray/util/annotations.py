@@ -1,7 +1,7 @@
-"""Decorators by which Ray, and libraries built on it, say how stable a function or class is. Ray: ray.util.annotations.
+"""Decorators that declare how stable an API is, for libraries built on Ray. Ray: ray.util.annotations.
 
-They add a note to the docstring, and mark what they decorate with `_annotated` (its name), `_annotated_type` and
-`_annotated_api_group`. Each is used bare or with keyword arguments.
+A decorator adds a note to the docstring of the function or class and sets three attributes on it: `_annotated` (its
+name), `_annotated_type` and `_annotated_api_group`. Each can be used bare or with keyword arguments.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _T = TypeVar("_T")
 
 
 class RayDeprecationWarning(DeprecationWarning):
-    """Something deprecated was called. Shown once for each module that does, where Python hides other such warnings."""
+    """A call of a deprecated API. Shown once per calling module; Python hides most DeprecationWarnings."""
 
 
 warnings.simplefilter("module", RayDeprecationWarning)
 
 
 class AnnotationType(Enum):
-    """Which of the decorators was used."""
+    """The decorator that was used."""
 
     PUBLIC_API = "PublicAPI"
     DEVELOPER_API = "DeveloperAPI"
@@ -32,7 +32,10 @@ class AnnotationType(Enum):
 
 
 def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") -> Any:
-    """For users. stability: "stable", or "beta" or "alpha" for what may still change; AssertionError for any other word."""
+    """Mark an API for users. stability: "stable", or "beta" or "alpha" if it may still change.
+
+    Raises AssertionError for any other stability.
+    """
     assert stability in ("stable", "beta", "alpha"), stability
 
     def mark(thing: _T) -> _T:
@@ -44,7 +47,7 @@ def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") 
 
 
 def DeveloperAPI(*args: Any, **kwargs: Any) -> Any:
-    """For libraries that are built on this one. Keyword arguments are accepted and say nothing."""
+    """Mark an API for developers of libraries. Keyword arguments are accepted and have no effect."""
 
     def mark(thing: _T) -> _T:
         _note(thing, "**DeveloperAPI:** it may change from one minor version to the next.")
@@ -54,16 +57,16 @@ def DeveloperAPI(*args: Any, **kwargs: Any) -> Any:
 
 
 def Deprecated(*args: Any, message: str = "", warning: bool = False) -> Any:
-    """To be used no more. message: what to use instead. warning: give a RayDeprecationWarning at each call, or each time
-    that an object of the class is made."""
-    said = "This API is deprecated and may be removed." + (f"\n{message}" if message else "")
+    """Mark an API as deprecated. message: what to use instead. warning: issue a RayDeprecationWarning at each call, or
+    at each creation of an object of the class."""
+    text = "This API is deprecated and may be removed." + (f"\n{message}" if message else "")
 
     def mark(thing: Any) -> Any:
-        _note(thing, ".. warning::\n\n    **DEPRECATED**: " + said.replace("\n", "\n    "))
+        _note(thing, ".. warning::\n\n    **DEPRECATED**: " + text.replace("\n", "\n    "))
         if warning and inspect.isclass(thing):
-            thing.__init__ = _warning(thing.__init__, said)  # type: ignore[method-assign]
+            thing.__init__ = _warning(thing.__init__, text)  # type: ignore[method-assign]
         elif warning:
-            thing = _warning(thing, said)
+            thing = _warning(thing, text)
         return _marked(thing, AnnotationType.DEPRECATED)
 
     return mark(args[0]) if args else mark
@@ -79,13 +82,14 @@ def _warning(function: Callable[..., Any], text: str) -> Callable[..., Any]:
 
 
 def _note(thing: Any, note: str) -> None:
-    """Add a paragraph to a docstring, as far in as its other paragraphs are."""
+    """Add a paragraph to a docstring, with the indentation of its other paragraphs."""
     text = (thing.__doc__ or "").rstrip()
     indents = [len(line) - len(line.lstrip()) for line in text.split("\n")[1:] if line.strip()]
     margin = " " * min(indents, default=0)
     thing.__doc__ = f"{text}\n\n" + "\n".join((margin + line).rstrip() for line in note.split("\n")) + f"\n{margin}"
 
 
-def _marked(thing: Any, kind: AnnotationType, group: str = "Others") -> Any:
-    thing._annotated, thing._annotated_type, thing._annotated_api_group = thing.__name__, kind, group
+def _marked(thing: _T, kind: AnnotationType, group: str = "Others") -> _T:
+    marked: Any = thing
+    marked._annotated, marked._annotated_type, marked._annotated_api_group = marked.__name__, kind, group
     return thing

@@ -1,4 +1,4 @@
-"""Why a value cannot be sent. Ray: ray.util.check_serialize."""
+"""`inspect_serializability`: why a value cannot be serialized. Ray: ray.util.check_serialize."""
 
 from miniray.values.inspect_serializability import inspect_serializability
 

@@ -1,4 +1,5 @@
-"""Results as they are ready, and a remote function over many items. Ray: python/ray/util/helpers.py."""
+"""`as_completed` and `map_unordered`: iterate over results in the order of completion. Ray:
+python/ray/util/helpers.py."""
 
 from __future__ import annotations
 
@@ -11,12 +12,20 @@ from miniray import api
 def as_completed(
     refs: list[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False, **kwargs: Any
 ) -> Iterator[Any]:
-    """Yield the values of refs as they are ready, chunk_size of them at a time (fewer at the end).
+    """Yield the values of the references in the order in which they become ready.
 
-    yield_obj_refs: yield the refs, which are then ready, and not their values. kwargs: passed on to `wait`; with a
-    timeout (seconds, for each chunk) a chunk may be smaller or empty, and then the rest is waited for again.
-    ValueError for a chunk_size below 1, and for num_returns; both at the first `next`, as this is a generator.
-    The first failed ref of a chunk raises its error, and that ends the iteration.
+        for value in as_completed([f.remote(i) for i in range(10)]):
+            print(value)
+
+    Args:
+        refs: the references.
+        chunk_size: wait until this many references are ready, then yield them all.
+        yield_obj_refs: yield the references, which are then ready, instead of their values.
+        **kwargs: passed to `wait`. With a `timeout` (seconds per chunk), a chunk may be smaller or empty; the remaining
+            references are then waited for again.
+
+    Raises ValueError for a chunk_size below 1 and for `num_returns`, at the first `next`. If a reference of a chunk
+    holds an error, the iteration raises that error and ends.
     """
     _check(chunk_size, kwargs)
     while refs:
@@ -33,11 +42,19 @@ def map_unordered(
     yield_obj_refs: bool = False,
     **kwargs: Any,
 ) -> Iterator[Any]:
-    """Call fn.remote(item) for every item, and yield results as they are ready.
+    """Call fn.remote(item) for each item, and yield the results in the order in which they become ready.
 
-    fn: a remote function, or a method of an actor. backpressure_size: so many calls may be under way; then a chunk of
-    results is waited for before the next call, which is made only when the iterator is read on. None: no bound.
-    The rest, and ValueError for a backpressure_size below 1, as for `as_completed`.
+        for value in map_unordered(double, range(1000)):
+            print(value)
+
+    Args:
+        fn: a remote function, or a method of an actor.
+        items: the arguments, one per call.
+        backpressure_size: the largest number of calls in flight. At this number, a chunk of results is awaited and
+            yielded before the next call is submitted. None means no limit.
+        chunk_size, yield_obj_refs, **kwargs: as for `as_completed`.
+
+    Raises ValueError for a backpressure_size below 1, and otherwise as `as_completed` does.
     """
     if backpressure_size is not None and backpressure_size <= 0:
         raise ValueError(f"backpressure_size must be positive, and it is {backpressure_size}")
@@ -57,7 +74,7 @@ def _check(chunk_size: int, kwargs: dict[str, Any]) -> None:
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, and it is {chunk_size}")
     if "num_returns" in kwargs:
-        raise ValueError("num_returns follows from chunk_size here: give that instead")
+        raise ValueError("give chunk_size instead of num_returns")
 
 
 def _next_chunk(

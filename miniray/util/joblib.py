@@ -1,6 +1,6 @@
-"""joblib on remote tasks: `register_ray()`, then `with joblib.parallel_backend("ray"): ...`. Ray: ray.util.joblib.
+"""A joblib backend: `register_ray()`, then `with joblib.parallel_backend("ray"): ...`. Ray: ray.util.joblib.
 
-joblib is the caller's; it is looked up only here, when it is to be told of the backend.
+miniray does not depend on joblib. `register_ray` imports the user's.
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ from .multiprocessing import Pool
 
 
 def register_ray() -> None:
-    """Tell joblib of the backend "ray": a Pool of actors, as many as there are CPUs unless n_jobs says otherwise.
+    """Register the joblib backend "ray", which runs on a `Pool` of actors: n_jobs of them, by default one per CPU.
 
-    `parallel_backend("ray", ray_remote_args={...})`: options of these actors. A session is started by the first loop that
-    needs one. ImportError when joblib is not installed.
+    `parallel_backend("ray", ray_remote_args={...})` sets options of these actors. The first loop that needs a session
+    starts one. Raises ImportError if joblib is not installed.
     """
     backends = importlib.import_module("joblib._parallel_backends")
     importlib.import_module("joblib.parallel").register_parallel_backend("ray", _backend(backends))
 
 
 def _backend(joblib: Any) -> type:
-    class RayBackend(joblib.PoolManagerMixin, joblib.AutoBatchingMixin, joblib.ParallelBackendBase):
-        """Batches of a loop's calls, each a call of a Pool."""
+    class RayBackend(
+        joblib.PoolManagerMixin,  # type: ignore[misc]  # joblib has no types
+        joblib.AutoBatchingMixin,  # type: ignore[misc]
+        joblib.ParallelBackendBase,  # type: ignore[misc]
+    ):
+        """Sends each batch of a loop's calls to a Pool, as one call."""
 
         supports_retrieve_callback = True
         supports_return_generator = False
@@ -36,7 +40,7 @@ def _backend(joblib: Any) -> type:
             self._ray_remote_args = ray_remote_args
 
         def effective_n_jobs(self, n_jobs: int | None) -> int:
-            """How many actors: all CPUs of the cluster for None or -1, all but one for -2, and so on. ValueError for 0."""
+            """The number of actors: one per CPU for None and -1, one fewer for -2, and so on. ValueError for 0."""
             if n_jobs == 0:
                 raise ValueError("n_jobs == 0 in Parallel has no meaning")
             if n_jobs is None or n_jobs < 0:
@@ -46,7 +50,7 @@ def _backend(joblib: Any) -> type:
             return n_jobs
 
         def configure(self, n_jobs: int = 1, parallel: Any = None, **of_other_backends: Any) -> int:
-            """Start the actors; returns how many. A loop inside of a loop, and one job, run without any."""
+            """Start the actors and return how many there are. A nested loop, and a single job, run without actors."""
             n_jobs = self.effective_n_jobs(n_jobs)
             if n_jobs == 1:
                 raise joblib.FallbackToBackend(joblib.SequentialBackend(nesting_level=self.nesting_level))

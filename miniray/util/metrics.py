@@ -1,4 +1,7 @@
-"""`ray.util.metrics`: counters, gauges and histograms, and what reads them back. See `miniray.observe.metrics.metrics`."""
+"""Counters, gauges and histograms, and functions that read them. Defined in `miniray.observe.metrics.metrics`.
+
+Ray: ray.util.metrics.
+"""
 
 from miniray.observe.metrics.metrics import Counter, Gauge, Histogram, Metric, unregister
 from miniray.observe.metrics.prometheus import CONTENT_TYPE

@@ -1,4 +1,4 @@
-"""Queue: first in, first out, between tasks; an async actor holds the items. Ray: python/ray/util/queue.py."""
+"""Queue: a first-in, first-out queue that tasks and actors share. Ray: python/ray/util/queue.py."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from miniray import api
 
 
 class Empty(standard.Empty):
-    """There was no item, or not enough of them."""
+    """The queue has no item, or not as many as were asked for."""
 
 
 class Full(standard.Full):
-    """There was no room."""
+    """The queue has no room for the item, or for all the items."""
 
 
 class Queue:
-    """A queue that any task or actor can use which gets this object as an argument: it travels as a handle.
+    """A first-in, first-out queue that tasks and actors share.
 
-    A blocked put or get waits inside the actor, so nobody polls, and the driver or worker that waits gives its CPU back
-    as for any `get`. Who shuts the queue down, or drops its last copy, ends the actor and with it the items.
+        queue = Queue(maxsize=100)
+        producer.remote(queue)      # pass it to tasks and actors like any value
+        item = queue.get(timeout=5)
+
+    The methods are those of `queue.Queue`, with `_async` variants for coroutines and `_batch` variants for many items
+    at once. An async actor holds the items. A blocked `put` or `get` waits inside that actor without polling, and a
+    task that waits releases its CPU. The actor, and with it the items, ends when `shutdown` is called or the last copy
+    of the queue is gone.
     """
 
     def __init__(self, maxsize: int = 0, actor_options: dict[str, Any] | None = None):
-        """maxsize: how many items fit; zero or less: without limit. actor_options: `.options()` of the actor inside."""
+        """maxsize: the largest number of items; no limit if it is 0 or less. actor_options: options of the actor."""
         self.maxsize = maxsize
         self.actor: Any = api.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
@@ -34,26 +40,31 @@ class Queue:
         return self.size()
 
     def size(self) -> int:
-        """How many items there are."""
-        return api.get(self.actor.qsize.remote())
+        """The number of items in the queue."""
+        size: int = api.get(self.actor.qsize.remote())
+        return size
 
     def qsize(self) -> int:
-        """How many items there are, by the name that Python's own queues use."""
+        """The number of items in the queue; the name that Python's own queues use."""
         return self.size()
 
     def empty(self) -> bool:
-        """Whether there are no items."""
-        return api.get(self.actor.empty.remote())
+        """Whether the queue has no items."""
+        empty: bool = api.get(self.actor.empty.remote())
+        return empty
 
     def full(self) -> bool:
-        """Whether there is no room; never so without a limit."""
-        return api.get(self.actor.full.remote())
+        """Whether the queue has `maxsize` items; always False without a limit."""
+        full: bool = api.get(self.actor.full.remote())
+        return full
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Add an item at the end.
+        """Add an item at the end of the queue.
 
-        timeout: seconds to wait for room when block is true; None waits for ever. Full when there was none.
-        ValueError for a negative timeout.
+        If the queue is full and `block` is true, wait for room: at most `timeout` seconds, or forever if `timeout` is
+        None.
+
+        Raises Full if there is still no room, or at once if `block` is false; ValueError for a negative timeout.
         """
         if block:
             api.get(self.actor.put.remote(item, _checked(timeout)))
@@ -64,7 +75,7 @@ class Queue:
             raise Full from None
 
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """`put` for coroutines: other coroutines run while this one waits."""
+        """The same as `put`, for coroutines: `await queue.put_async(item)`."""
         if block:
             await self.actor.put.remote(item, _checked(timeout))
             return
@@ -74,10 +85,12 @@ class Queue:
             raise Full from None
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the first item.
+        """Remove the first item from the queue and return it.
 
-        timeout: seconds to wait for one when block is true; None waits for ever. Empty when there was none.
-        ValueError for a negative timeout. Zero never finds an item, as in Ray: to take what is there, use `get_nowait`.
+        If the queue is empty and `block` is true, wait for an item: at most `timeout` seconds, or forever if `timeout`
+        is None. As in Ray, a timeout of 0 never returns an item; use `get_nowait` instead.
+
+        Raises Empty if there is still no item, or at once if `block` is false; ValueError for a negative timeout.
         """
         if block:
             return api.get(self.actor.get.remote(_checked(timeout)))
@@ -87,7 +100,7 @@ class Queue:
             raise Empty from None
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
-        """`get` for coroutines: other coroutines run while this one waits."""
+        """The same as `get`, for coroutines: `item = await queue.get_async()`."""
         if block:
             return await self.actor.get.remote(_checked(timeout))
         try:
@@ -96,34 +109,39 @@ class Queue:
             raise Empty from None
 
     def put_nowait(self, item: Any) -> None:
-        """put(item, block=False)."""
+        """The same as `put(item, block=False)`."""
         self.put(item, block=False)
 
     def put_nowait_batch(self, items: Iterable[Any]) -> None:
-        """Add all items in order, or none: Full when there is not room for all of them.
+        """Add all items in order. Raises Full, and adds none, if there is not enough room for all of them.
 
-        TypeError for what is no iterable. A limited queue asks for the length of items, so there they must have one.
+        Raises TypeError if `items` is not an iterable, or has no length although the queue has a limit.
         """
         if not isinstance(items, Iterable):
-            raise TypeError(f"'items' must be an iterable, and {items!r} is not")
+            raise TypeError(f"'items' must be an iterable, not {items!r}")
         api.get(self.actor.put_nowait_batch.remote(items))
 
     def get_nowait(self) -> Any:
-        """get(block=False)."""
+        """The same as `get(block=False)`."""
         return self.get(block=False)
 
     def get_nowait_batch(self, num_items: int) -> list[Any]:
-        """num_items items, or Empty and none of them when there are fewer. TypeError or ValueError for no count."""
+        """Remove the first `num_items` items and return them. Raises Empty, and removes none, if there are fewer.
+
+        Raises TypeError if `num_items` is not an int, ValueError if it is negative.
+        """
         if not isinstance(num_items, int):
-            raise TypeError(f"'num_items' must be an int, and {num_items!r} is not")
+            raise TypeError(f"'num_items' must be an int, not {num_items!r}")
         if num_items < 0:
-            raise ValueError(f"'num_items' cannot be negative, and it is {num_items}")
-        return api.get(self.actor.get_nowait_batch.remote(num_items))
+            raise ValueError(f"'num_items' cannot be negative, got {num_items}")
+        items: list[Any] = api.get(self.actor.get_nowait_batch.remote(num_items))
+        return items
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
-        """End the actor, and its items with it. This object is of no use afterwards; a second shutdown does nothing.
+        """End the actor that holds the items. The queue cannot be used afterwards. A second shutdown does nothing.
 
-        grace_period_s: seconds that calls made before may still take; then, or at once with force, the actor is killed.
+        force: kill the actor at once. grace_period_s: otherwise, seconds to let earlier calls finish before it is
+        killed.
         """
         if self.actor is None:
             return
@@ -137,12 +155,12 @@ def _checked(timeout: float | None) -> float | None:
     if timeout is not None and not isinstance(timeout, (int, float)):
         raise TypeError(f"'timeout' must be a number of seconds or None, not {timeout!r}")
     if timeout is not None and timeout < 0:
-        raise ValueError(f"'timeout' cannot be negative, and it is {timeout}")
+        raise ValueError(f"'timeout' cannot be negative, got {timeout}")
     return timeout
 
 
 class _QueueActor:
-    """Holds the items. Its methods interleave at every await, so a put that waits for room does not keep a get out."""
+    """Holds the items. It is an async actor: while a `put` waits for room, a `get` can run and make room."""
 
     def __init__(self, maxsize: int):
         self.maxsize = maxsize
@@ -174,7 +192,9 @@ class _QueueActor:
 
     def put_nowait_batch(self, items: Any) -> None:
         if self.maxsize > 0 and len(items) + self.qsize() > self.maxsize:
-            raise Full(f"{len(items)} more items do not fit: {self.qsize()} of {self.maxsize} places are taken")
+            raise Full(
+                f"no room for {len(items)} more items: the queue has {self.qsize()}, and its maxsize is {self.maxsize}"
+            )
         for item in items:
             self.queue.put_nowait(item)
 
@@ -183,5 +203,5 @@ class _QueueActor:
 
     def get_nowait_batch(self, num_items: int) -> list[Any]:
         if num_items > self.qsize():
-            raise Empty(f"{num_items} items were asked for, and there are {self.qsize()}")
+            raise Empty(f"{num_items} items were asked for, but the queue has {self.qsize()}")
         return [self.queue.get_nowait() for _ in range(num_items)]

@@ -1,4 +1,4 @@
-"""`ray.util.pdb.set_trace()`. Ray opens a debugger that is reached from another terminal; here it is Python's own, in this one."""
+"""`ray.util.pdb.set_trace()`: Python's debugger, in this terminal. (Ray's is used from another terminal.)"""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import sys
 
 
 def set_trace(breakpoint_uuid: bytes | None = None) -> None:
-    """Stop in the caller's frame, be it a task's. `breakpoint()` does the same."""
+    """Stop in the caller's frame, also inside a task. `breakpoint()` does the same."""
     pdb.Pdb().set_trace(sys._getframe().f_back)

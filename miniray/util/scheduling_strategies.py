@@ -1,7 +1,7 @@
-"""Where a task or an actor shall run: the values of the option scheduling_strategy that are objects.
+"""Scheduling strategies: where a task or an actor runs. Ray: python/ray/util/scheduling_strategies.py.
 
-The strings are "DEFAULT" (pack nodes until they are half full, then spread) and "SPREAD".
-Ray: python/ray/util/scheduling_strategies.py.
+The option `scheduling_strategy` takes one of these objects, "DEFAULT" (pack nodes until they are half full, then
+spread) or "SPREAD".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PlacementGroupSchedulingStrategy:
-    """Run inside a placement group, with the resources that it has reserved."""
+    """Run in a placement group, on the resources that it has reserved."""
 
     __miniray_strategy__ = True
 
@@ -25,10 +25,11 @@ class PlacementGroupSchedulingStrategy:
         placement_group_bundle_index: int = -1,
         placement_group_capture_child_tasks: bool | None = None,
     ):
-        """placement_group_bundle_index: which bundle, -1 for any. placement_group_capture_child_tasks: whether what the
-        task or actor starts runs in the group too, unless it says otherwise; None is no.
+        """placement_group_bundle_index: the bundle in which to run; -1 for any.
 
-        Whether the group has that bundle, and room in it, is checked at `.remote()`.
+        placement_group_capture_child_tasks: whether tasks and actors that this one submits run in the group too, unless
+        their own options place them elsewhere; None means as for the caller. `.remote()` raises ValueError if the group
+        does not exist, or if the bundle cannot hold the request.
         """
         self.placement_group = placement_group
         self.placement_group_bundle_index = placement_group_bundle_index
@@ -36,18 +37,18 @@ class PlacementGroupSchedulingStrategy:
 
 
 class NodeAffinitySchedulingStrategy:
-    """Run on one node, and wait there for resources."""
+    """Run on a given node, and wait until it has free resources."""
 
     __miniray_strategy__ = True
 
     def __init__(
         self, node_id: str, soft: bool, _spill_on_unavailable: bool = False, _fail_on_unavailable: bool = False
     ):
-        """node_id: hex text, or a NodeID. soft: run elsewhere if the node does not exist or could never run this; if
-        not soft that is an error (TaskUnschedulableError, ActorUnschedulableError).
+        """node_id: the node's id, in hex or as a NodeID. soft: if the node does not exist or could never run the task,
+        run elsewhere. Otherwise that is an error (TaskUnschedulableError or ActorUnschedulableError).
 
-        _spill_on_unavailable: go elsewhere also when the node is merely busy; needs soft. _fail_on_unavailable: fail
-        then; needs not soft. ValueError when they do not go together, and for an id that cannot be a node's.
+        _spill_on_unavailable: run elsewhere even if the node is only busy; requires soft=True. _fail_on_unavailable:
+        fail if the node is busy; requires soft=False. Raises ValueError for a wrong combination, and for an invalid id.
         """
         if not isinstance(node_id, str):
             node_id = node_id.hex()
@@ -58,9 +59,9 @@ class NodeAffinitySchedulingStrategy:
         try:
             nil = NodeID.from_hex(node_id).is_nil()
         except ValueError as error:
-            raise ValueError(f"{node_id!r} is not a node's id; nodes() lists them as 'NodeID'") from error
+            raise ValueError(f"{node_id!r} is not a node's id; nodes() lists the ids as 'NodeID'") from error
         if nil:
-            raise ValueError(f"{node_id!r} is the id that names nothing; nodes() lists those of the nodes as 'NodeID'")
+            raise ValueError(f"{node_id!r} is the nil id; nodes() lists the ids of the nodes as 'NodeID'")
         if _spill_on_unavailable and not soft:
             raise ValueError("_spill_on_unavailable is only for soft=True")
         if _fail_on_unavailable and soft:
@@ -71,20 +72,20 @@ class In:
     """The node has the label, with one of these values."""
 
     def __init__(self, *values: str):
-        """ValueError for no values, or one that is no string."""
+        """Raises ValueError if there are no values, or one is not a string."""
         self.values = _checked(values, "In")
 
 
 class NotIn:
-    """The node does not have the label, or has it with another value than these."""
+    """The node does not have the label, or has it with a value other than these."""
 
     def __init__(self, *values: str):
-        """ValueError for no values, or one that is no string."""
+        """Raises ValueError if there are no values, or one is not a string."""
         self.values = _checked(values, "NotIn")
 
 
 class Exists:
-    """The node has the label, with whatever value."""
+    """The node has the label, with any value."""
 
 
 class DoesNotExist:
@@ -95,14 +96,16 @@ LabelMatch = Union[In, NotIn, Exists, DoesNotExist]
 
 
 class NodeLabelSchedulingStrategy:
-    """Run on a node whose labels meet conditions, as in `NodeLabelSchedulingStrategy({"zone": In("a", "b")})`."""
+    """Run on a node whose labels meet conditions: `NodeLabelSchedulingStrategy({"zone": In("a", "b")})`."""
 
     __miniray_strategy__ = True
 
     def __init__(self, hard: dict[str, LabelMatch] | None, *, soft: dict[str, LabelMatch] | None = None):
-        """hard: must hold, or else the task waits for such a node. soft: nodes that meet these too come first.
+        """hard: conditions that the node must meet; the task waits until there is such a node. soft: conditions that
+        nodes should meet, too; such nodes are preferred.
 
-        ValueError when both are empty, and for all but dicts from label keys to In, NotIn, Exists or DoesNotExist.
+        Raises ValueError if both are empty, or unless each is a dict from label keys to In, NotIn, Exists or
+        DoesNotExist.
         """
         self.hard = _conditions(hard, "hard")
         self.soft = _conditions(soft, "soft")
@@ -117,10 +120,10 @@ SchedulingStrategyT = Union[
 
 def _checked(values: tuple[Any, ...], operator: str) -> list[str]:
     if not values:
-        raise ValueError(f"{operator} needs values, as in {operator}('a', 'b')")
+        raise ValueError(f"{operator} needs values, such as {operator}('a', 'b')")
     for value in values:
         if not isinstance(value, str):
-            raise ValueError(f"the values of {operator} must be strings, and {value!r} is not")
+            raise ValueError(f"the values of {operator} must be strings, not {value!r}")
     return list(values)
 
 
@@ -128,10 +131,10 @@ def _conditions(conditions: Any, which: str) -> dict[str, LabelMatch]:
     if conditions is None:
         return {}
     if not isinstance(conditions, dict):
-        raise ValueError(f"'{which}' must be a dict, as in {{'zone': In('a')}}, and {conditions!r} is not")
+        raise ValueError(f"'{which}' must be a dict, such as {{'zone': In('a')}}, not {conditions!r}")
     for key, operator in conditions.items():
         if not isinstance(key, str):
-            raise ValueError(f"the keys of '{which}' must be strings, and {key!r} is not")
+            raise ValueError(f"the keys of '{which}' must be strings, not {key!r}")
         if not isinstance(operator, (In, NotIn, Exists, DoesNotExist)):
             raise ValueError(f"'{which}' needs In, NotIn, Exists or DoesNotExist for {key!r}, not {operator!r}")
     return dict(conditions)

@@ -1,4 +1,4 @@
-"""Serializers of one's own for a class. Ray: ray.util.serialization."""
+"""`register_serializer`: custom serializers for a class. Ray: ray.util.serialization."""
 
 from miniray.values.serialization import deregister_serializer, register_serializer
 

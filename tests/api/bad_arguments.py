@@ -1,6 +1,6 @@
-"""The names that the lines of `bad_calls_core` and `bad_calls_util` use, and the program that records them.
+"""The names in the lines of `bad_calls_core` and `bad_calls_util`, and a program that compares them with Ray.
 
-python -m tests.api.bad_arguments ray          shows the lines that real Ray answers otherwise than they say
+python -m tests.api.bad_arguments ray          prints the lines for which real Ray raises another error
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.util import bad_calls_util
 
 
 class BadCall(NamedTuple):
-    """One line. `before` must pass, `call` must raise an error whose class is called `error`, with `word` in its text."""
+    """One line: `before` must pass, and `call` must raise an error of the class `error` with `word` in its text."""
 
     before: str
     call: str
@@ -28,7 +28,7 @@ class BadCall(NamedTuple):
     word: str
 
     def raised(self, names: dict[str, Any]) -> BaseException | None:
-        """What the call raises in these names, which it does not change."""
+        """Return the error that the call raises, or None. names: the globals of the call, which it does not change."""
         scope = dict(names)
         exec(self.before, scope)
         try:
@@ -48,7 +48,7 @@ def bad_calls() -> Iterator[BadCall]:
 
 
 def names(ray: Any) -> dict[str, Any]:
-    """What a line may use. A session with 8 CPUs runs."""
+    """The globals that a line may use. A session with 8 CPUs must be running."""
 
     def sub(name: str) -> Any:
         return importlib.import_module(f"{ray.__name__}.{name}")
@@ -241,7 +241,7 @@ def _actors(ray: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compare the lines with a package's answers."""
+    """Compare the lines with the errors that a package raises."""
     ray = importlib.import_module(sys.argv[1])
     ray.init(num_cpus=8, log_to_driver=False, **({"include_dashboard": False} if ray.__name__ == "ray" else {}))
     known = names(ray)

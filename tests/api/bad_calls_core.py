@@ -1,9 +1,9 @@
-"""Bad calls of the core's API: what real Ray 2.60 raises for each, and a word that names the argument.
+"""Bad calls of the core API: the error that real Ray 2.60 raises for each, and a word that names the argument.
 
-A line is `call | error | word`. What stands before the last `;` of a call must pass: it is the moment that counts. The
-names are those of `bad_arguments.names`. The errors were recorded by running the same lines on real Ray:
+A line is `call | error | word`. The part of a call before its last `;` must not raise, since the moment of the error
+counts, too. `bad_arguments.names` defines the names. The errors were recorded by running the same lines on real Ray:
 
-    python -m tests.api.bad_arguments ray          prints the lines that real Ray answers otherwise
+    python -m tests.api.bad_arguments ray          prints the lines for which real Ray raises another error
 """
 
 CALLS = r"""
@@ -382,7 +382,7 @@ ray.get(f.options(num_returns=2).remote(5)) | RayTaskError(TypeError) | num_retu
 ray.get(f.remote(ray.put(Unbuildable()))) | RayTaskError(RaySystemError) | no len()
 ray.get(ray.put(Unbuildable())) | RaySystemError | no len()
 ray.get(f.remote(Unbuildable())) | RayTaskError(RaySystemError) | no len()
-# what has died, failed or is called wrongly
+# actors and tasks that have died or failed, and wrong calls
 k = killed(); ray.get(k.add.remote(1)) | ActorDiedError | kill
 k = killed(); k.add.remote() | TypeError | 'x'
 k = killed(); ray.get(f.remote(k.m.remote())) | RayTaskError(ActorDiedError) | input arguments

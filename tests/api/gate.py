@@ -1,4 +1,4 @@
-"""An actor that tests hold calls back with."""
+"""An actor with which tests hold calls back."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import miniray
 
 
 class Gate:
-    """Lets nobody through before it is opened."""
+    """Calls of `passed` wait until `open` is called."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
 
     async def passed(self) -> bool:
-        """True, when it is open."""
+        """Return True once the gate is open."""
         return await self.event.wait()
 
     async def open(self) -> None:
-        """From now on everybody may pass."""
+        """Open the gate for all present and later calls."""
         self.event.set()
 
 

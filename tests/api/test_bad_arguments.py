@@ -1,7 +1,7 @@
-"""Bad calls are refused as Ray refuses them: the class of the error, the moment, a text that names the argument; and the
-session goes on as if they had not been made.
+"""Bad calls are refused as in Ray: with an error of the same class, at the same moment, whose text names the argument.
 
-The tables are in `bad_calls_core` and `bad_calls_util`; how they were recorded is told in `bad_arguments`.
+The session continues as if the call had not been made. The tables are in `bad_calls_core` and `bad_calls_util`; they
+were recorded from real Ray, see `bad_arguments`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CALLS = list(bad_calls())
 
 @pytest.fixture(scope="module")
 def known() -> Iterator[dict[str, Any]]:
-    """A session, and the names that the lines use."""
+    """The names that the lines use, in a running session."""
     miniray.init(num_cpus=8, log_to_driver=False)
     yield names(miniray)
     miniray.shutdown()
@@ -27,7 +27,7 @@ def known() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("bad", CALLS, ids=lambda bad: f"{bad.before}; {bad.call}".removeprefix("; "))
 def test_a_bad_call_is_refused_as_in_ray(known: dict[str, Any], bad: BadCall):
-    """And the next good ones are answered."""
+    """The error is Ray's, and the next good calls succeed."""
     error = bad.raised(known)
     assert type(error).__name__ == bad.error, f"{bad.call} raised {error!r}"
     assert bad.word in str(error)
@@ -36,5 +36,5 @@ def test_a_bad_call_is_refused_as_in_ray(known: dict[str, Any], bad: BadCall):
 
 
 def test_there_are_many_lines():
-    """A table that is not read would pass every test."""
+    """An empty table would pass every test."""
     assert len(CALLS) > 450 and len({call[:2] for call in CALLS}) == len(CALLS)

@@ -1,4 +1,4 @@
-"""Use before init, bad arguments of init, and what is left of a session after its shutdown: answers of real Ray 2.60."""
+"""Use before init, bad arguments of init, and references that outlive their session: the answers of Ray 2.60."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from miniray.util.queue import Queue
 
 @pytest.fixture(autouse=True)
 def no_session() -> Iterator[None]:
-    """Each test starts, and ends, without one."""
+    """Each test starts and ends without a session."""
     miniray.shutdown()
     yield
     miniray.shutdown()
@@ -68,7 +68,7 @@ class Counter:
     ],
 )
 def test_the_first_use_starts_a_session(use: Any):
-    """With the defaults of init."""
+    """The session has the defaults of init."""
     use()
     assert miniray.is_initialized()
 
@@ -87,8 +87,8 @@ def test_the_first_use_starts_a_session(use: Any):
         (lambda: util.get_placement_group("nobody"), ValueError),
     ],
 )
-def test_also_a_use_that_fails_starts_one(use: Any, error: type[Exception]):
-    """The session is there first, as in Ray."""
+def test_a_first_use_that_fails_starts_a_session_too(use: Any, error: type[Exception]):
+    """As in Ray, the session starts before the arguments are checked."""
     with pytest.raises(error):
         use()
     assert miniray.is_initialized()
@@ -110,8 +110,8 @@ def test_also_a_use_that_fails_starts_one(use: Any, error: type[Exception]):
         (miniray.actor.exit_actor, TypeError),
     ],
 )
-def test_these_raise_and_start_none(use: Any, error: type[Exception]):
-    """What only looks at a session has nothing to look at; options are checked where they are given."""
+def test_these_raise_and_start_no_session(use: Any, error: type[Exception]):
+    """Some only read a session's state, and others check options where they are given."""
     with pytest.raises(error):
         use()
     assert not miniray.is_initialized()
@@ -135,7 +135,7 @@ def test_these_raise_and_start_none(use: Any, error: type[Exception]):
     ],
 )
 def test_these_need_no_session(use: Any):
-    """And start none."""
+    """They work without a session, and start none."""
     use()
     assert not miniray.is_initialized()
 
@@ -182,7 +182,7 @@ logging_level="LOUD" | ValueError
 
 @pytest.mark.parametrize("line", BAD_ARGUMENTS_OF_INIT.strip().splitlines())
 def test_a_bad_argument_of_init_starts_nothing(line: str):
-    """The error is Ray's (the last five are our own: Ray does not look, or waits for a cluster) and names the argument."""
+    """The error names the argument. It is Ray's, except the last five: Ray does not check, or waits for a cluster."""
     argument, error = line.split(" | ")
     name = argument.split("=")[0]
     with pytest.raises(Exception) as raised:
@@ -199,7 +199,7 @@ def test_a_bad_argument_of_init_starts_nothing(line: str):
 
 @pytest.fixture
 def old() -> dict[str, Any]:
-    """What a program may still hold after its session has been shut down."""
+    """Objects that a program may still hold after the shutdown of their session."""
     miniray.init(num_cpus=2, log_to_driver=False)
     ref, result, actor, items = miniray.put([1]), echo.remote(2), Counter.remote(), stream.remote()
     miniray.get([result, actor.add.remote(), next(items)])
@@ -248,17 +248,17 @@ OF_THE_OLD_SESSION = [
 @pytest.mark.parametrize(
     ("what", "use", "error"), OF_THE_OLD_SESSION, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_what_belongs_to_an_ended_session_says_so(old: dict[str, Any], what: str, use: Any, error: type[Exception]):
-    """In the next session, which goes on: it neither waits for ever nor takes the old for something of its own."""
+def test_objects_of_an_ended_session_say_so(old: dict[str, Any], what: str, use: Any, error: type[Exception]):
+    """The next session raises. It neither waits forever nor confuses the old objects with its own."""
     miniray.init(num_cpus=2, log_to_driver=False)
-    new = miniray.put("new")  # its number is one that the old session has used
+    new = miniray.put("new")  # the old session has used its number
     with pytest.raises(error):
         use(old)
     assert miniray.get(new) == "new" and miniray.get(echo.remote(3)) == 3
 
 
-def test_without_a_session_it_says_so_too(old: dict[str, Any]):
-    """A future, and the next item of a stream, have no session to ask; Ray's raise AttributeError."""
+def test_without_a_session_they_say_so_too(old: dict[str, Any]):
+    """A future and the next item of a stream need a session. (Ray raises AttributeError.)"""
     with pytest.raises((RuntimeError, ValueError)):
         next(old["items"])
     with pytest.raises((RuntimeError, ValueError)):
@@ -266,7 +266,7 @@ def test_without_a_session_it_says_so_too(old: dict[str, Any]):
 
 
 def test_functions_classes_and_ids_outlive_a_session(old: dict[str, Any]):
-    """They are not of the session: remote functions, their variants, actor classes, ids and texts."""
+    """Remote functions, their variants, actor classes, ids and texts do not belong to the session."""
     ref, actor = old["ref"], old["actor"]
     assert (
         len(ref.hex()) == 56
@@ -281,7 +281,9 @@ def test_functions_classes_and_ids_outlive_a_session(old: dict[str, Any]):
 
 
 def test_a_second_shutdown_does_nothing(old: dict[str, Any]):
-    """And a session can be started after it as before."""
+    """Afterwards a session can be started as usual."""
     miniray.shutdown()
     miniray.shutdown()
     assert not miniray.is_initialized()
+    miniray.init(num_cpus=1)
+    assert miniray.get(echo.remote(1)) == 1

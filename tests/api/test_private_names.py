@@ -1,4 +1,4 @@
-"""What programs take from Ray's less public corners: `_private`, `_raylet`, `types`, `runtime_env`, `util.annotations`."""
+"""The less public modules of Ray that programs use: `_private`, `_raylet`, `types`, `runtime_env`, annotations."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Actor:
         return "pong"
 
 
-def test_they_are_there_after_a_plain_import():
-    """`import ray` is enough to write `ray._private.services...`, as in Ray; what they need is imported only then."""
+def test_a_plain_import_is_enough():
+    """After `import ray`, a program can use `ray._private.services`, as in Ray. Only then is it imported."""
     program = """
 import sys, miniray as ray
 assert not {"miniray._private.state", "miniray.util.state", "miniray.util.annotations"} & set(sys.modules)
@@ -49,7 +49,7 @@ assert annotations.PublicAPI
 
 
 def test_other_private_names_are_missing():
-    """A program that wants more of Ray's insides is told so, and does not get something that does nothing."""
+    """A program that uses more of Ray's internals gets an AttributeError, not an object that does nothing."""
     with pytest.raises(AttributeError, match="ray_constants"):
         _ = ray._private.ray_constants
 
@@ -62,7 +62,7 @@ def test_references_and_ids_have_their_types_in_raylet(session: None):
 
 
 def test_handles_can_be_annotated_with_the_plain_class():
-    """Typed programs write `ActorHandle[Adder]`, `ActorClass[Adder]` and `ActorProxy[Adder]`: that was a TypeError once."""
+    """Typed programs write `ActorHandle[Adder]`, `ActorClass[Adder]`, `ActorProxy[Adder]`: once a TypeError."""
     for name in (ray.actor.ActorHandle, ray.actor.ActorClass, ray.actor.ActorProxy):
         assert name[Actor.__ray_actor_class__].__args__ == (Actor.__ray_actor_class__,)
 
@@ -76,7 +76,7 @@ def test_the_private_worker_has_the_public_functions():
 
 
 def test_actors_by_id_with_their_node(session: None):
-    """`ray._private.state.actors()`: living and dead ones, with Ray's old keys."""
+    """`ray._private.state.actors()` shows living and dead actors, with Ray's old keys."""
     kept, killed = Actor.options(name="bob").remote(), Actor.remote()
     ray.get([kept.ping.remote(), killed.ping.remote()])
     ray.kill(killed)
@@ -90,7 +90,7 @@ def test_actors_by_id_with_their_node(session: None):
 
 
 def test_resources_of_each_node(session: None):
-    """Total and available, by the node's id; what is used up has no key among the available."""
+    """Total and available resources by node id. A resource that is used up has no key in the available ones."""
     actors = [Actor.remote() for _ in range(3)]
     ray.get([actor.ping.remote() for actor in actors])
     [(node, total)] = miniray._private.state.total_resources_per_node().items()
@@ -99,7 +99,7 @@ def test_resources_of_each_node(session: None):
 
 
 def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
-    """Packages become a dict, what asks for nothing is dropped, what is unknown is kept: as in Ray."""
+    """As in Ray, packages become a dict, empty settings are dropped, and unknown ones are kept."""
     env = RuntimeEnv(env_vars={"A": "1"}, pip=["x"], plugin={"p": 1}, config={"setup_timeout_seconds": 9, "other": 1})
     assert env == {
         "env_vars": {"A": "1"},
@@ -114,7 +114,7 @@ def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
 
 
 def test_packages_from_a_requirements_file(tmp_path):
-    """The name of a file stands for the packages in it."""
+    """Instead of a list of packages, `pip` takes the name of a requirements file."""
     path = tmp_path / "requirements.txt"
     path.write_text("# tools\nrequests==2\n\nnumpy\n")
     assert RuntimeEnv(pip=str(path))["pip"]["packages"] == ["requests==2", "numpy"]
@@ -133,13 +133,13 @@ def test_packages_from_a_requirements_file(tmp_path):
     ],
 )
 def test_a_runtime_env_that_makes_no_sense_is_refused(given, error):
-    """With the class of error that Ray raises."""
+    """The class of the error is Ray's."""
     with pytest.raises(error):
         RuntimeEnv(**given)
 
 
 def test_a_task_takes_a_runtime_env(session: None):
-    """As well as a plain dict, and tells it back."""
+    """The option takes a RuntimeEnv as well as a plain dict, and the task can read it."""
 
     @ray.remote(runtime_env=RuntimeEnv(env_vars={"A": "1"}, config=RuntimeEnvConfig()))
     def told():
@@ -149,7 +149,7 @@ def test_a_task_takes_a_runtime_env(session: None):
 
 
 def test_annotations_mark_and_leave_a_note():
-    """Bare or with arguments; a stable public thing needs no note."""
+    """The decorators work bare and with arguments. A stable public API gets no note."""
 
     @PublicAPI
     def stable():
@@ -175,16 +175,15 @@ def test_annotations_mark_and_leave_a_note():
         next(line for line in beta.__doc__.splitlines() if text in line)
         for text in ("More words.", "**PublicAPI (beta):**")
     )
-    assert (
-        words.index("More") == note.index("**") and beta._annotated_api_group == "Loops"
-    )  # 3.13 takes the indent away
+    assert words.index("More") == note.index("**")  # aligned in every version: Python 3.13 removes the indentation
+    assert beta._annotated_api_group == "Loops"
     assert "**DeveloperAPI:**" in ForDevelopers.__doc__
     with pytest.raises(AssertionError):
         PublicAPI(stability="shaky")
 
 
-def test_deprecated_things_warn_where_that_was_asked_for():
-    """A function at each call, a class at each new object; otherwise only the docstring says it."""
+def test_deprecated_apis_warn_if_asked_to():
+    """With warning=True, calls and new objects warn. Otherwise only the docstring changes."""
 
     @Deprecated(message="use new()", warning=True)
     def old():

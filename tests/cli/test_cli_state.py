@@ -362,4 +362,4 @@ def test_the_logs_of_this_process_s_session(session, capsys):
     ray.shutdown()
     with pytest.raises(SystemExit):
         main(["logs"])
-    assert "Give the program: python -m miniray logs -- script.py" in capsys.readouterr().err
+    assert "    python -m miniray logs -- script.py [args]\n" in capsys.readouterr().err

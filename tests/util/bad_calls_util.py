@@ -1,4 +1,4 @@
-"""Bad calls of what is built on the core, queues, pools, groups, strategies; as in `bad_calls_core`."""
+"""Bad calls of `miniray.util`: queues, pools, placement groups, strategies. The format is that of `bad_calls_core`."""
 
 CALLS = r"""
 # queue
@@ -150,7 +150,7 @@ util.inspect_serializability() | TypeError | base_obj
 # graphs of calls
 f.bind(1).nonsense | AttributeError | nonsense
 A.bind().nonsense | AttributeError | nonsense
-# names that are not there
+# missing names
 ray.exceptions.nonsense | AttributeError | nonsense
 ray.nonsense | AttributeError | nonsense
 ray.util.nonsense | AttributeError | nonsense

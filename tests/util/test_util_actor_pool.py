@@ -1,4 +1,4 @@
-"""ActorPool: who gets which call, in which order results come, and what failures and timeouts leave behind."""
+"""ActorPool: which actor gets which call, the order of the results, and the pool after failures and timeouts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def closed_gate() -> Any:
 
 
 def test_an_actor_has_one_call_at_a_time():
-    """More calls than actors queue in the pool, and go out as results are taken."""
+    """Calls beyond the number of actors are queued in the pool, and submitted as results are taken."""
     pool = ActorPool(workers(2))
     for value in range(4):
         pool.submit(give, value)
@@ -65,21 +65,21 @@ def test_an_actor_has_one_call_at_a_time():
 
 
 def test_map_submits_before_it_is_read():
-    """As many calls as there are actors are on their way when map returns; it does not wait for the first next()."""
+    """When map returns, one call per actor has been submitted. It does not wait for the first next()."""
     pool = ActorPool(workers(2))
     results = pool.map(give, [1, 2, 3])
     assert pool.has_next() and not pool.has_free()
     assert list(results) == [1, 2, 3]
 
 
-def test_map_wants_something_to_iterate_over():
-    """It is said at the call, not at the first result."""
+def test_map_needs_an_iterable():
+    """The call itself raises, not the first next()."""
     with pytest.raises(TypeError):
         ActorPool(workers(1)).map(give, 5)
 
 
 def test_a_slow_call_does_not_hold_up_the_unordered():
-    """get_next_unordered gives what is ready, though it was submitted later."""
+    """get_next_unordered returns the result that is ready, although its call was submitted later."""
     pool, gate = ActorPool(workers(2)), closed_gate()
     pool.submit(after, gate)
     pool.submit(give, "quick")
@@ -88,8 +88,8 @@ def test_a_slow_call_does_not_hold_up_the_unordered():
     assert pool.get_next_unordered() == "passed"
 
 
-def test_get_next_cannot_ask_for_a_turn_that_has_passed():
-    """The turn after the last result is nobody's yet: a ValueError, and the result is still there for the unordered."""
+def test_get_next_cannot_follow_get_next_unordered():
+    """No call has the next turn, so get_next raises ValueError. The slow result can still be taken unordered."""
     pool, gate = ActorPool(workers(2)), closed_gate()
     pool.submit(after, gate)
     pool.submit(give, "quick")
@@ -100,8 +100,8 @@ def test_get_next_cannot_ask_for_a_turn_that_has_passed():
     assert pool.get_next_unordered() == "passed"
 
 
-def test_map_is_over_at_a_failure_and_its_rest_is_dropped_by_the_next():
-    """The error ends the generator; the calls behind it are not results of the next map."""
+def test_a_failure_ends_map_and_the_next_map_drops_the_rest():
+    """The error ends the generator. The later calls do not become results of the next map."""
     pool = ActorPool(workers(1))
     with pytest.raises(KeyError):
         list(pool.map(give, [KeyError("first"), 2, 3]))
@@ -109,8 +109,8 @@ def test_map_is_over_at_a_failure_and_its_rest_is_dropped_by_the_next():
     assert list(pool.map(give, [4])) == [4]
 
 
-def test_map_unordered_waits_for_what_is_left_and_raises_its_error():
-    """As in Ray: a left-over call that fails does so in the next map_unordered, and only in that one."""
+def test_map_unordered_waits_for_earlier_calls_and_raises_their_errors():
+    """As in Ray, an earlier call that fails raises its error in the next map_unordered, and only there."""
     pool = ActorPool(workers(1))
     assert next(pool.map_unordered(give, [1, KeyError("left over"), 3])) == 1
     with pytest.raises(KeyError):
@@ -119,7 +119,7 @@ def test_map_unordered_waits_for_what_is_left_and_raises_its_error():
 
 
 def test_a_call_that_is_given_up_frees_its_actor():
-    """ignore_if_timedout drops the turn; the actor counts as idle and takes the next call behind the slow one."""
+    """With ignore_if_timedout, the actor counts as idle and runs the next call after the slow one."""
     pool, gate = ActorPool(workers(1)), closed_gate()
     pool.submit(after, gate)
     with pytest.raises(TimeoutError, match="given up"):
@@ -130,7 +130,7 @@ def test_a_call_that_is_given_up_frees_its_actor():
 
 
 def test_an_unordered_wait_gives_up_the_call_submitted_first():
-    """Ray raises an UnboundLocalError here and has lost count."""
+    """(Ray raises an UnboundLocalError here, and its counts are wrong afterwards.)"""
     pool, gate = ActorPool(workers(2)), closed_gate()
     pool.submit(after, gate)
     pool.submit(after, gate)
@@ -142,7 +142,7 @@ def test_an_unordered_wait_gives_up_the_call_submitted_first():
 
 
 def test_a_negative_timeout_is_refused_and_changes_nothing():
-    """wait refuses it; the result can be had afterwards."""
+    """`wait` refuses it. The result can be taken afterwards."""
     pool = ActorPool(workers(1))
     pool.submit(give, 1)
     with pytest.raises(ValueError, match="nonnegative"):
@@ -151,7 +151,7 @@ def test_a_negative_timeout_is_refused_and_changes_nothing():
 
 
 def test_a_dead_actor_leaves_the_pool():
-    """Its call raises ActorDiedError, and what was queued goes to the others."""
+    """Its call raises ActorDiedError, and the queued calls go to the other actors."""
     pool = ActorPool(workers(2))
     pool.submit(lambda actor, value: actor.leave.remote(value), None)
     with pytest.raises(miniray.exceptions.ActorDiedError):
@@ -162,14 +162,14 @@ def test_a_dead_actor_leaves_the_pool():
 
 
 def test_a_call_with_several_returns_gives_them_in_a_list():
-    """get_next takes the list of refs that such a call returns."""
+    """get_next returns the list of the values, since such a call returns a list of references."""
     pool = ActorPool(workers(1))
     pool.submit(lambda actor, value: actor.pair.options(num_returns=2).remote(value), 1)
     assert pool.get_next() == [1, 2]
 
 
 def test_a_busy_actor_cannot_be_pushed_again():
-    """The pool knows its actors also while they work."""
+    """The pool also knows the actors that are running a call."""
     [actor] = workers(1)
     pool = ActorPool([actor])
     pool.submit(give, 1)
@@ -178,8 +178,8 @@ def test_a_busy_actor_cannot_be_pushed_again():
     assert pool.get_next() == 1
 
 
-def test_a_class_that_derives_from_it_finds_rays_names():
-    """Libraries extend the pool, or look into it: they know its attributes."""
+def test_a_subclass_finds_rays_names():
+    """Libraries extend the pool or read its attributes, so these have Ray's names."""
 
     class Watched(ActorPool):
         def load(self):

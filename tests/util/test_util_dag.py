@@ -1,4 +1,4 @@
-"""Graphs of calls: which calls are made, how often, in which order, and what can be bound where."""
+"""Graphs of calls: which calls are made, how often and in which order, and which arguments can be bound."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(a: Any, b: Any = 0) -> Any:
 
 @miniray.remote
 def seen(value: Any) -> Any:
-    """What arrived, with references looked up."""
+    """The argument as the task received it, with the values of its references."""
     return kinds(value)
 
 
@@ -68,8 +68,8 @@ def run(node: Any, *args: Any, **kwargs: Any) -> Any:
     return miniray.get(node.execute(*args, **kwargs))
 
 
-def test_nodes_are_found_inside_of_values():
-    """There they arrive as references, as in any call; the values themselves are left as they were."""
+def test_nodes_are_found_inside_values():
+    """The task receives them as references, as in any call. The bound values themselves do not change."""
     one = add.bind(1)
     for value, arrived in [
         ([one], [("ref", 1)]),
@@ -82,8 +82,8 @@ def test_nodes_are_found_inside_of_values():
         assert run(seen.bind(value)) == arrived
 
 
-def test_values_without_nodes_are_passed_as_they_are():
-    """Also those that hold themselves."""
+def test_values_without_nodes_are_passed_unchanged():
+    """This includes values that contain themselves."""
     cycle: list[Any] = [1]
     cycle.append(cycle)
 
@@ -97,7 +97,7 @@ def test_values_without_nodes_are_passed_as_they_are():
 
 
 def test_a_shared_node_is_called_once_in_an_execution():
-    """And again in the next."""
+    """The next execution calls it again."""
     log = Log.remote()
     step = log.add.bind(1)
     graph = add.bind(step, step)
@@ -106,7 +106,7 @@ def test_a_shared_node_is_called_once_in_an_execution():
 
 
 def test_a_deep_graph_needs_no_deep_stack():
-    """Ray ends in a PicklingError at about four hundred."""
+    """(Ray raises a PicklingError at a depth of about 400.)"""
     node = add.bind(0)
     for _ in range(1500):
         node = add.bind(node, 1)
@@ -114,7 +114,7 @@ def test_a_deep_graph_needs_no_deep_stack():
 
 
 def test_arguments_are_checked_when_the_graph_is_executed():
-    """For functions; a bound method of a living actor is checked at once."""
+    """This holds for functions. The arguments of a living actor's method are checked in bind."""
     too_many = add.bind(1, 2, 3)
     with pytest.raises(TypeError):
         too_many.execute()
@@ -123,22 +123,22 @@ def test_arguments_are_checked_when_the_graph_is_executed():
 
 
 def test_options_are_bound_too():
-    """Those of the variant whose bind it is."""
+    """A node has the options of the variant that bound it."""
     assert run(add.options(num_cpus=2, name="named").bind(1, 2)) == 3
     node = add.options(num_returns=2).bind([1], [2])
     assert len(node.execute()) == 2
     assert node.get_options()["num_returns"] == 2 and node.get_args() == ([1], [2]) and node.get_kwargs() == {}
 
 
-def test_a_node_is_neither_bound_again_nor_called():
-    """It has execute()."""
+def test_a_node_has_neither_bind_nor_remote():
+    """It has execute() instead."""
     for name in "bind", "remote", "nonsense":
         with pytest.raises(AttributeError):
             getattr(add.bind(1), name)
 
 
 def test_one_input_as_a_whole_and_in_parts():
-    """An index, a key, an attribute; from one argument its own, from several those of execute."""
+    """An index, a key or an attribute is a part of the only argument, or one of the arguments of execute."""
     with InputNode() as x:
         whole, first, key, attribute = seen.bind(x), seen.bind(x[0]), seen.bind(x["key"]), seen.bind(x.inside)
         second = seen.bind(x[1])
@@ -159,8 +159,8 @@ def test_one_input_as_a_whole_and_in_parts():
         ("x['key']", ({},), {}, KeyError),
     ],
 )
-def test_a_part_that_is_not_there(part: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: type[Exception]):
-    """The input's own error, at execute."""
+def test_a_missing_part_of_the_input(part: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: type[Exception]):
+    """execute raises the error of the input itself."""
     with InputNode() as x:
         node = add.bind(eval(part, {"x": x}))
     with pytest.raises(error):
@@ -168,7 +168,7 @@ def test_a_part_that_is_not_there(part: str, args: tuple[Any, ...], kwargs: dict
 
 
 def test_a_graph_has_one_input():
-    """Made by a with statement, without arguments, and addressed by numbers and strings."""
+    """It is created by a with statement, takes no arguments, and is indexed by integers and strings."""
     with InputNode() as one, InputNode() as other:
         both = add.bind(one, other)
     for wrong in both, add.bind(InputNode()):
@@ -182,13 +182,13 @@ def test_a_graph_has_one_input():
         one.part.of_a_part.bind(1)
 
 
-def test_arguments_that_no_input_takes_are_ignored():
-    """As in Ray."""
+def test_unused_arguments_are_ignored():
+    """As in Ray, a graph without an InputNode accepts arguments."""
     assert run(add.bind(1), 5) == 1
 
 
-def test_a_bound_class_is_made_at_each_execution():
-    """Its calls run in the order in which they were bound, those that the result does not need included."""
+def test_each_execution_creates_the_bound_actor():
+    """Its calls run in the order in which they were bound, even those that the result does not need."""
     actor = Log.bind(1)
     first, second = actor.add.bind(1), actor.add.bind(2)
     added = actor.get.bind()
@@ -199,7 +199,7 @@ def test_a_bound_class_is_made_at_each_execution():
 
 
 def test_a_bound_class_has_the_methods_of_its_class():
-    """To be bound; and cannot depend on an input."""
+    """Its methods can only be bound, and its constructor cannot depend on an input."""
     actor = Log.bind()
     for name in "nonsense", "bind", "remote":
         with pytest.raises(AttributeError):
@@ -212,7 +212,7 @@ def test_a_bound_class_has_the_methods_of_its_class():
 
 
 def test_a_method_with_several_returns_gives_several_nodes():
-    """Of a living actor; they share one call."""
+    """The nodes share one call."""
     one, two = Log.remote().two.bind()
     assert run(two) == 2
     assert run(add.bind(one, two)) == 3
@@ -221,15 +221,15 @@ def test_a_method_with_several_returns_gives_several_nodes():
 
 
 def test_several_outputs_come_in_a_list():
-    """Whatever is no node stands for itself."""
+    """A value that is not a node is returned unchanged."""
     assert run(MultiOutputNode((add.bind(1), add.bind(2)))) == [1, 2]
     assert MultiOutputNode([5]).execute() == [5]
     with pytest.raises(ValueError):
         MultiOutputNode(add.bind(1))
 
 
-def test_a_graph_can_be_sent():
-    """A task may execute what another has built."""
+def test_a_graph_can_be_passed_to_a_task():
+    """A task can execute a graph that another has built."""
 
     @miniray.remote
     def execute(graph: list[Any]) -> Any:

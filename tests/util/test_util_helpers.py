@@ -1,4 +1,4 @@
-"""as_completed and map_unordered: chunks, bounds, refusals."""
+"""as_completed and map_unordered: chunks, backpressure, refused arguments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def double(x: int) -> int:
     return 2 * x
 
 
-def test_refusals_come_with_the_first_next():
-    """Both are generators: the call itself refuses nothing."""
+def test_bad_arguments_are_refused_at_the_first_next():
+    """Both functions are generators, so the call itself raises nothing."""
     for results in (
         as_completed([], chunk_size=0),
         as_completed([], num_returns=1),
@@ -36,7 +36,7 @@ def test_refusals_come_with_the_first_next():
 
 
 def test_a_failure_ends_the_iteration():
-    """Its error is raised where its chunk would have come."""
+    """The error is raised in place of its chunk."""
 
     @miniray.remote
     def fail() -> None:
@@ -47,8 +47,8 @@ def test_a_failure_ends_the_iteration():
         list(results)
 
 
-def test_no_more_calls_than_the_bound_are_made():
-    """The next item is read when a result was waited for."""
+def test_backpressure_limits_the_calls_in_flight():
+    """The next item is read only after a result has been awaited."""
     read: list[int] = []
 
     def items() -> Iterator[int]:
@@ -62,11 +62,11 @@ def test_no_more_calls_than_the_bound_are_made():
     assert sorted([first, *results]) == [2 * n for n in range(10)]
 
 
-def test_without_a_bound_all_calls_are_made_first():
-    """backpressure_size=None."""
+def test_without_backpressure_all_calls_are_submitted_first():
+    """This is backpressure_size=None."""
     assert sorted(map_unordered(double, range(200), backpressure_size=None)) == [2 * n for n in range(200)]
 
 
 def test_a_timeout_makes_chunks_small_and_loses_nothing():
-    """A chunk for which time was not enough is waited for again."""
+    """References that were not ready in time are waited for again."""
     assert sorted(as_completed([double.remote(n) for n in range(5)], timeout=0.001)) == [0, 2, 4, 6, 8]

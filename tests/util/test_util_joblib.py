@@ -1,4 +1,4 @@
-"""joblib's backend "ray": loops of joblib as calls of a Pool."""
+"""The joblib backend "ray": joblib's loops on a Pool of actors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def divide(n):
 
 @needs_joblib
 def test_a_loop_runs_on_the_actors_of_a_pool(session: None):
-    """As many as there are CPUs, unless n_jobs says otherwise; results in order."""
+    """There is one actor per CPU by default, and the results come in order."""
     import joblib
 
     register_ray()
@@ -40,7 +40,7 @@ def test_a_loop_runs_on_the_actors_of_a_pool(session: None):
 
 @needs_joblib
 def test_an_error_in_the_loop_is_raised_by_it(session: None):
-    """As with joblib's own backends."""
+    """This is how joblib's own backends behave."""
     import joblib
 
     register_ray()
@@ -50,6 +50,6 @@ def test_an_error_in_the_loop_is_raised_by_it(session: None):
 
 @pytest.mark.skipif(HAS_JOBLIB, reason="joblib is installed")
 def test_without_joblib_it_cannot_be_registered():
-    """The error is that of the import."""
+    """The error is the ImportError of joblib."""
     with pytest.raises(ImportError, match="joblib"):
         register_ray()

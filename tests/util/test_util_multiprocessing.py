@@ -1,4 +1,4 @@
-"""Pool: what an error becomes, how work is cut, when callbacks come, how it ends. Compared with Ray's answers."""
+"""Pool: errors, batches, callbacks and the end of a pool. The answers are Ray's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def my_actor(_: Any) -> str:
 
 @miniray.remote(num_cpus=0)
 class Starts:
-    """Keeps the ids of the actors that have run the initializer."""
+    """Records the ids of the actors that have run the initializer."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -50,20 +50,20 @@ def note_start(starts: Any) -> None:
 
 
 def after(gate: list[Any]) -> str:
-    """A result that is there when the gate's object is."""
+    """Return after the gate has been opened."""
     miniray.get(gate[0])
     return "passed"
 
 
 def test_an_error_is_raised_as_the_function_raised_it():
-    """No RayTaskError about it."""
+    """It is not wrapped in a RayTaskError."""
     with Pool(2) as pool, pytest.raises(ZeroDivisionError) as raised:
         pool.map(invert, [1, 0, 2])
     assert type(raised.value) is ZeroDivisionError
 
 
 def test_an_error_callback_gets_the_wrapped_error():
-    """As in Ray: a PoolTaskError, once, and no callback for the results."""
+    """As in Ray, it gets a PoolTaskError, once, and the callback for results is not called."""
     called: list[Any] = []
     with Pool(2) as pool:
         result = pool.map_async(invert, [1, 0, 0, 4], chunksize=1, callback=called.append, error_callback=called.append)
@@ -73,8 +73,8 @@ def test_an_error_callback_gets_the_wrapped_error():
     assert result.ready() and not result.successful()
 
 
-def test_a_result_is_ready_when_its_callback_was_called():
-    """Who has waited for the result finds what the callback did; and results come in the items' order."""
+def test_a_result_is_ready_after_its_callback():
+    """A caller that has waited for the result sees the effects of the callback."""
     called: list[Any] = []
     with Pool(2) as pool:
         assert pool.map_async(invert, [1, 2, 4], chunksize=1, callback=called.append).get() == [1.0, 0.5, 0.25]
@@ -84,7 +84,7 @@ def test_a_result_is_ready_when_its_callback_was_called():
 
 
 def test_starmap_async_takes_its_callback_where_multiprocessing_takes_the_chunksize():
-    """As in Ray, which has no chunksize there."""
+    """As in Ray, there is no chunksize."""
     called: list[Any] = []
     with Pool(1) as pool:
         assert pool.starmap_async(pow, [(2, 3)], called.append).get() == [8]
@@ -92,7 +92,7 @@ def test_starmap_async_takes_its_callback_where_multiprocessing_takes_the_chunks
 
 
 def test_callbacks_leave_no_thread():
-    """join waits for the callbacks too."""
+    """join waits for the callbacks, too."""
     pool = Pool(1)
     pool.apply_async(invert, (2,), callback=lambda _: None)
     pool.close()
@@ -101,7 +101,7 @@ def test_callbacks_leave_no_thread():
 
 
 def test_a_shutdown_ends_the_wait_for_a_callback(monkeypatch: pytest.MonkeyPatch):
-    """Nothing is called, no thread is left, no error is shown, and no new session is started."""
+    """No callback is called, no thread is left, no error is shown, and no new session starts."""
     called: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", called.append)
     result = Pool(1).apply_async(after, ([RemoteGate.remote().passed.remote()],), None, called.append, called.append)
@@ -110,8 +110,8 @@ def test_a_shutdown_ends_the_wait_for_a_callback(monkeypatch: pytest.MonkeyPatch
     assert not called and not miniray.is_initialized()
 
 
-def test_imap_hands_out_errors_as_items():
-    """As in Ray: the iterator goes on behind them."""
+def test_imap_returns_errors_as_items():
+    """As in Ray, the iterator continues after them."""
     with Pool(2) as pool:
         for results in pool.imap(invert, [1, 0, 2]), pool.imap_unordered(invert, [1, 0, 2], chunksize=3):
             first, error, last = results
@@ -119,7 +119,7 @@ def test_imap_hands_out_errors_as_items():
 
 
 def test_imap_reads_ahead_one_batch_for_each_actor():
-    """An endless iterable is no problem, and is read only as results are taken."""
+    """Even an endless iterable works, since it is read only as results are taken."""
     read: list[int] = []
 
     def numbers() -> Iterator[int]:
@@ -134,8 +134,8 @@ def test_imap_reads_ahead_one_batch_for_each_actor():
         assert len(read) <= 12
 
 
-def test_imap_waits_for_its_turn():
-    """A timeout loses nothing, and the batches that were ready earlier come in their turn."""
+def test_imap_keeps_the_order_of_the_items():
+    """A timeout loses no result, and batches that are ready early wait for their turn."""
     gate = RemoteGate.remote()
     with Pool(2) as pool:
         results = pool.imap(
@@ -149,8 +149,8 @@ def test_imap_waits_for_its_turn():
             results.next()
 
 
-def test_a_result_that_is_not_there_yet():
-    """get has a timeout with multiprocessing's own error; wait just returns; successful is not known."""
+def test_a_result_that_is_not_ready():
+    """get raises multiprocessing's TimeoutError, wait returns, and successful raises ValueError."""
     gate = RemoteGate.remote()
     with Pool(1) as pool:
         result = pool.apply_async(after, ([gate.passed.remote()],))
@@ -166,7 +166,7 @@ def test_a_result_that_is_not_there_yet():
 
 @pytest.mark.parametrize(("items", "processes", "batches"), [(0, 2, 0), (1, 2, 1), (8, 2, 8), (9, 2, 5), (100, 3, 12)])
 def test_map_makes_about_four_batches_for_each_actor(items: int, processes: int, batches: int):
-    """So that a slow batch does not hold up the rest for long."""
+    """So a slow batch delays the others only a little."""
     with Pool(processes) as pool:
         result = pool.map_async(abs, range(items))
         assert len(result._refs) == batches
@@ -174,21 +174,21 @@ def test_map_makes_about_four_batches_for_each_actor(items: int, processes: int,
 
 
 def test_a_batch_has_at_least_one_item():
-    """AssertionError for others, as in Ray."""
+    """As in Ray, a smaller chunksize raises AssertionError."""
     with Pool(1) as pool:
         for chunksize in 0, -1:
             with pytest.raises(AssertionError):
                 pool.map(abs, [1], chunksize=chunksize)
 
 
-def test_batches_go_round_the_actors():
-    """Every actor has a share of a map."""
+def test_actors_take_turns():
+    """Every actor gets a share of a map."""
     with Pool(3) as pool:
         assert len(set(pool.map(my_actor, range(6), chunksize=1))) == 3
 
 
 def test_an_actor_is_replaced_after_its_batches():
-    """maxtasksperchild counts batches; the new one runs the initializer too."""
+    """maxtasksperchild counts batches. The new actor runs the initializer, too."""
     starts = Starts.remote()
     with Pool(1, initializer=note_start, initargs=(starts,), maxtasksperchild=2) as pool:
         ids = [pool.apply(my_actor, (None,)) for _ in range(5)]
@@ -197,21 +197,21 @@ def test_an_actor_is_replaced_after_its_batches():
 
 
 def test_an_initializer_that_fails_fails_the_pool():
-    """The pool is not made."""
+    """The error is raised where the pool is created."""
     with pytest.raises(miniray.exceptions.ActorDiedError):
         Pool(1, initializer=invert, initargs=(0,))
 
 
-def test_a_dead_actor_fails_what_it_is_given():
-    """It is not replaced, as in Ray; the others work on."""
+def test_calls_of_a_dead_actor_fail():
+    """As in Ray, it is not replaced."""
     with Pool(1) as pool:
         for _ in range(2):
             with pytest.raises(miniray.exceptions.ActorDiedError):
                 pool.apply(miniray.actor.exit_actor)
 
 
-def test_terminate_fails_what_is_not_done():
-    """Its results are errors, and a second terminate does nothing."""
+def test_terminate_fails_unfinished_calls():
+    """Their results are errors. A second terminate does nothing."""
     gate = RemoteGate.remote()
     pool = Pool(1)
     result = pool.apply_async(after, ([gate.passed.remote()],))
@@ -223,7 +223,7 @@ def test_terminate_fails_what_is_not_done():
 
 
 def test_close_lets_work_finish():
-    """What was given before is done when join returns; what comes later is refused."""
+    """Calls submitted before have finished when join returns. Later calls are refused."""
     pool = Pool(2)
     result = pool.map_async(invert, [1, 2])
     pool.close()
@@ -234,8 +234,8 @@ def test_close_lets_work_finish():
             refused()
 
 
-def test_a_pool_is_as_big_as_the_cluster_at_most():
-    """By default it is just as big."""
+def test_a_pool_is_at_most_as_big_as_the_cluster():
+    """By default, it has one actor per CPU."""
     with Pool() as pool:
         assert len(set(pool.map(my_actor, range(9), chunksize=1))) == 3
     with pytest.raises(ValueError, match="3"):
@@ -243,7 +243,7 @@ def test_a_pool_is_as_big_as_the_cluster_at_most():
 
 
 def test_actors_take_options():
-    """They need no CPU unless they are told to."""
+    """By default, they use no CPU."""
     resources = lambda: miniray.get_runtime_context().get_assigned_resources()
     with Pool(1) as pool:
         assert pool.apply(resources) == {}
@@ -252,7 +252,7 @@ def test_actors_take_options():
 
 
 def test_a_pool_starts_a_session_of_its_size():
-    """When there is none."""
+    """It does so if no session is running."""
     miniray.shutdown()
     with Pool(2) as pool:
         assert pool.map(abs, [-1]) == [1]

@@ -1,4 +1,4 @@
-"""The names of miniray.util, and what is only imported when it is asked for."""
+"""The names of miniray.util, and the modules that are imported on first use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def session() -> Iterator[None]:
     miniray.shutdown()
 
 
-def test_what_is_costly_is_imported_when_it_is_asked_for():
-    """A program that only runs tasks does not pay for asyncio's queues or for multiprocessing."""
+def test_expensive_modules_are_imported_on_first_use():
+    """A program that only runs tasks does not pay for asyncio's queues or multiprocessing."""
     program = """
 import sys, miniray.util
 assert not {"miniray.util.queue", "miniray.util.multiprocessing", "multiprocessing"} & set(sys.modules)
@@ -30,21 +30,21 @@ assert miniray.util.queue.Queue and miniray.util.multiprocessing.Pool and "minir
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_every_public_name_is_there():
-    """And a name that is not raises AttributeError, as from any module."""
+def test_every_public_name_exists():
+    """A missing name raises AttributeError, as with any module."""
     assert all(hasattr(util, name) for name in util.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = util.nonsense
 
 
 def test_there_is_no_client():
-    """Programs that ask are told so."""
+    """Programs that ask whether they are a client get the answer no."""
     assert util.client.ray.is_connected() is False
     assert not isinstance(miniray.ObjectRef.nil(), util.client.common.ClientObjectRef)
 
 
-def test_a_node_has_the_address_that_nodes_gives(session: None):
-    """In the driver and in a task."""
+def test_a_node_has_the_address_that_nodes_shows(session: None):
+    """The driver and a task on its node see the same address."""
 
     @miniray.remote
     def where() -> str:
@@ -54,7 +54,7 @@ def test_a_node_has_the_address_that_nodes_gives(session: None):
 
 
 def test_named_actors_are_listed_by_namespace(session: None):
-    """Names for this one, dicts for all; detached ones too, nameless ones not."""
+    """One namespace gives names, all of them give dicts. Actors without a name are not listed."""
 
     @miniray.remote(num_cpus=0)
     class Actor:

@@ -1,4 +1,4 @@
-"""Placement groups for users: what is refused, what a handle is, and what a removed group answers."""
+"""Placement groups: refused arguments, handles, removed groups; and the scheduling strategies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def group() -> Iterator[PlacementGroup]:
     ],
 )
 def test_bundles_are_dicts_that_reserve_something(bundles: Any):
-    """Everything else is a ValueError. (Ray takes a negative amount, and the group then waits for ever.)"""
+    """Anything else raises ValueError. (Ray accepts a negative amount, and the group then waits forever.)"""
     with pytest.raises(ValueError):
         util.placement_group(bundles)
 
@@ -80,8 +80,8 @@ def test_bundles_are_dicts_that_reserve_something(bundles: Any):
         {"topology_strategy": {}, "strategy": "PACK"},
     ],
 )
-def test_options_that_are_none_of_ours_are_refused(options: dict[str, Any]):
-    """ValueError, and no group is made."""
+def test_bad_options_are_refused(options: dict[str, Any]):
+    """They raise ValueError, and no group is created."""
     before = len(util.placement_group_table())
     with pytest.raises(ValueError):
         util.placement_group([{"CPU": 1}], **options)
@@ -99,21 +99,21 @@ def test_options_that_are_none_of_ours_are_refused(options: dict[str, Any]):
     ],
 )
 def test_pack_is_the_default_strategy(options: dict[str, Any], strategy: str):
-    """A topology strategy over nodes is the same thing in other words."""
+    """A topology strategy over nodes is another way to give the strategy."""
     made = util.placement_group([{"CPU": 1}], **options)
     assert util.placement_group_table(made)["strategy"] == strategy
     util.remove_placement_group(made)
 
 
-def test_bundle_specs_are_what_was_asked_for(group: PlacementGroup):
-    """As floats, in order; a handle that does not know them asks for them."""
+def test_bundle_specs_are_the_requested_bundles(group: PlacementGroup):
+    """They are floats, in the order of the request. A handle without a cache looks them up."""
     assert group.bundle_specs == [{"CPU": 1.0}, {"CPU": 0.5}]
-    stranger = PlacementGroup(group.id)
-    assert stranger.bundle_specs == group.bundle_specs and stranger.bundle_count == 2
+    bare = PlacementGroup(group.id)
+    assert bare.bundle_specs == group.bundle_specs and bare.bundle_count == 2
 
 
 def test_an_amount_of_zero_reserves_nothing():
-    """Also of a resource that no node has; the table does not show it."""
+    """Even if no node has the resource. The table does not show it."""
     made = util.placement_group([{"CPU": 1, "unobtainium": 0}])
     assert made.wait(1)
     assert made.bundle_specs == [{"CPU": 1.0, "unobtainium": 0.0}]
@@ -122,14 +122,14 @@ def test_an_amount_of_zero_reserves_nothing():
 
 
 def test_handles_are_equal_by_id(group: PlacementGroup):
-    """A pickled one is the same group's; the value of ready() is too."""
+    """A pickled copy, and the value of ready(), are handles to the same group."""
     copy = pickle.loads(pickle.dumps(group))
     assert copy == group == miniray.get(group.ready()) and len({copy, group}) == 1
     assert group != group.id and group != PlacementGroup.empty()
 
 
-def test_no_group_is_ready_at_once():
-    """The empty handle stands for no group at all."""
+def test_the_empty_handle_is_ready_at_once():
+    """The empty handle stands for no group."""
     empty = PlacementGroup.empty()
     assert empty.is_empty and empty == PlacementGroup.empty()
     assert miniray.get(empty.ready()) == empty
@@ -138,7 +138,7 @@ def test_no_group_is_ready_at_once():
 
 
 def test_a_name_finds_a_group_until_it_is_removed():
-    """Then it is free again."""
+    """After that, the name can be used again."""
     named = util.placement_group([{"CPU": 1}], name="mine")
     assert util.get_placement_group("mine") == named
     util.remove_placement_group(named)
@@ -151,7 +151,7 @@ def test_a_name_finds_a_group_until_it_is_removed():
 
 
 def test_remove_needs_a_group():
-    """None is an AssertionError; a group that was removed is left alone."""
+    """None raises AssertionError. A removed group is left alone."""
     with pytest.raises(AssertionError):
         util.remove_placement_group(None)
     made = util.placement_group([{"CPU": 1}])
@@ -161,7 +161,7 @@ def test_remove_needs_a_group():
 
 
 def test_ready_of_a_group_that_was_never_placed_fails_when_it_is_removed():
-    """Whether it is asked for before the removal or after it."""
+    """It does not matter whether ready() is called before or after the removal."""
     group = util.placement_group([{"CPU": 99}])
     early = group.ready()
     util.remove_placement_group(group)
@@ -173,7 +173,7 @@ def test_ready_of_a_group_that_was_never_placed_fails_when_it_is_removed():
 
 
 def test_a_task_knows_its_group(group: PlacementGroup):
-    """By a handle that knows the bundles; outside there is none."""
+    """It gets a handle that knows the bundles. Outside a group there is none."""
 
     @miniray.remote
     def mine() -> Any:
@@ -189,15 +189,15 @@ def test_a_task_knows_its_group(group: PlacementGroup):
 
 
 def test_the_function_keeps_the_name_of_its_module():
-    """`util.placement_group` can be called also after the module was imported by its full name."""
-    import miniray.util.placement_group  # noqa: F401  what is tested is what this does to the name
+    """`util.placement_group` is still the function after the module has been imported by its full name."""
+    import miniray.util.placement_group  # noqa: F401  the import might set the name to the module
 
     assert callable(util.placement_group)
     assert util.placement_group([{"CPU": 1}], lifetime="detached").wait(1)
 
 
-def test_node_affinity_needs_an_id_that_can_be_a_nodes():
-    """As text or as a NodeID; and the private wishes must fit `soft`."""
+def test_node_affinity_needs_a_valid_node_id():
+    """The id can be a text or a NodeID. The private options must fit `soft`."""
     node = miniray.nodes()[0]["NodeID"]
     assert NodeAffinitySchedulingStrategy(miniray.NodeID.from_hex(node), soft=True).node_id == node
     for wrong in "ab", "not hex", "", "f" * 56:
@@ -212,7 +212,7 @@ def test_node_affinity_needs_an_id_that_can_be_a_nodes():
 
 
 def test_label_conditions_are_checked():
-    """A dict from names to the four operators, and at least one condition."""
+    """They are a dict from keys to the four operators, with at least one condition."""
     for wrong in {}, None, [1], {1: Exists()}, {"a": "b"}, {"a": Exists}:
         with pytest.raises(ValueError):
             NodeLabelSchedulingStrategy(wrong)
@@ -224,7 +224,7 @@ def test_label_conditions_are_checked():
 
 
 def test_a_label_strategy_picks_a_node():
-    """Of nodes that meet the hard conditions; with none a task waits."""
+    """The node must meet the hard conditions; if none does, the task waits."""
     node = miniray.nodes()[0]["NodeID"]
 
     @miniray.remote(num_cpus=0)

@@ -1,4 +1,4 @@
-"""Queue: what it refuses, who waits, and what a shutdown leaves."""
+"""Queue: blocking, timeouts, batches, refused arguments, and its shutdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def session() -> Iterator[None]:
 
 
 def test_a_get_waits_for_a_put():
-    """A task that asks an empty queue gets the item that comes later."""
+    """A task that reads an empty queue gets the item that is put later."""
     queue = Queue()
 
     @miniray.remote
@@ -34,7 +34,7 @@ def test_a_get_waits_for_a_put():
 
 
 def test_a_put_waits_for_room():
-    """A task that puts into a full queue is through when somebody has taken an item."""
+    """A task that puts an item into a full queue returns after another item has been taken."""
     queue = Queue(maxsize=1)
     queue.put(1)
 
@@ -56,16 +56,16 @@ def test_a_copy_of_the_handle_is_the_same_queue():
     assert queue.get() == 1 and copy.maxsize == queue.maxsize
 
 
-def test_items_are_snapshots():
-    """What is changed after the put does not change in the queue."""
+def test_items_are_copies():
+    """Changing an item after the put does not change it in the queue."""
     queue, item = Queue(), [1]
     queue.put(item)
     item.append(2)
     assert queue.get() == [1]
 
 
-def test_no_waiting_raises_the_plain_class():
-    """With block=False the error is Empty itself; after a timeout it is the actor's, an Empty as well, as in Ray."""
+def test_without_blocking_the_plain_class_is_raised():
+    """With block=False the error is Empty itself. After a timeout, it is also a RayTaskError, as in Ray."""
     queue = Queue()
     with pytest.raises(Empty) as plain:
         queue.get(block=False)
@@ -75,7 +75,7 @@ def test_no_waiting_raises_the_plain_class():
 
 
 def test_a_timeout_of_zero_finds_nothing():
-    """As in Ray, where the wait is over before it begins: get_nowait is the way to take what is there."""
+    """As in Ray, the wait is over before it begins. Use get_nowait to take an item without waiting."""
     queue = Queue(maxsize=2)
     queue.put(1)
     with pytest.raises(Empty):
@@ -85,8 +85,8 @@ def test_a_timeout_of_zero_finds_nothing():
     assert queue.get_nowait() == 1
 
 
-def test_a_timeout_counts_only_when_it_may_wait():
-    """A negative one is refused, but with block=False nobody looks at it."""
+def test_a_timeout_counts_only_with_block():
+    """A negative timeout is refused. With block=False it is ignored."""
     queue = Queue()
     queue.put(1, block=False, timeout=-1)
     with pytest.raises(ValueError, match="negative"):
@@ -95,7 +95,7 @@ def test_a_timeout_counts_only_when_it_may_wait():
 
 
 def test_a_batch_for_a_limited_queue_needs_a_length():
-    """A set or a string has one; an iterator is a TypeError, from the actor, and only when there is a limit."""
+    """A queue with a limit raises TypeError for an iterator, in the actor. One without a limit accepts it."""
     limited, endless = Queue(maxsize=2), Queue()
     limited.put_nowait_batch("ab")
     assert limited.get_nowait_batch(2) == ["a", "b"]
@@ -106,8 +106,8 @@ def test_a_batch_for_a_limited_queue_needs_a_length():
     assert endless.get_nowait_batch(2) == [1, "key"]
 
 
-def test_options_are_those_of_an_actor():
-    """They are checked when the queue is made."""
+def test_actor_options():
+    """They are checked when the queue is created, and apply to its actor."""
     with pytest.raises(ValueError):
         Queue(actor_options={"num_cpus": -1})
     named = Queue(actor_options={"name": "the queue"})
@@ -116,7 +116,7 @@ def test_options_are_those_of_an_actor():
 
 
 def test_after_a_shutdown_there_is_no_queue():
-    """Here the handle is gone: AttributeError. Whoever else has the queue gets ActorDiedError. Twice is fine."""
+    """This object raises AttributeError; other copies raise ActorDiedError. A second shutdown does nothing."""
     queue = Queue()
     other = pickle.loads(pickle.dumps(queue))
     queue.shutdown()
@@ -128,7 +128,7 @@ def test_after_a_shutdown_there_is_no_queue():
 
 
 def test_a_forced_shutdown_does_not_wait():
-    """A get that is waiting gets ActorDiedError."""
+    """A waiting get raises ActorDiedError."""
     queue = Queue()
     waiting = queue.actor.get.remote()
     queue.shutdown(force=True)
@@ -137,7 +137,7 @@ def test_a_forced_shutdown_does_not_wait():
 
 
 def test_coroutines_of_one_loop_can_wait_for_each_other():
-    """get_async lets the coroutine run that puts."""
+    """While get_async waits, the coroutine that puts the item can run."""
 
     async def main() -> Any:
         queue = Queue()

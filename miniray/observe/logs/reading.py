@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.records import ACTOR_CREATION_TASK
 from ...ids import JOB_HEX
+from ...process import context
 from . import session as log_session
 from ..escape import escaped
 from .files import Attempt, Follower, LogFile, WorkerLog, header, log_name
@@ -38,7 +39,7 @@ BLOCK = 1 << 16  # the most bytes of a log that one step of get_log yields
 
 def _session() -> SessionLogs:
     if log_session.running is None:
-        raise ConnectionError("Could not find any running Ray instance. Call miniray.init(): logs belong to a session.")
+        raise context.not_found()
     return log_session.running
 
 

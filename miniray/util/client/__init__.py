@@ -1,6 +1,6 @@
-"""Ray Client is a connection to a cluster elsewhere. There is none here, and programs that ask are told so.
+"""Whether this program is a Ray Client, connected to a remote cluster. In miniray it never is.
 
-Code that runs with and without a client asks `ray.util.client.ray.is_connected()`. Ray: python/ray/util/client.
+Code that runs with and without a client calls `ray.util.client.ray.is_connected()`. Ray: python/ray/util/client.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 class _NoClient:
     def is_connected(self) -> bool:
-        """Whether this program is a client of a cluster elsewhere: never."""
+        """Return False: this program is never a client of a remote cluster."""
         return False
 
 

@@ -1,33 +1,33 @@
-"""What Ray Client gives in place of references and handles: classes to ask with `isinstance`, of which nothing here is an instance.
+"""The classes that stand for references and handles in Ray Client. Ray: python/ray/util/client/common.py.
 
-Ray: python/ray/util/client/common.py.
+They exist so that `isinstance` checks work. miniray creates no instances of them.
 """
 
 from __future__ import annotations
 
 
 class ClientBaseRef:
-    """A reference held for a program elsewhere."""
+    """A reference that a server holds for a client."""
 
 
 class ClientObjectRef(ClientBaseRef):
-    """An ObjectRef of a program elsewhere."""
+    """An ObjectRef of a client."""
 
 
 class ClientActorRef(ClientBaseRef):
-    """An actor's id, for a program elsewhere."""
+    """An actor's id, for a client."""
 
 
 class ClientActorHandle:
-    """A handle of an actor, for a program elsewhere."""
+    """An actor handle of a client."""
 
 
 class ClientActorClass:
-    """A class that was made remote by a program elsewhere."""
+    """An actor class of a client."""
 
 
 class ClientRemoteFunc:
-    """A function that was made remote by a program elsewhere."""
+    """A remote function of a client."""
 
 
 class ClientRemoteMethod:

@@ -1,4 +1,4 @@
-"""The names of Python's multiprocessing that have a counterpart over actors. Ray: python/ray/util/multiprocessing."""
+"""`multiprocessing.Pool` on actors. Ray: python/ray/util/multiprocessing."""
 
 from multiprocessing import JoinableQueue, TimeoutError
 

@@ -1,7 +1,8 @@
-"""Pool: Python's multiprocessing.Pool over actors. Ray: python/ray/util/multiprocessing/pool.py.
+"""Pool: `multiprocessing.Pool` on actors. Ray: python/ray/util/multiprocessing/pool.py.
 
-Work is cut into batches; a batch is one call of one of the pool's actors, which go round in turn. An actor catches what
-the function raises, so that one failing item does not take its batch with it; the error travels as a `PoolTaskError`.
+The pool cuts its work into batches. A batch is one call of one of the pool's actors, which take turns. The actor
+catches any error that the function raises and returns it as a `PoolTaskError`, so one failing item does not lose the
+rest of its batch.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from miniray.exceptions import RayError, RaySystemError
 
 logger = logging.getLogger(__name__)
 
-Call = tuple[Any, Any]  # the arguments and the keyword arguments of one call, or None for none
+Function = Callable[..., Any]
+Call = tuple[Any, Any]  # the positional and the keyword arguments of one call; None means none
 
 
 class PoolTaskError(Exception):
-    """The function raised `underlying`. Error callbacks get this, and imap yields it; `get` raises what is inside."""
+    """The function raised `underlying`. Error callbacks and `imap` hand out this; `get` raises `underlying`."""
 
     def __init__(self, underlying: Exception):
         super().__init__(underlying)
@@ -32,17 +34,17 @@ class PoolTaskError(Exception):
 
 
 class PoolActor:
-    """One process of the pool."""
+    """An actor of the pool, in the role of a process."""
 
-    def __init__(self, initializer: Callable | None, initargs: Iterable[Any] | None):
+    def __init__(self, initializer: Function | None, initargs: Iterable[Any] | None):
         if initializer is not None:
             initializer(*(initargs or ()))
 
     def ping(self) -> None:
-        """Answers when the constructor is through."""
+        """Return when the constructor has finished."""
 
-    def run_batch(self, func: Callable, batch: list[Call]) -> list[Any]:
-        """The results of the calls, with a PoolTaskError in the place of each that failed."""
+    def run_batch(self, func: Function, batch: list[Call]) -> list[Any]:
+        """Return the results of the calls in order, with a PoolTaskError in place of each that failed."""
         results: list[Any] = []
         for args, kwargs in batch:
             try:
@@ -53,46 +55,50 @@ class PoolActor:
 
 
 class AsyncResult:
-    """The results that a call of the pool will have. Made by the pool."""
+    """The future result of `apply_async`, `map_async` or `starmap_async`. The pool creates it."""
 
     def __init__(
-        self, refs: list[Any], callback: Callable | None, error_callback: Callable | None, single: bool = False
+        self,
+        refs: list[Any],
+        callback: Function | None,
+        error_callback: Function | None,
+        single: bool = False,
     ):
         self._refs = refs
         self._single = single
         self._watcher: threading.Thread | None = None
         if callback is not None or error_callback is not None:
-            # Daemonic, so that a result that never comes does not keep the program from ending.
+            # A daemon thread, so that a result that never arrives does not keep the program from ending.
             self._watcher = threading.Thread(
                 target=self._watch, args=(callback, error_callback), daemon=True, name="miniray-pool-callbacks"
             )
             self._watcher.start()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Return when the results are ready and the callbacks were called, or after timeout seconds."""
-        # A negative one is no time at all, as for threads.
+        """Wait at most `timeout` seconds until the results are ready and the callbacks have been called."""
+        # A negative timeout means 0, as for threads.
         timeout = 0 if isinstance(timeout, (int, float)) and timeout < 0 else timeout
         if not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=timeout)[1]:
             if self._watcher is not None:
-                self._watcher.join(timeout)  # all that it has left to do is to call back
+                self._watcher.join(timeout)  # the results are ready: only the callback is left
 
     def ready(self) -> bool:
-        """Whether the results are there, be they errors, and the callbacks were called."""
+        """Whether all results or errors have arrived and the callbacks have been called."""
         if self._watcher is not None:
             return not self._watcher.is_alive()
         return not self._refs or not api.wait(self._refs, num_returns=len(self._refs), timeout=0)[1]
 
     def successful(self) -> bool:
-        """Whether no call failed. ValueError while not `ready`."""
+        """Whether all calls succeeded. Raises ValueError while the results are not ready."""
         if not self.ready():
             raise ValueError(f"{self!r} is not ready")
         return not any(isinstance(result, Exception) for result in self._results())
 
     def get(self, timeout: float | None = None) -> Any:
-        """The result of `apply_async`, or the list of results of the others, in the order of the items.
+        """Wait for the result of `apply_async`, or the list of results of the other calls, and return it.
 
         Raises the error of the first item that failed, as the function raised it. (As in Ray, a function that *returns*
-        an exception counts as failed.) multiprocessing.TimeoutError when timeout seconds are over.
+        an exception has failed.) Raises multiprocessing.TimeoutError if `timeout` seconds pass first.
         """
         self.wait(timeout)
         if not self.ready():
@@ -110,13 +116,16 @@ class AsyncResult:
         for ref in self._refs:
             yield from _batch(ref)
 
-    def _watch(self, callback: Callable | None, error_callback: Callable | None) -> None:
-        """Call error_callback as soon as something failed; else callback in the end. A shutdown ends it without a call."""
+    def _watch(self, callback: Function | None, error_callback: Function | None) -> None:
+        """Runs on the watcher thread. Call error_callback on the first failure, or callback if nothing failed.
+
+        If the session is shut down first, neither is called.
+        """
         unready, failed = self._refs, False
         try:
             while unready:
                 if not api.is_initialized():
-                    return  # `wait` would start a session
+                    return  # `wait` would start another session
                 ready, unready = api.wait(unready, num_returns=1)
                 errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
                 if errors and not failed:
@@ -132,17 +141,22 @@ class AsyncResult:
 
 
 def _batch(ref: Any) -> list[Any]:
-    """The results of a batch that is ready; when its actor failed, that error alone."""
+    """The results of a batch that is ready. If its actor failed, a list with only that error."""
     try:
-        return api.get(ref)
+        results: list[Any] = api.get(ref)
+        return results
     except RayError as error:
         return [error]
 
 
 class IMapIterator:
-    """Results of `imap` and `imap_unordered`. One batch per actor is under way; the next goes out when one is taken."""
+    """The results of `imap` and `imap_unordered`.
 
-    def __init__(self, pool: Pool, func: Callable, iterable: Iterable[Any], chunksize: int | None):
+    One batch per actor is in flight. Taking the results of a batch submits the next one, so the items are read only as
+    needed.
+    """
+
+    def __init__(self, pool: Pool, func: Function, iterable: Iterable[Any], chunksize: int | None):
         if chunksize is None:
             chunksize = pool._chunksize(iterable) if hasattr(iterable, "__len__") else 1
         elif chunksize == 0:
@@ -153,8 +167,8 @@ class IMapIterator:
             raise ValueError(f"'chunksize' must be a positive integer, not {chunksize!r}")
         self._batches = enumerate(_batches(iterable, chunksize, unpack=False))
         self._pool, self._func = pool, func
-        self._unready: dict[Any, int] = {}  # the ref of a batch under way -> which batch it is
-        self._results: deque[Any] = deque()  # taken from the store, not yet handed out
+        self._unready: dict[Any, int] = {}  # reference of a batch in flight -> the number of the batch
+        self._results: deque[Any] = deque()  # results that have arrived and have not been returned yet
         for _ in range(pool._size):
             self._submit()
 
@@ -163,7 +177,10 @@ class IMapIterator:
             self._unready[self._pool._run_batch(index % self._pool._size, self._func, batch)] = index
 
     def _next_batch(self, timeout: float | None) -> tuple[int, list[Any]]:
-        """Wait for a batch, and send one more. StopIteration when there is none, TimeoutError when it is too late."""
+        """Wait for any batch and submit another one. Returns the number and the results of the batch.
+
+        Raises StopIteration if no batch is in flight, TimeoutError after `timeout` seconds.
+        """
         if not self._unready:
             raise StopIteration
         ready, _ = api.wait(list(self._unready), num_returns=1, timeout=timeout)
@@ -180,15 +197,16 @@ class IMapIterator:
         return self.next()
 
     def next(self, timeout: float | None = None) -> Any:
-        """The next result; an item that failed gives its PoolTaskError, which is not raised, as in Ray.
+        """Wait for the next result and return it; for a failed item, return its PoolTaskError, as in Ray.
 
-        StopIteration after the last one. multiprocessing.TimeoutError when timeout seconds are over; call again then.
+        Raises StopIteration after the last result. Raises multiprocessing.TimeoutError after `timeout` seconds; the
+        result can still be taken by a later call.
         """
         raise NotImplementedError
 
 
 class UnorderedIMapIterator(IMapIterator):
-    """Results in the order in which their batches are ready."""
+    """The results of `imap_unordered`, in the order in which their batches become ready."""
 
     def next(self, timeout: float | None = None) -> Any:
         while not self._results:
@@ -197,12 +215,12 @@ class UnorderedIMapIterator(IMapIterator):
 
 
 class OrderedIMapIterator(IMapIterator):
-    """Results in the order of the items."""
+    """The results of `imap`, in the order of the items."""
 
-    def __init__(self, pool: Pool, func: Callable, iterable: Iterable[Any], chunksize: int | None):
+    def __init__(self, pool: Pool, func: Function, iterable: Iterable[Any], chunksize: int | None):
         super().__init__(pool, func, iterable, chunksize)
-        self._early: dict[int, list[Any]] = {}  # batches that are ready before their turn
-        self._turn = 0
+        self._early: dict[int, list[Any]] = {}  # number of a batch that is ready before its turn -> its results
+        self._turn = 0  # the number of the batch whose results come next
 
     def next(self, timeout: float | None = None) -> Any:
         while not self._results:
@@ -215,119 +233,141 @@ class OrderedIMapIterator(IMapIterator):
 
 
 class Pool:
-    """A pool of actors with the methods of multiprocessing.Pool. Starts miniray when it is not running.
+    """A pool of actors with the methods of `multiprocessing.Pool`.
 
-    Used as a context manager it is terminated at the end of the block.
+        with Pool(4) as pool:
+            squares = pool.map(square, range(100))
+
+    Creating a pool starts a session if none is running. As a context manager, the pool is terminated at the end of the
+    block.
     """
 
     def __init__(
         self,
         processes: int | None = None,
-        initializer: Callable | None = None,
+        initializer: Function | None = None,
         initargs: Iterable[Any] | None = None,
         maxtasksperchild: int | None = None,
         context: Any = None,
         ray_address: str | None = None,
         ray_remote_args: dict[str, Any] | None = None,
     ):
-        """processes: how many actors; None is one for each CPU. ValueError when not positive, or more than the CPUs.
+        """Create the actors and wait until they are ready.
 
-        initializer: called with initargs in each actor first; what it raises comes out here, as ActorDiedError.
-        maxtasksperchild: after so many batches an actor is replaced; None or 0 is never. context: ignored with a
-        warning. ray_address: for `init`, when miniray is not running. ray_remote_args: `.options()` of the actors,
-        which by default take no CPU.
+        Args:
+            processes: the number of actors; None means one per CPU of the cluster.
+            initializer: called as initializer(*initargs) in each actor at its start.
+            initargs: see `initializer`.
+            maxtasksperchild: replace an actor after this many batches; None or 0 means never.
+            context: ignored with a warning.
+            ray_address: the address for `init`, if no session is running.
+            ray_remote_args: options of the actors. By default, they use no CPU.
+
+        Raises ValueError if `processes` is not positive or exceeds the number of CPUs, and ActorDiedError if the
+        initializer raises.
         """
         if context:
-            logger.warning("Pool has no use for 'context'; init() says how workers are started")
+            logger.warning("Pool ignores 'context'; pass options for its actors as 'ray_remote_args'")
         self._initializer, self._initargs = initializer, initargs
         self._max_batches = maxtasksperchild or -1
         self._actor_class = api.remote(num_cpus=0)(PoolActor).options(**(ray_remote_args or {}))
         self._closed = False
-        self._stopping: list[Any] = []  # refs that are ready when a stopped actor has ended
-        self._watched: list[AsyncResult] = []  # those with callbacks, for `join`
+        self._stopping: list[
+            Any
+        ] = []  # for each actor that was told to stop, a reference that is ready when it has ended
+        self._watched: list[AsyncResult] = []  # the results with callbacks, for `join`
         self._size = _number_of_actors(processes, ray_address)
         self._next_actor = 0
         self._actors = [self._actor_class.remote(initializer, initargs) for _ in range(self._size)]
         self._batches_of = [0] * self._size
         api.get([actor.ping.remote() for actor in self._actors])
 
-    def apply(self, func: Callable, args: Any = None, kwargs: dict[str, Any] | None = None) -> Any:
-        """func(*args, **kwargs) in the next actor: what it returns, or the error it raises."""
+    def apply(self, func: Function, args: Any = None, kwargs: dict[str, Any] | None = None) -> Any:
+        """Call func(*args, **kwargs) in one actor, wait, and return the result or raise the error."""
         return self.apply_async(func, args, kwargs).get()
 
     def apply_async(
         self,
-        func: Callable,
+        func: Function,
         args: Any = None,
         kwargs: dict[str, Any] | None = None,
         callback: Callable[[Any], Any] | None = None,
         error_callback: Callable[[Exception], Any] | None = None,
     ) -> AsyncResult:
-        """`apply` without waiting. callback gets the result, or error_callback the PoolTaskError, on another thread."""
+        """Like `apply`, but return an AsyncResult at once.
+
+        On another thread, `callback` is called with the result, or `error_callback` with the PoolTaskError.
+        """
         self._check_running()
         self._next_actor = (self._next_actor + 1) % self._size
         ref = self._run_batch(self._next_actor, func, [(args, kwargs)])
         return self._watch(AsyncResult([ref], callback, error_callback, single=True))
 
-    def map(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = None) -> list[Any]:
-        """The list of func(item) for every item. Raises the error of the first item that failed.
+    def map(self, func: Function, iterable: Iterable[Any], chunksize: int | None = None) -> list[Any]:
+        """Return the list of func(item) for each item. Raises the error of the first item that failed.
 
-        chunksize: items in a batch; None makes about four batches for each actor. AssertionError when not positive.
+        chunksize: the number of items in a batch; None makes about four batches per actor. AssertionError if it is not
+        positive.
         """
-        return self.map_async(func, iterable, chunksize).get()
+        results: list[Any] = self.map_async(func, iterable, chunksize).get()
+        return results
 
     def map_async(
         self,
-        func: Callable,
+        func: Function,
         iterable: Iterable[Any],
         chunksize: int | None = None,
         callback: Callable[[list[Any]], Any] | None = None,
         error_callback: Callable[[Exception], Any] | None = None,
     ) -> AsyncResult:
-        """`map` without waiting. callback gets the list of results if none failed, error_callback the first error."""
+        """Like `map`, but return an AsyncResult at once.
+
+        On another thread, `callback` is called with the list of results, or `error_callback` with the first error.
+        """
         return self._map(func, iterable, chunksize, False, callback, error_callback)
 
-    def starmap(self, func: Callable, iterable: Iterable[Iterable[Any]], chunksize: int | None = None) -> list[Any]:
-        """`map` for several arguments: the list of func(*item) for every item."""
-        return self._map(func, iterable, chunksize, True, None, None).get()
+    def starmap(self, func: Function, iterable: Iterable[Iterable[Any]], chunksize: int | None = None) -> list[Any]:
+        """Return the list of func(*item) for each item: `map` for functions of several arguments."""
+        results: list[Any] = self._map(func, iterable, chunksize, True, None, None).get()
+        return results
 
     def starmap_async(
         self,
-        func: Callable,
+        func: Function,
         iterable: Iterable[Iterable[Any]],
         callback: Callable[[list[Any]], Any] | None = None,
         error_callback: Callable[[Exception], Any] | None = None,
     ) -> AsyncResult:
-        """`starmap` that does not wait. As in Ray, and not in multiprocessing, there is no chunksize."""
+        """Like `starmap`, but return an AsyncResult at once. As in Ray, it takes no chunksize."""
         return self._map(func, iterable, None, True, callback, error_callback)
 
-    def imap(self, func: Callable, iterable: Iterable[Any], chunksize: int | None = 1) -> OrderedIMapIterator:
-        """An iterator over func(item) in the items' order, which reads the iterable as results are taken."""
+    def imap(self, func: Function, iterable: Iterable[Any], chunksize: int | None = 1) -> OrderedIMapIterator:
+        """Return an iterator over func(item) in the order of the items. It reads the iterable as results are taken."""
         self._check_running()
         return OrderedIMapIterator(self, func, iterable, chunksize)
 
     def imap_unordered(
-        self, func: Callable, iterable: Iterable[Any], chunksize: int | None = 1
+        self, func: Function, iterable: Iterable[Any], chunksize: int | None = 1
     ) -> UnorderedIMapIterator:
-        """`imap` with results in the order in which they are ready."""
+        """Like `imap`, with the results in the order in which they become ready."""
         self._check_running()
         return UnorderedIMapIterator(self, func, iterable, chunksize)
 
     def close(self) -> None:
-        """Take no more work; what was given is finished, and then the actors end."""
+        """Accept no more work. The actors finish the work that was submitted, then end."""
         self._closed = True
         for actor in self._actors:
             self._stop(actor)
 
     def terminate(self) -> None:
-        """Take no more work, and end the actors at once: what is not finished fails with ActorDiedError."""
+        """Accept no more work, and end the actors at once. Unfinished calls fail with ActorDiedError."""
         if not self._closed:
             self.close()
         for actor in self._actors:
             api.kill(actor)
 
     def join(self) -> None:
-        """Wait until the actors have ended and the callbacks were called. ValueError while the pool is not closed."""
+        """Wait until the actors have ended and the callbacks have been called. ValueError unless it is closed."""
         if not self._closed:
             raise ValueError("Pool is still running: close() or terminate() it first")
         if self._stopping:
@@ -349,12 +389,12 @@ class Pool:
 
     def _map(
         self,
-        func: Callable,
+        func: Function,
         iterable: Iterable[Any],
         chunksize: int | None,
         unpack: bool,
-        callback: Callable | None,
-        error_callback: Callable | None,
+        callback: Function | None,
+        error_callback: Function | None,
     ) -> AsyncResult:
         self._check_running()
         items = iterable if hasattr(iterable, "__len__") else list(iterable)
@@ -365,10 +405,10 @@ class Pool:
         return self._watch(AsyncResult(refs, callback, error_callback))
 
     def _chunksize(self, items: Any) -> int:
-        """Four batches for each actor, rounded up: few calls, and a slow batch does not hold up the rest for long."""
+        """About four batches per actor: few enough calls, and a slow batch delays the others only a little."""
         return max(1, -(-len(items) // (4 * self._size)))
 
-    def _run_batch(self, index: int, func: Callable, batch: list[Call]) -> Any:
+    def _run_batch(self, index: int, func: Function, batch: list[Call]) -> Any:
         actor = self._actors[index]
         ref = actor.run_batch.remote(func, batch)
         self._batches_of[index] += 1
@@ -379,7 +419,7 @@ class Pool:
         return ref
 
     def _stop(self, actor: Any) -> None:
-        """The actor ends when it has done what it was given before. Refs of those that have ended are dropped."""
+        """Tell an actor to end after its submitted calls. Also forgets actors that have ended since the last time."""
         if self._stopping:
             self._stopping = api.wait(self._stopping, num_returns=len(self._stopping), timeout=0)[1]
         self._stopping.append(actor.__ray_terminate__.remote())
@@ -392,7 +432,7 @@ class Pool:
 
 
 def _number_of_actors(processes: int | None, address: str | None) -> int:
-    """How many actors a pool shall have; starts miniray when it is not running."""
+    """The number of actors of a pool. Starts a session if none is running."""
     if not api.is_initialized():
         if address is None or address == "local":
             api.init(num_cpus=processes)
@@ -406,15 +446,15 @@ def _number_of_actors(processes: int | None, address: str | None) -> int:
     if processes <= 0:
         raise ValueError(f"a pool needs at least one process, not {processes}")
     if processes > num_cpus:
-        raise ValueError(f"a pool of {processes} processes needs as many CPUs, and the cluster has {num_cpus}")
+        raise ValueError(f"a pool of {processes} processes needs as many CPUs, but the cluster has {num_cpus}")
     return processes
 
 
 def _batches(items: Iterable[Any], size: int, unpack: bool) -> Iterator[list[Call]]:
-    """The calls that items stand for, `size` at a time. unpack: an item is all the arguments, and not the only one."""
+    """Cut the items into batches of `size` calls. unpack: an item is the sequence of all arguments of its call."""
     if not isinstance(size, int):
         raise TypeError(f"'chunksize' must be an integer, not {size!r}")
-    assert size > 0, f"'chunksize' is at least 1, not {size}"
+    assert size > 0, f"'chunksize' must be at least 1, not {size}"
     return _cut(iter(items), size, unpack)
 
 

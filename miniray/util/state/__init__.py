@@ -55,16 +55,12 @@ __all__ = [
     "summarize_objects",
     "summarize_tasks",
 ]
-NOT_RUNNING = (
-    "Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
-    "session of this process, and go with it."
-)
 
 
 def running() -> Any:
     """The running session. ConnectionError when there is none."""
     if context.session is None:
-        raise ConnectionError(NOT_RUNNING)
+        raise context.not_found()
     return context.session
 
 
