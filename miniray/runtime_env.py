@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any, Callable
 
-from .options.checks import _check_runtime_env as check_runtime_env
+from .options.runtime_env_fields import check_runtime_env
 
 _INSTALLERS = ("pip", "uv", "conda")
 

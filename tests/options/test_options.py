@@ -10,7 +10,10 @@ import warnings
 
 import pytest
 
-from miniray.options import checks
+from miniray.core.records import UNIT
+from miniray.options import at_call, when_given
+from miniray.options.init_arguments import check_init
+from miniray.options.resources import STEPS_PER_UNIT, actor_resources, requested_resources
 
 LETTERS = {"ValueError": "V", "TypeError": "T", "AssertionError": "A", "AttributeError": "N", "OverflowError": "O"}
 
@@ -187,32 +190,32 @@ def values(text):
 
 
 def submit_task(options):
-    checks.resources(options, 1)
-    checks.check_task_call(options)
+    requested_resources(options, 1)
+    at_call.check_task_call(options)
 
 
 def create_actor(options):
-    checks.actor_resources(options)
-    checks.check_actor_call(options)
+    actor_resources(options)
+    at_call.check_actor_call(options)
 
 
 def moments_of_tasks_and_actors(given):
     return [
-        lambda: checks.task_options(given, None, False),
-        lambda: checks.task_options(given, {}, False),
+        lambda: when_given.task_options(given, None, False),
+        lambda: when_given.task_options(given, {}, False),
         lambda: submit_task(given),
-        lambda: checks.actor_options(given),
-        lambda: checks.actor_options(given, {}),
+        lambda: when_given.actor_options(given),
+        lambda: when_given.actor_options(given, {}),
         lambda: create_actor(given),
     ]
 
 
 def moments_of_methods(given):
     return [
-        lambda: checks.method_decorator_options(given, False),
-        lambda: checks.method_options(given, False),
-        lambda: checks.check_method_call(given),
-        lambda: checks.check_method_call(given),
+        lambda: when_given.method_decorator_options(given, False),
+        lambda: when_given.method_options(given, False),
+        lambda: at_call.check_method_call(given),
+        lambda: at_call.check_method_call(given),
     ]
 
 
@@ -248,8 +251,8 @@ def test_a_generator_function_may_stream(value, recorded):
     """What is refused for a plain function ("streaming", "dynamic") is accepted for one that yields."""
     given = {"num_returns": value}
     moments = [
-        lambda: checks.task_options(given, None, True),
-        lambda: checks.task_options(given, {}, True),
+        lambda: when_given.task_options(given, None, True),
+        lambda: when_given.task_options(given, {}, True),
         lambda: submit_task(given),
     ]
     assert answers(moments, recorded) == recorded
@@ -258,58 +261,58 @@ def test_a_generator_function_may_stream(value, recorded):
 def test_the_error_names_the_option_and_lists_those_there_are():
     """An unknown name and a wrong type are found in the text, with what would have been right."""
     with pytest.raises(ValueError, match="'colour'.*max_retries, num_returns"):
-        checks.task_options({"colour": "red"})
+        when_given.task_options({"colour": "red"})
     with pytest.raises(ValueError, match="actors have no option 'num_returns'"):
-        checks.actor_options({"num_returns": 2})
+        when_given.actor_options({"num_returns": 2})
     with pytest.raises(TypeError, match="'num_cpus' must be a number or None, not 'two' of type str"):
-        checks.task_options({"num_cpus": "two"})
+        when_given.task_options({"num_cpus": "two"})
     with pytest.raises(TypeError, match="'retry_exceptions' must be True or False, a list or a tuple, not 'yes'"):
-        checks.task_options({"retry_exceptions": "yes"})
+        when_given.task_options({"retry_exceptions": "yes"})
     with pytest.raises(AssertionError, match="'num_cpus'.*concurrency_group"):
-        checks.method_decorator_options({"num_cpus": 1})
+        when_given.method_decorator_options({"num_cpus": 1})
 
 
 def test_the_first_bad_option_is_reported():
     """Options are checked in the order in which they were given."""
     with pytest.raises(TypeError, match="num_cpus"):
-        checks.task_options({"num_cpus": "x", "colour": 1})
+        when_given.task_options({"num_cpus": "x", "colour": 1})
     with pytest.raises(ValueError, match="colour"):
-        checks.task_options({"colour": 1, "num_cpus": "x"})
+        when_given.task_options({"colour": 1, "num_cpus": "x"})
 
 
 def test_what_belongs_to_the_decorator_is_refused_by_options():
     """max_calls and concurrency_groups cannot be changed per call; _num_objects_per_yield only be repeated."""
     with pytest.raises(ValueError, match="max_calls"):
-        checks.task_options({"max_calls": 1}, {})
+        when_given.task_options({"max_calls": 1}, {})
     with pytest.raises(ValueError, match="concurrency_groups"):
-        checks.actor_options({"concurrency_groups": {"io": 1}}, {})
+        when_given.actor_options({"concurrency_groups": {"io": 1}}, {})
     with pytest.raises(ValueError, match="_num_objects_per_yield"):
-        checks.task_options({"_num_objects_per_yield": 2}, {"_num_objects_per_yield": 3})
-    assert checks.task_options({"_num_objects_per_yield": 3}, {"_num_objects_per_yield": 3})
+        when_given.task_options({"_num_objects_per_yield": 2}, {"_num_objects_per_yield": 3})
+    assert when_given.task_options({"_num_objects_per_yield": 3}, {"_num_objects_per_yield": 3})
 
 
 def test_get_if_exists_needs_a_name_from_either_place():
     """The name may come from the decorator."""
     with pytest.raises(ValueError, match="name"):
-        checks.actor_options({"get_if_exists": True})
+        when_given.actor_options({"get_if_exists": True})
     with pytest.raises(ValueError, match="name"):
-        checks.actor_options({"get_if_exists": True, "name": ""})
-    assert checks.actor_options({"get_if_exists": True}, {"name": "one"}) == {"get_if_exists": True}
+        when_given.actor_options({"get_if_exists": True, "name": ""})
+    assert when_given.actor_options({"get_if_exists": True}, {"name": "one"}) == {"get_if_exists": True}
 
 
 def test_a_place_is_given_once():
     """A placement group and a strategy together are refused, also when one is the decorator's."""
     with pytest.raises(ValueError, match="placement_group"):
-        checks.task_options({"placement_group": "x", "scheduling_strategy": "SPREAD"})
+        when_given.task_options({"placement_group": "x", "scheduling_strategy": "SPREAD"})
     with pytest.raises(ValueError, match="placement_group"):
-        checks.actor_options({"placement_group": "x"}, {"scheduling_strategy": "SPREAD"})
-    assert checks.task_options({"placement_group": None, "scheduling_strategy": "SPREAD"})
+        when_given.actor_options({"placement_group": "x"}, {"scheduling_strategy": "SPREAD"})
+    assert when_given.task_options({"placement_group": None, "scheduling_strategy": "SPREAD"})
 
 
 def test_checked_options_are_a_copy():
     """Later changes of a list or dict that was given do not reach the options."""
     amounts, errors = {"disk": 1}, [ValueError]
-    checked = checks.task_options({"resources": amounts, "retry_exceptions": errors, "num_cpus": None})
+    checked = when_given.task_options({"resources": amounts, "retry_exceptions": errors, "num_cpus": None})
     amounts["disk"] = 2
     errors.append(KeyError)
     assert checked == {"resources": {"disk": 1}, "retry_exceptions": (ValueError,), "num_cpus": None}
@@ -318,7 +321,7 @@ def test_checked_options_are_a_copy():
 def test_an_older_form_warns_and_points_at_the_callers_line():
     """num_returns="dynamic" is deprecated; the warning names the file of the user's code."""
     with pytest.warns(DeprecationWarning, match="dynamic") as caught:
-        checks.task_options({"num_returns": "dynamic"}, None, True)
+        when_given.task_options({"num_returns": "dynamic"}, None, True)
     assert caught[0].filename == __file__
 
 
@@ -328,13 +331,13 @@ def test_a_strategy_is_known_by_its_mark():
     class Somewhere:
         __miniray_strategy__ = True
 
-    checks.check_scheduling_strategy(Somewhere())
-    assert checks.task_options({"scheduling_strategy": Somewhere()})
-    checks.check_task_call({"scheduling_strategy": Somewhere()})
+    at_call.check_scheduling_strategy(Somewhere())
+    assert when_given.task_options({"scheduling_strategy": Somewhere()})
+    at_call.check_task_call({"scheduling_strategy": Somewhere()})
     with pytest.raises(TypeError, match="scheduling_strategy"):
-        checks.check_scheduling_strategy(Somewhere)
+        at_call.check_scheduling_strategy(Somewhere)
     with pytest.raises(ValueError, match="'nearby'"):
-        checks.check_scheduling_strategy("nearby")
+        at_call.check_scheduling_strategy("nearby")
 
 
 # (options, resources): what get_assigned_resources() answered in a task and in an actor of real Ray.
@@ -361,9 +364,14 @@ def test_a_strategy_is_known_by_its_mark():
 )
 def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
     """Amounts are floats in steps of 0.0001, cut off as Ray cuts them; nothing of a resource leaves it out."""
-    found = checks.resources(options, 1)
+    found = requested_resources(options, 1)
     assert found == asked
     assert all(type(amount) is float for amount in found.values())
+
+
+def test_options_count_a_resource_in_the_steps_of_the_core():
+    """The options do not import the core, which is loaded when a session starts; so the number is written twice."""
+    assert STEPS_PER_UNIT == UNIT
 
 
 @pytest.mark.parametrize(
@@ -385,14 +393,14 @@ def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
 )
 def test_an_actor_holds_a_cpu_only_when_it_asks_for_something(options, held):
     """Asking for something, even for none of it, brings one CPU; a default actor holds none."""
-    assert checks.actor_resources(options)[0] == held
+    assert actor_resources(options)[0] == held
 
 
 def test_a_default_actor_is_placed_as_if_it_needed_a_cpu():
     """What it holds and what is needed to choose its node differ; for one with options they are the same."""
-    assert checks.actor_resources({"memory": 10}) == ({"memory": 10.0}, {"memory": 10.0, "CPU": 1.0})
-    assert checks.actor_resources({"num_cpus": 0}) == ({}, {})
-    held, needed = checks.actor_resources({"num_gpus": 0.5})
+    assert actor_resources({"memory": 10}) == ({"memory": 10.0}, {"memory": 10.0, "CPU": 1.0})
+    assert actor_resources({"num_cpus": 0}) == ({}, {})
+    held, needed = actor_resources({"num_gpus": 0.5})
     assert held == needed == {"CPU": 1.0, "GPU": 0.5}
 
 
@@ -445,7 +453,7 @@ def test_a_default_actor_is_placed_as_if_it_needed_a_cpu():
 def test_init_refuses_what_ray_refuses(name, value, error):
     """With Ray's class of error, and the name of the argument in the text."""
     with pytest.raises(error) as caught:
-        checks.check_init({name: value})
+        check_init({name: value})
     assert type(caught.value) is error
     told = next(iter(value)) if name == "resources" and isinstance(value, dict) else name
     assert str(told) in str(caught.value)
@@ -479,13 +487,13 @@ def test_init_refuses_what_ray_refuses(name, value, error):
 )
 def test_init_accepts_what_ray_accepts(name, value):
     """Also arguments that mean nothing here, so that a program need not change."""
-    checks.check_init({name: value})
+    check_init({name: value})
 
 
 def test_init_accepts_what_is_ours_alone():
     """A small object store (Ray has none below 75 MiB), local_mode, several nodes, and what to do at a deadlock."""
-    checks.check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True, "num_nodes": 3})
+    check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True, "num_nodes": 3})
     with pytest.raises(ValueError, match="on_deadlock"):
-        checks.check_init({"on_deadlock": "explode"})
+        check_init({"on_deadlock": "explode"})
     with pytest.raises(ValueError, match="num_nodes"):
-        checks.check_init({"num_nodes": 0})
+        check_init({"num_nodes": 0})

@@ -16,7 +16,6 @@ WIDEST = 145
 LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/core/records.py": "everything that the core keeps, on the one page that is opened most often",
     "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
-    "miniray/options/checks.py": "every check of every option, in one table and its predicates",
     "miniray/observe/metrics/metrics.py": "three kinds of metric with one set of checks, and their registry",
     "tests/observe/metrics/test_metrics.py": "one sentence per check of three kinds of metric",
 }
