@@ -1,4 +1,4 @@
-"""The checks of options at `.remote()`."""
+"""The checks of options at `.remote()`, with the decorator's options and those of `.options()` merged."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from .known_options import METHOD_CALL_OPTIONS, TASK_OPTIONS, check_not_none, wr
 from .resources import check_reserved_names
 from .stand_ins import PlacementGroup, SchedulingStrategy
 
-_CHECKED_AT_CALL = frozenset(
+# Options that tasks and actors share and that are checked at the call. Most calls have none of them.
+_COMMON_AT_CALL = frozenset(
     {"scheduling_strategy", "placement_group", "placement_group_bundle_index", "_labels", "label_selector"}
 )
 
 
 def check_before_arguments(options: Mapping[str, Any], of_actor: bool) -> None:
-    """What Ray refuses at `.remote()` before it looks whether the arguments fit.
+    """Check what Ray checks at `.remote()` before it compares the arguments with the signature.
 
-    Raises ValueError for a reserved name among the resources; of an actor for an empty name or namespace; of a task for
-    a bundle index without a group, and AssertionError for a placement group that is none.
+    Raises ValueError for a reserved name among the resources. For an actor: ValueError for an empty name or namespace.
+    For a task: ValueError for a bundle index without a placement group, AssertionError for a placement_group of another
+    kind.
     """
     check_reserved_names(options)
     if of_actor:
@@ -28,11 +30,11 @@ def check_before_arguments(options: Mapping[str, Any], of_actor: bool) -> None:
 
 
 def check_task_call(options: Mapping[str, Any]) -> None:
-    """What Ray refuses only when a task is submitted with these options (the decorator's and `.options()` together).
+    """Check what Ray checks only when a task is submitted.
 
-    Raises TypeError for max_retries=None; OverflowError for a number beyond 32 bits; ValueError for a strategy of an
-    unknown name, a bundle index without a group, a label that is not a string; AssertionError for a placement group
-    that is none.
+    Raises TypeError for max_retries=None; OverflowError for a number beyond 32 bits (64 bits for
+    _generator_backpressure_num_objects); ValueError for an unknown scheduling strategy, a bundle index without a
+    placement group, and a label that is not a string; AssertionError for a placement_group of another kind.
     """
     check_not_none(options, "max_retries")
     for name in "num_returns", "max_retries", "_generator_backpressure_num_objects":
@@ -43,12 +45,12 @@ def check_task_call(options: Mapping[str, Any]) -> None:
 
 
 def check_actor_call(options: Mapping[str, Any]) -> None:
-    """What Ray refuses only when an actor is created with these options (the decorator's and `.options()` together).
+    """Check what Ray checks only when an actor is created.
 
-    Raises TypeError for None as max_restarts, max_task_retries or max_pending_calls, and for a concurrency group whose
-    name or size is of a wrong type; OverflowError for a number beyond 32 bits; ValueError for an empty name or
-    namespace; and what `check_task_call` raises for the others.
-    """
+    Raises TypeError if max_restarts, max_task_retries or max_pending_calls is None, and for a list of concurrency
+    groups or a group size of a wrong type; AttributeError for a group name that is not a string; OverflowError for a
+    number beyond 32 bits; ValueError for an empty name or namespace; and, for strategy, placement group and labels,
+    what `check_task_call` raises."""
     _check_names_of_actor(options)
     check_not_none(options, "max_restarts", "max_task_retries", "max_pending_calls")
     for number in "max_concurrency", "max_pending_calls":
@@ -59,15 +61,14 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
 
 
 def check_method_call(options: Mapping[str, Any]) -> None:
-    """What Ray refuses only when a method is called with these options (those of `@method` and `.options()` together).
+    """Check what Ray checks only when a method is called. options: those of `@method` and `.options()`, merged.
 
-    Raises TypeError for an unknown name or a wrong type, AssertionError for a retry_exceptions that is neither bool nor
-    list.
-    """
+    Raises TypeError for an unknown name or a wrong type; AssertionError for a retry_exceptions that is neither a bool
+    nor a list; OverflowError for a num_returns beyond 32 bits."""
     for name, value in options.items():
         option = METHOD_CALL_OPTIONS.get(name)
         if option is None and name != "_num_objects_per_yield":
-            raise TypeError(f"a method has no option '{name}'. There are: {', '.join(METHOD_CALL_OPTIONS)}")
+            raise TypeError(f"a method has no option '{name}'. The options are: {', '.join(METHOD_CALL_OPTIONS)}")
         if option is None or isinstance(value, option.types):
             continue
         assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or Exception classes; not {value!r}"
@@ -80,11 +81,14 @@ def check_method_call(options: Mapping[str, Any]) -> None:
 
 
 def check_scheduling_strategy(strategy: Any) -> None:
-    """Raises ValueError for a name other than "DEFAULT" and "SPREAD", TypeError for no strategy at all; None passes."""
+    """Raise ValueError for a string other than "DEFAULT" and "SPREAD"; TypeError for any other non-strategy.
+
+    None passes.
+    """
     if isinstance(strategy, str):
         if strategy not in ("DEFAULT", "SPREAD"):
             raise ValueError(
-                f"there is no scheduling strategy {strategy!r}: there are 'DEFAULT', 'SPREAD', and the "
+                f"there is no scheduling strategy {strategy!r}: use 'DEFAULT', 'SPREAD', or one of the "
                 "classes in util.scheduling_strategies"
             )
     elif strategy is not None and not isinstance(strategy, SchedulingStrategy):
@@ -93,9 +97,9 @@ def check_scheduling_strategy(strategy: Any) -> None:
 
 def _check_names_of_actor(options: Mapping[str, Any]) -> None:
     if options.get("name") == "":
-        raise ValueError("an actor's name cannot be an empty string; None means no name")
+        raise ValueError("an actor's name cannot be an empty string; use None for no name")
     if options.get("namespace") == "":
-        raise ValueError("a namespace cannot be an empty string; None means the job's namespace")
+        raise ValueError("a namespace cannot be an empty string; use None for the job's namespace")
 
 
 def _check_group(options: Mapping[str, Any]) -> None:
@@ -103,17 +107,17 @@ def _check_group(options: Mapping[str, Any]) -> None:
     assert group in (None, "default") or isinstance(group, PlacementGroup), f"{group!r} is not a placement group"
     if group in (None, "default") and options.get("scheduling_strategy") is None:
         if options.get("placement_group_bundle_index", -1) != -1:
-            raise ValueError("'placement_group_bundle_index' needs the 'placement_group' whose bundle it is")
+            raise ValueError("'placement_group_bundle_index' needs a 'placement_group'")
 
 
 def _check_common_at_call(options: Mapping[str, Any]) -> None:
-    if not options.keys().isdisjoint(_CHECKED_AT_CALL):
+    if not options.keys().isdisjoint(_COMMON_AT_CALL):
         check_scheduling_strategy(options.get("scheduling_strategy"))
         _check_group(options)
-        for what in "_labels", "label_selector":
-            for key, value in (options.get(what) or {}).items():
+        for option in "_labels", "label_selector":
+            for key, value in (options.get(option) or {}).items():
                 if not isinstance(value, str):
-                    raise ValueError(f"a label's value must be a string, not {value!r} ({key!r} in '{what}')")
+                    raise ValueError(f"a label's value must be a string, not {value!r} ({key!r} in '{option}')")
 
 
 def _check_concurrency_groups(groups: Any) -> None:

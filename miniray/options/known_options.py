@@ -1,4 +1,4 @@
-"""The options of tasks, actors and methods: which there are, and which values each may have."""
+"""The options of tasks, actors and methods: one table for each, with the types and the check of every option."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .labels import check_fallback_strategy, check_label_selector
-from .resources import check_amount, check_custom_resources
+from .resources import amount_check, check_custom_resources
 from .stand_ins import PlacementGroup, SchedulingStrategy
 
 Options = dict[str, Any]
@@ -15,15 +15,17 @@ _NONE = type(None)
 
 
 class Option(NamedTuple):
-    """What one option may be: of one of `types`, and, if there is a `check`, without it returning what is wrong with
-    it."""
+    """The values that one option may have: instances of `types` for which `check`, if there is one, returns None.
+
+    check: returns what is wrong with a value, as a text for the user, or None. It may also raise TypeError.
+    """
 
     types: tuple[type, ...]
     check: Callable[[Any], str | None] | None = None
 
 
-def _count(name: str, minus_one: str | None = None) -> Callable[[Any], str | None]:
-    """A number of times. minus_one: what -1 stands for, if it may be given."""
+def _count_check(name: str, minus_one: str | None = None) -> Callable[[Any], str | None]:
+    """The check of an option that is a count. minus_one: what -1 stands for, if it is allowed."""
 
     def check(number: Any) -> str | None:
         if number is None or number >= (0 if minus_one is None else -1):
@@ -54,10 +56,10 @@ _COMMON: dict[str, Option] = {
     "label_selector": Option((dict, _NONE), check_label_selector),
     "fallback_strategy": Option((list, _NONE), check_fallback_strategy),
     "accelerator_type": Option((str, _NONE)),
-    "memory": Option((float, int, _NONE), check_amount("memory")),
+    "memory": Option((float, int, _NONE), amount_check("memory")),
     "name": Option((str, _NONE)),
-    "num_cpus": Option((float, int, _NONE), check_amount("num_cpus")),
-    "num_gpus": Option((float, int, _NONE), check_amount("num_gpus")),
+    "num_cpus": Option((float, int, _NONE), amount_check("num_cpus")),
+    "num_gpus": Option((float, int, _NONE), amount_check("num_gpus")),
     "placement_group": Option((str, PlacementGroup, _NONE)),
     "placement_group_bundle_index": Option((int,)),
     "placement_group_capture_child_tasks": Option((bool, _NONE)),
@@ -70,11 +72,11 @@ _COMMON: dict[str, Option] = {
 
 TASK_OPTIONS: dict[str, Option] = {
     **_COMMON,
-    "max_calls": Option((int, _NONE), _count("max_calls")),
-    "max_retries": Option((int, _NONE), _count("max_retries", "no limit")),
+    "max_calls": Option((int, _NONE), _count_check("max_calls")),
+    "max_retries": Option((int, _NONE), _count_check("max_retries", "no limit")),
     "num_returns": Option((int, str, _NONE), _check_num_returns),
     "object_store_memory": Option(
-        (int, _NONE), lambda value: None if value is None else "'object_store_memory' cannot be asked for by a task"
+        (int, _NONE), lambda value: None if value is None else "a task cannot ask for 'object_store_memory'"
     ),
     "retry_exceptions": Option((bool, list, tuple), _check_retry_exceptions),
     "_generator_backpressure_num_objects": Option(
@@ -82,8 +84,8 @@ TASK_OPTIONS: dict[str, Option] = {
         lambda value: (
             None
             if value != 0
-            else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not be ahead by one item never "
-            "yields. Use -1 for no limit"
+            else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not have a single unread "
+            "item never yields. Use -1 for no limit"
         ),
     ),
     "_num_objects_per_yield": Option(
@@ -106,14 +108,14 @@ ACTOR_OPTIONS: dict[str, Option] = {
             else f"'lifetime' takes 'detached', 'non_detached' or None, not {value!r}"
         ),
     ),
-    "max_concurrency": Option((int, _NONE), _count("max_concurrency")),
-    "max_restarts": Option((int, _NONE), _count("max_restarts", "no limit")),
-    "max_task_retries": Option((int, _NONE), _count("max_task_retries", "no limit")),
-    "max_pending_calls": Option((int, _NONE), _count("max_pending_calls", "no limit")),
+    "max_concurrency": Option((int, _NONE), _count_check("max_concurrency")),
+    "max_restarts": Option((int, _NONE), _count_check("max_restarts", "no limit")),
+    "max_task_retries": Option((int, _NONE), _count_check("max_task_retries", "no limit")),
+    "max_pending_calls": Option((int, _NONE), _count_check("max_pending_calls", "no limit")),
     "namespace": Option((str, _NONE)),
     "get_if_exists": Option((bool,)),
     "allow_out_of_order_execution": Option((bool, _NONE)),
-    "object_store_memory": Option((int, _NONE), _count("object_store_memory")),
+    "object_store_memory": Option((int, _NONE), _count_check("object_store_memory")),
     "_actor_generator_backpressure_num_objects": Option(
         (int, _NONE),
         lambda value: (
@@ -124,9 +126,7 @@ ACTOR_OPTIONS: dict[str, Option] = {
     ),
 }
 
-# Every name that `@remote` takes, in the order in which its error lists them.
-REMOTE_OPTIONS: tuple[str, ...] = tuple(dict.fromkeys([*TASK_OPTIONS, *ACTOR_OPTIONS]))
-
+# What `@method(...)` takes.
 METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
     "num_returns",
     "concurrency_group",
@@ -138,6 +138,7 @@ METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
     "tensor_transport",
 )
 
+# What `handle.method.options(...)` takes, as checked at `.remote()`.
 METHOD_CALL_OPTIONS: dict[str, Option] = {
     "name": Option((str,)),
     "num_returns": Option((int, float, str, _NONE)),
@@ -149,7 +150,7 @@ METHOD_CALL_OPTIONS: dict[str, Option] = {
     "tensor_transport": Option((str, _NONE)),
 }
 
-_KINDS = {
+_TYPES_IN_WORDS = {
     _NONE: "None",
     int: "an integer",
     float: "a number",
@@ -171,7 +172,7 @@ def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: s
     for name, value in options.items():
         option = known.get(name)
         if option is None:
-            raise ValueError(f"{whose} have no option '{name}'. There are: {', '.join(known)}")
+            raise ValueError(f"{whose} have no option '{name}'. The options are: {', '.join(known)}")
         if not isinstance(value, option.types):
             raise wrong_type(name, option.types, value)
         problem = None if option.check is None else option.check(value)
@@ -180,8 +181,8 @@ def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: s
 
 
 def wrong_type(name: str, types: Iterable[type], value: object) -> TypeError:
-    """The error for an option whose value is of none of `types`."""
-    kinds = [_KINDS[kind] for kind in types if not (kind is int and float in types)]
+    """Return the error for an option whose value has none of these types."""
+    kinds = [_TYPES_IN_WORDS[kind] for kind in types if not (kind is int and float in types)]
     expected = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
     return TypeError(f"option '{name}' must be {expected}, not {value!r} of type {type(value).__name__}")
 
@@ -190,4 +191,4 @@ def check_not_none(options: Mapping[str, Any], *names: str) -> None:
     """Raise TypeError if one of these options was given as None."""
     for name in names:
         if name in options and options[name] is None:
-            raise TypeError(f"option '{name}' must be an integer when it is used, and it is None")
+            raise TypeError(f"option '{name}' must be an integer here, not None")

@@ -1,4 +1,4 @@
-"""The fields of a runtime environment that are checked."""
+"""The checks of a runtime environment's fields, for the option `runtime_env` and for `init`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 
 def check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
-    """The fields that this runtime reads, or whose mistakes are common. Unknown fields pass, as in Ray: plugins own
-    them."""
+    """Check the fields that miniray reads, and `pip`, where mistakes are common.
+
+    Unknown fields pass, as in Ray: plugins own them. Raises TypeError for a field of a wrong type, and what
+    `check_variable` raises.
+    """
     if not runtime_env:
         return
     variables = runtime_env.get("env_vars")
@@ -18,7 +21,7 @@ def check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
             raise TypeError(f"runtime_env['env_vars'] must be a dict of strings, not {variables!r}")
         for key, value in variables.items():
             if not isinstance(key, str) or not isinstance(value, str):
-                raise TypeError(f"runtime_env['env_vars'] must be a dict of strings, and {key!r}: {value!r} is not")
+                raise TypeError(f"runtime_env['env_vars'] must be a dict of strings; {key!r}: {value!r} is not allowed")
             check_variable(key, value)
     directory = runtime_env.get("working_dir")
     if directory is not None and not isinstance(directory, str):
@@ -29,7 +32,10 @@ def check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
 
 
 def check_variable(name: str, value: str) -> None:
-    """ValueError for what no process can have in its environment. With Ray a task would wait for a worker for ever."""
+    """Raise ValueError for a variable that no process can have in its environment.
+
+    With Ray, a task with such a variable waits for a worker forever.
+    """
     if not name or "=" in name:
         raise ValueError(f"illegal environment variable name {name!r}")
     for text in name, value:

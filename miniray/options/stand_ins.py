@@ -1,4 +1,7 @@
-"""Scheduling strategies and placement groups, recognised without importing their classes from the layers above."""
+"""Stand-ins for scheduling strategies and placement groups, whose classes belong to a higher layer.
+
+The checks of options use these classes with `isinstance` only. The real classes are in `miniray.util`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ class _StrategyMeta(type):
 
 
 class SchedulingStrategy(metaclass=_StrategyMeta):
-    """Whatever stands for a place to run; options know no more of it. Its class has `__miniray_strategy__ = True`."""
+    """Any object whose class has `__miniray_strategy__ = True`. It says where a task or an actor may run."""
 
 
 class _PlacementGroupMeta(type):
@@ -20,7 +23,7 @@ class _PlacementGroupMeta(type):
 
 
 class PlacementGroup(metaclass=_PlacementGroupMeta):
-    """Stands for the class of that name in `miniray.util`, which is above this module and may not be imported here."""
+    """Any object whose class is called PlacementGroup, as in `miniray.util.placement_group`."""
 
     id: Any
     is_empty: bool

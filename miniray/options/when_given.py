@@ -14,14 +14,14 @@ from .runtime_env_fields import check_runtime_env
 def task_options(
     options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None, is_generator: bool | None = None
 ) -> Options:
-    """The checked options of a remote function: a new dict of those that were given, with None where None was given.
+    """Check the options of a remote function and return them in a new dict. An option given as None stays None.
 
-    options: what `@remote(...)` or, when `decorated` is there, `.options(...)` was given. decorated: what the decorator
-    was given, already checked. is_generator: whether the function yields; None leaves `check_num_returns` to the
-    caller.
+    options: those of `@remote(...)` or, if `decorated` is given, those of `.options(...)`. decorated: the decorator's
+    options, already checked. is_generator: whether the function yields; if None, the caller must call
+    `check_num_returns` itself.
 
-    Raises ValueError for an unknown name, a value out of range, a combination that cannot be, and for `max_calls` or
-    another `_num_objects_per_yield` in `.options()`; TypeError for a wrong type.
+    Raises ValueError for an unknown name, a value out of range, an impossible combination, and for `max_calls` or a
+    different `_num_objects_per_yield` in `.options()`; TypeError for a wrong type.
     """
     if decorated is not None and "_num_objects_per_yield" in options:
         if options["_num_objects_per_yield"] != (decorated.get("_num_objects_per_yield") or 1):
@@ -37,10 +37,10 @@ def task_options(
 
 
 def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None) -> Options:
-    """The checked options of an actor class: a new dict of those that were given, with None where None was given.
+    """Check the options of an actor class and return them in a new dict. An option given as None stays None.
 
-    options, decorated: as for `task_options`. Raises ValueError for an unknown name, a value out of range, a
-    combination that cannot be, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
+    options, decorated: as for `task_options`. Raises ValueError for an unknown name, a value out of range, an
+    impossible combination, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
     """
     check_each(options, ACTOR_OPTIONS, "actors")
     if decorated is None:
@@ -49,24 +49,26 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
         raise ValueError("'concurrency_groups' belong to the class: give them to @remote, not to .options()")
     together = {**(decorated or {}), **options}
     if together.get("get_if_exists") and not together.get("name"):
-        raise ValueError("'get_if_exists' needs the 'name' of the actor that may exist")
+        raise ValueError("'get_if_exists' needs the 'name' of the actor")
     if "object_store_memory" in options:
-        _deprecated("'object_store_memory' of an actor reserves nothing; what does not fit into the store is spilled")
+        _deprecated(
+            "'object_store_memory' of an actor reserves nothing; objects that do not fit into the store are spilled"
+        )
     _check_one_placement(together)
     check_runtime_env(options.get("runtime_env"))
     return _normalised(options)
 
 
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
-    """The checked options of `@method(...)`: a new dict of those that were given.
+    """Check the options of `@method(...)` and return them in a new dict.
 
-    is_generator: whether the method yields; None before the decorator has seen it, when only names are checked.
-    Raises AssertionError for an unknown name, as Ray does; ValueError or TypeError for a `num_returns` or
-    `_num_objects_per_yield` that cannot be. Everything else is looked at when the method is called (`method_options`).
+    is_generator: whether the method yields. None means that the method is not known yet; then only names are checked.
+    Raises AssertionError for an unknown name, as Ray does; ValueError or TypeError for an impossible `num_returns` or
+    `_num_objects_per_yield`. The other options are checked when the method is called (`at_call.check_method_call`).
     """
     for name in options:
         assert name in METHOD_DECORATOR_OPTIONS, (
-            f"@method has no option '{name}'. There are: {', '.join(METHOD_DECORATOR_OPTIONS)}"
+            f"@method has no option '{name}'. The options are: {', '.join(METHOD_DECORATOR_OPTIONS)}"
         )
     if is_generator is not None:
         check_num_returns(options.get("num_returns"), is_generator)
@@ -74,17 +76,17 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
             check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, TASK_OPTIONS, "methods")
         if "tensor_transport" in options:
             raise ValueError(
-                f"there is no tensor transport {options['tensor_transport'].upper()!r} here: values go through the "
+                f"miniray has no tensor transport {options['tensor_transport'].upper()!r}: values go through the "
                 "object store"
             )
     return _normalised(options)
 
 
 def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
-    """The checked options of `handle.method.options(...)`: a new dict of those that were given.
+    """Check the options of `handle.method.options(...)` and return them in a new dict.
 
-    Raises ValueError for what Ray refuses here: `_num_objects_per_yield`, and a `num_returns` that does not fit the
-    method. Names and types are checked at `.remote()` (`check_method_call`).
+    Raises ValueError for `_num_objects_per_yield` and for a `num_returns` that does not fit the method, as Ray does.
+    Names and types are checked at `.remote()` (`at_call.check_method_call`).
     """
     if "_num_objects_per_yield" in options:
         raise ValueError("'_num_objects_per_yield' belongs to the method: give it to @method, not to .options()")
@@ -95,7 +97,7 @@ def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
 
 
 def check_num_returns(num_returns: Any, is_generator: bool) -> None:
-    """Raises ValueError for a negative number, and for "streaming" or "dynamic" when the function does not yield."""
+    """Raise ValueError for a negative number, and for "streaming" or "dynamic" if the function does not yield."""
     if isinstance(num_returns, int) and num_returns < 0:
         raise ValueError(f"num_returns must be >= 0, not {num_returns}")
     if num_returns in ("streaming", "dynamic") and not is_generator:
@@ -105,21 +107,21 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
 
 
 def check_tensor_transport(value: Any) -> None:
-    """ValueError for every transport but the object store: tensors of other devices are not moved here."""
+    """Raise ValueError for any transport other than the object store: miniray does not move tensors between devices."""
     if value.upper() != "OBJECT_STORE":
-        raise ValueError(f"there is no tensor transport {value!r} here: values go through the object store")
+        raise ValueError(f"miniray has no tensor transport {value!r}: values go through the object store")
 
 
 def _check_one_placement(options: Mapping[str, Any]) -> None:
     if options.get("placement_group") not in (None, "default") and options.get("scheduling_strategy") is not None:
         raise ValueError(
-            "'placement_group' and 'scheduling_strategy' both say where to run: give only the strategy, "
+            "'placement_group' and 'scheduling_strategy' both decide where to run: give only the strategy, "
             "PlacementGroupSchedulingStrategy(group)"
         )
 
 
 def _normalised(options: Mapping[str, Any]) -> Options:
-    """A copy that later changes of the caller's lists and dicts do not reach."""
+    """Return a copy that is not affected if the caller later changes a list or dict that was given."""
     copied = dict(options)
     for name, value in copied.items():
         if type(value) is dict:
@@ -130,7 +132,7 @@ def _normalised(options: Mapping[str, Any]) -> Options:
 
 
 def _deprecated(text: str) -> None:
-    """Warns with the line of the user's code that is to blame: the nearest caller outside of this package."""
+    """Issue a DeprecationWarning for the line of the nearest caller outside this package, which is the user's code."""
     package = __name__.partition(".")[0]
     frame, level = sys._getframe(0), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
