@@ -65,7 +65,7 @@ CALLS = [
 
 @pytest.mark.parametrize("function", [plain, everything, keywords, star, extra, nothing])
 def test_the_answer_is_that_of_inspect(function):
-    """For every kind of parameter and every way to pass it: the same calls fit, and the others fail with the same text."""
+    """For every kind of parameter, and every way to pass it: which calls fit, and the text for those that do not."""
     check, signature = checker(function), inspect.signature(function)
     for args, kwargs in CALLS:
         try:
@@ -176,7 +176,7 @@ def wrapping(function):
 
 
 def test_other_callables_are_checked_against_their_signature():
-    """A wrapper has the signature of what it wraps, a partial the rest of the parameters, a built-in the one it declares."""
+    """A wrapper takes what the wrapped function takes; a partial takes the rest; a built-in declares its signature."""
     assert not fits(checker(wrapping(plain)), 1)
     assert fits(checker(functools.partial(plain, 1)), 2) and not fits(checker(functools.partial(plain, 1)))
     assert fits(checker(len), []) and not fits(checker(len))
