@@ -32,7 +32,8 @@ class RayError(Exception):
     """The base of every error in this module. `except RayError` catches everything that the runtime itself reports.
 
     Unlike with `BaseException`, unpickling does not call the constructor: many classes below need arguments that are
-    not in `args`. The attributes and `args` are sent as they are."""
+    not in `args`. The attributes and `args` are sent as they are.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args), self.__dict__.copy() or None
@@ -105,7 +106,8 @@ class RayTaskError(RayError):
 
         Returns this error itself if it is of the cause's class already (the cause is a plain `Exception` or
         `RayError`). Also returns this error, and logs a warning, if the cause's class cannot be subclassed, or its
-        instances cannot be made from a single argument."""
+        instances cannot be made from a single argument.
+        """
         cause_class = type(self.cause)
         if issubclass(RayTaskError, cause_class):
             return self
@@ -224,8 +226,7 @@ def _dual_set_args(self: Any, args: tuple[Any, ...]) -> None:
 def _dual_getattr(self: Any, name: str) -> Any:
     """Return the attribute of the cause or, if it has none, that of the plain error (function_name, pid ...)."""
     fields = self.__dict__
-    # While the error is made or copied, its attributes are not set yet, and `self.cause` would call this function
-    # again.
+    # While the error is made or copied, its attributes are not set yet, and `self.cause` would call this again.
     if "cause" not in fields or name == "_task_error":
         raise AttributeError(name)
     try:
@@ -366,7 +367,8 @@ class ActorDiedError(RayActorError):
     """The actor is dead and will not be restarted: this call has failed, and every later call will.
 
     cause: a `RayTaskError` if the constructor raised, otherwise an `ActorDiedErrorContext`, or None if nothing is
-    known."""
+    known.
+    """
 
     BASE_ERROR_MSG = "The actor died before it could finish this call."
 
@@ -414,7 +416,7 @@ class AsyncioActorExit(RayError):
 
 
 class PendingCallsLimitExceeded(RayError):
-    """The call was refused, because `max_pending_calls` of the actor's calls are already waiting."""
+    """The call was refused, because `max_pending_calls` calls of this handle are already waiting."""
 
 
 class ActorAlreadyExistsError(ValueError, RayError):

@@ -1,8 +1,8 @@
 """Ids: a counter of the cluster gives each entity a number, and the entity's public id is derived from this number.
 
 Inside miniray an id is a plain int: it is small, hashes fast, and never repeats within a session. Users see ids in
-Ray's form: hexadecimal text of Ray's lengths. An object's id contains that of the task that creates it, a task's id
-that of its actor, and an actor's id that of its job.
+Ray's form: hexadecimal text of Ray's lengths. An object's id contains the id of the task that creates it; a
+task's id contains that of its actor, and an actor's id that of its job.
 
     JobID 4 bytes | ActorID 12 + job | TaskID 8 + actor (16) | ObjectID task (24) + index (4, little endian)
 

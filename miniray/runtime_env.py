@@ -2,7 +2,8 @@
 
 Tasks and actors see their `env_vars` (process/environment.py). Nothing is installed, because tasks and actors are
 threads of this process. The environment is stored as given; `get_runtime_context().runtime_env` and the state tables
-show it. Ray: ray.runtime_env."""
+show it. Ray: ray.runtime_env.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
     Raises TypeError if max_restarts, max_task_retries or max_pending_calls is None, and for a list of concurrency
     groups or a group size of a wrong type; AttributeError for a group name that is not a string; OverflowError for a
     number beyond 32 bits; ValueError for an empty name or namespace; and, for strategy, placement group and labels,
-    what `check_task_call` raises."""
+    what `check_task_call` raises.
+    """
     _check_names_of_actor(options)
     check_not_none(options, "max_restarts", "max_task_retries", "max_pending_calls")
     for number in "max_concurrency", "max_pending_calls":
@@ -64,7 +65,8 @@ def check_method_call(options: Mapping[str, Any]) -> None:
     """Check what Ray checks only when a method is called. options: those of `@method` and `.options()`, merged.
 
     Raises TypeError for an unknown name or a wrong type; AssertionError for a retry_exceptions that is neither a bool
-    nor a list; OverflowError for a num_returns beyond 32 bits."""
+    nor a list; OverflowError for a num_returns beyond 32 bits.
+    """
     for name, value in options.items():
         option = METHOD_CALL_OPTIONS.get(name)
         if option is None and name != "_num_objects_per_yield":

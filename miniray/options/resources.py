@@ -24,7 +24,8 @@ def requested_resources(options: Mapping[str, Any], default_num_cpus: float) -> 
     Amounts are floats, truncated to four decimal places (memory: to whole bytes). A resource whose amount is then zero
     is left out. default_num_cpus: the CPUs if num_cpus is not given; num_cpus=None means no CPU, as in Ray. Raises
     ValueError for a custom resource that has an option of its own, and for more than one GPU or NPU if the amount is
-    not a whole number; AttributeError for a resource whose name is not a string, as Ray does."""
+    not a whole number; AttributeError for a resource whose name is not a string, as Ray does.
+    """
     check_reserved_names(options)
     amounts: dict[Any, Any] = dict(options.get("resources") or {})
     for name in amounts:

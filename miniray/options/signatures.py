@@ -3,7 +3,8 @@ not in the worker.
 
 `inspect.Signature.bind` gives the best error texts, but takes twenty microseconds. To decide whether a call fits, a few
 numbers and names are enough; `checker` computes them once per function. It calls `bind` only if a call does not fit,
-for the text. So the answer is always that of `inspect`, as in Ray (ray/_common/signature.py)."""
+for the text. So the answer is always that of `inspect`, as in Ray (ray/_common/signature.py).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def constructor_checker(cls: type) -> Checker:
     """Return the checker for the arguments of `cls(...)`, which go to `cls.__init__`.
 
     A class without an `__init__` written in Python takes no arguments, even if a built-in base would take some: Ray
-    gives such an actor class a constructor of its own (ray/actor.py, _modify_class)."""
+    gives such an actor class a constructor of its own (ray/actor.py, _modify_class).
+    """
     init = cls.__init__  # type: ignore[misc]
     if not inspect.isfunction(init):
         return _checker_of(inspect.Signature())

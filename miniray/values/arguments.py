@@ -33,8 +33,8 @@ def pack(
 
     ref_type: the class of references. taker: the name of the function, for the text of an error.
     Returns the arguments to store; the records of the references that are arguments themselves; and the records of the
-    references inside other arguments. Not called if all arguments are positional and of the types in PLAIN: then the
-    tuple of arguments itself is stored.
+    references inside other arguments. If all arguments are positional and of the types in PLAIN, the runtime does not
+    call this, but stores the tuple of arguments itself.
     Raises TypeError for an argument that cannot be sent, with the path to the culprit; ValueError for a reference of a
     session that has ended.
     """

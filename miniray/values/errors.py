@@ -124,7 +124,8 @@ def loaded(stored: Serialized) -> Any:
     """Return the value of a stored form.
 
     If the value is a RayError, raises it, as Ray does for an error that was put, passed or returned. Raises
-    RaySystemError if the value cannot be rebuilt."""
+    RaySystemError if the value cannot be rebuilt.
+    """
     try:
         value = deserialize(stored)
     except Exception as error:

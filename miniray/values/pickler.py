@@ -64,7 +64,7 @@ def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...
 def contain(record: Any) -> bool:
     """Note that the stream that this thread is writing holds a reference to this record.
 
-    Called by the __reduce__ of an ObjectRef or an ActorHandle. Whoever stores the stream keeps the record alive.
+    Called by the __reduce__ of an ObjectRef or an ActorHandle. Code that stores the stream must keep the record alive.
     Returns False if `dump` is not running on this thread, as under the user's own pickle.dumps.
     """
     pickler: ByValuePickler | None = getattr(_thread, "pickler", None)
@@ -107,8 +107,7 @@ class ByValuePickler(pickle.Pickler):
             self.namespaces = {}
         key = id(globals_)
         if key not in self.namespaces:
-            # These names are needed by a relative import inside a function. Each function adds the globals that it
-            # uses.
+            # A relative import inside a function needs these names. Each function adds the globals that it uses.
             names = ("__name__", "__package__", "__path__", "__file__")
             self.namespaces[key] = {name: globals_[name] for name in names if name in globals_}
         return self.namespaces[key]

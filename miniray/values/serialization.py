@@ -100,7 +100,8 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     A bytearray or a memoryview becomes bytes. Bytes are never copied. Raises TypeError if pickle refuses the value,
     with the path to the culprit inside it. subject and taker are for its text: "Could not serialize {subject} {value!r}
     for a task or actor {taker}". Raises PicklingError if the value is nested too deeply. Any other exception of a
-    user's hook (__reduce__, __getstate__, a registered serializer) is raised unchanged, as in Ray."""
+    user's hook (__reduce__, __getstate__, a registered serializer) is raised unchanged, as in Ray.
+    """
     kind = type(value)
     if kind in ATOMS:
         return value

@@ -26,12 +26,10 @@ from ..process import context
 T = TypeVar("T")
 
 _ids = count()
-# Without the GIL, two threads may get the same number from a count. Reentrant for the same reason as the lock of a
-# Space.
+# Without the GIL, two threads may get the same number from a count. Reentrant for the reason given at Space's lock.
 _ids_lock = threading.RLock()
-_ID_PREFIX = os.urandom(
-    8
-).hex()  # another process may read a stream of dumps(), and must not mistake our ids for its own
+# Another process may read a stream of `dumps`, and must not mistake these ids for its own.
+_ID_PREFIX = os.urandom(8).hex()
 
 
 class ByIdentity(Generic[T]):
@@ -187,6 +185,5 @@ def adopt(cls: Any, tracker_id: str) -> None:
     """Enter a class that was just built, from the definition with this id, into the space that is being loaded into."""
     tracked = _tracked.setdefault(cls, Tracked(cls, tracker_id, original=False))
     loading: _Loading | None = getattr(_thread, "loading", None)
-    # Without a load in progress, the user has called pickle.loads on one of our streams. Then the class is visible at
-    # once.
+    # Without a load in progress, the user has called pickle.loads on a stream of ours: the class is visible at once.
     (current_space()._classes if loading is None else loading.classes)[tracker_id] = tracked

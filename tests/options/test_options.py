@@ -455,8 +455,8 @@ def test_init_refuses_what_ray_refuses(name, value, error):
     with pytest.raises(error) as caught:
         check_init({name: value})
     assert type(caught.value) is error
-    told = next(iter(value)) if name == "resources" and isinstance(value, dict) else name
-    assert str(told) in str(caught.value)
+    named = next(iter(value)) if name == "resources" and isinstance(value, dict) else name
+    assert str(named) in str(caught.value)
 
 
 @pytest.mark.parametrize(

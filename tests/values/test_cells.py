@@ -156,7 +156,8 @@ class Bell:
 
 def test_the_snapshot_of_a_function_is_dropped_when_no_task_will_call_it_again(cells):
     """Although the records of its tasks are kept. A task that is still to run keeps its snapshot, and so does an actor
-    that may be restarted."""
+    that may be restarted.
+    """
 
     def snapshot(remote):
         source = remote._source if hasattr(remote, "_source") else remote.__ray_metadata__
