@@ -10,7 +10,8 @@ import inspect
 from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
-from .options import checks
+from .options import at_call, when_given
+from .options.resources import actor_resources
 from .core.cluster import Cluster
 from .core.records import ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
@@ -59,10 +60,10 @@ def method(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
     assert not args, "@method takes keyword options only, as @method(num_returns=2)"
-    checks.method_decorator_options(kwargs)
+    when_given.method_decorator_options(kwargs)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        given = checks.method_decorator_options(kwargs, is_generator(function))
+        given = when_given.method_decorator_options(kwargs, is_generator(function))
         function.__miniray_method__ = given  # type: ignore[attr-defined]
         return function
 
@@ -189,7 +190,7 @@ class ActorVariant(Generic[T]):
             runtime = session_or_start()
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
         if name:
-            checks.check_actor_call(given)
+            at_call.check_actor_call(given)
             handle = find(runtime, name, namespace)
             if handle is not None and given.get("get_if_exists"):
                 return handle
@@ -226,10 +227,10 @@ class ActorVariant(Generic[T]):
             info.check(args, kwargs)
             return self._spec, self._template  # type: ignore[return-value]
         captured = info.capture(runtime)
-        checks.check_before_arguments(given, of_actor=True)
+        at_call.check_before_arguments(given, of_actor=True)
         info.check(args, kwargs)
-        hold, need = checks.actor_resources(given)
-        checks.check_actor_call(given)
+        hold, need = actor_resources(given)
+        at_call.check_actor_call(given)
         wanted = scheduling_class(runtime, given, need, hold)
         groups = {
             "": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
@@ -297,7 +298,7 @@ class Template:
 
     def _make(self, found: MethodInfo, given: dict[str, Any]) -> TaskSpec:
         options = {**found.options, **given}
-        checks.check_method_call(options)
+        at_call.check_method_call(options)
         num_returns = options.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if found.generator else 1
@@ -341,7 +342,7 @@ class ActorClass(ActorVariant[T]):
     def __init__(self, cls: type[T], options: dict[str, Any] | None = None):
         if not isinstance(cls, type):
             raise TypeError(f"an actor class is made from a class, got {cls!r}")
-        super().__init__(ClassInfo(cls), checks.actor_options(options or {}))
+        super().__init__(ClassInfo(cls), when_given.actor_options(options or {}))
         self.__ray_actor_class__ = cls
         self.__ray_metadata__ = self._info
         self.__doc__ = cls.__doc__
@@ -353,7 +354,7 @@ class ActorClass(ActorVariant[T]):
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
-        given = checks.actor_options(actor_options, self._given)
+        given = when_given.actor_options(actor_options, self._given)
         return ActorVariant(self._info, {**self._given, **given})
 
     def _capture(self, runtime: Runtime) -> None:
@@ -453,7 +454,7 @@ class ActorMethod:
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
-        given = checks.method_options(method_options, self._found.generator)
+        given = when_given.method_options(method_options, self._found.generator)
         return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:

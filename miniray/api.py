@@ -25,7 +25,7 @@ from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .observe.explain.explanation import explain_object
-from .options.checks import check_tensor_transport
+from .options.when_given import check_tensor_transport
 from .process import context, replaced
 from .process.context import current
 from .remote_function import RemoteFunction

@@ -1,4 +1,4 @@
-"""The names of `ray.cloudpickle`: pickling that also takes lambdas, local classes and what __main__ defines."""
+"""The names of `ray.cloudpickle`: pickling that also supports lambdas, local classes and what `__main__` defines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 
 class CloudPickler(ByValuePickler):
-    """pickle.Pickler, for functions and classes by value too."""
+    """A pickle.Pickler that also sends functions and classes by value."""
 
-    def __init__(self, file: Any, protocol: int | None = None, buffer_callback: Callable | None = None):
+    def __init__(self, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None):
         protocol = pickle.HIGHEST_PROTOCOL if protocol is None else protocol
         super().__init__(file, protocol, buffer_callback=buffer_callback)
 
@@ -33,6 +33,6 @@ class CloudPickler(ByValuePickler):
 Pickler = CloudPickler
 
 
-def dump(obj: Any, file: Any, protocol: int | None = None, buffer_callback: Callable | None = None) -> None:
-    """dumps into a file that is open for writing bytes."""
+def dump(obj: Any, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> None:
+    """Write what `dumps` returns to a file that is open for writing bytes."""
     file.write(dumps(obj, protocol, buffer_callback))

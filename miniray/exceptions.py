@@ -1,15 +1,15 @@
-"""Every error that Ray can raise: one class per thing that can go wrong, all below `RayError`.
+"""Every error that Ray can raise: one class for each thing that can go wrong, all derived from `RayError`.
 
 The names, the bases and the constructor arguments are those of `ray.exceptions` (Ray 2.60), so that an `except` clause
-written for Ray works unchanged. The texts are ours: each says what happened, to which task, actor or
-object, and what to do.
+written for Ray works unchanged. The texts are miniray's own: each gives the task, actor or object, what happened to it,
+and what to do.
 
-Two families need more than a text:
+Most classes hold only a text. Two things need more:
 
-- An exception of the user's code comes back as a `RayTaskError` around it. So that `except ValueError` catches what was
-  a `ValueError` in the task, `RayTaskError.as_instanceof_cause` makes an error that is both (see there).
-- An error is stored as a value and may be raised many times and in many places, so every class can be pickled,
-  whatever its constructor asks for (see `RayError.__reduce__`).
+- An exception of the user's code is raised as a `RayTaskError` around it. `RayTaskError.as_instanceof_cause` makes an
+  error that is also of the exception's own class, so that `except ValueError` catches a `ValueError` of a task.
+- An error is stored as a value, and may be raised many times and in many places. So every class can be pickled,
+  whatever arguments its constructor needs (see `RayError.__reduce__`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Pool classes and the like in util/ are written as user code would be: their frames tell the reader something.
-_SHOWN_PART_OF_THE_PACKAGE = _PACKAGE + "util" + os.sep
+# The frames of util/ stay in a traceback: its classes (pools, queues) are written as user code, and help the reader.
+_SHOWN_FOLDER = _PACKAGE + "util" + os.sep
 
 
 class RayError(Exception):
-    """The base of every error in this module. `except RayError` catches whatever the runtime itself has to report.
+    """The base of every error in this module. `except RayError` catches everything that the runtime itself reports.
 
-    Pickling does not call the constructor again, as `BaseException` would: many classes below need arguments that are
-    not in `args`. The fields and `args` travel as they are.
+    Unlike with `BaseException`, unpickling does not call the constructor: many classes below need arguments that are
+    not in `args`. The attributes and `args` are sent as they are.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -40,26 +40,27 @@ class RayError(Exception):
 
 
 def _restore(cls: type[RayError], args: tuple[Any, ...]) -> RayError:
-    """An instance with these `args`, made without `__init__`; pickle sets its fields afterwards."""
+    """Make an instance with these `args` without calling `__init__`. Pickle sets its attributes afterwards."""
     error = cls.__new__(cls, *args)
     error.args = args
     return error
 
 
-# --- What a task did ----------------------------------------------------------------------------------------------
+# --- Tasks --------------------------------------------------------------------------------------------------------
 
 
 class RayTaskError(RayError):
-    """A task raised an exception. Stored as the value of each of its returns; `get` raises `as_instanceof_cause()`.
+    """A task raised an exception. It is stored in place of each return value; `get` raises `as_instanceof_cause()`.
 
-    function_name: the remote function, or Class.method. traceback_str: the worker's formatted traceback, with the
-    error's own line at its end. cause: the exception itself. proctitle: how the worker was titled, `ray::NAME` by
-    default. pid, ip: where it ran, by default here. actor_repr, actor_id (hex): for a method of an actor.
+    function_name: the remote function, or Class.method. traceback_str: the worker's formatted traceback, which ends
+    with the line of the error. cause: the exception itself. proctitle: the title of the worker process, by default
+    `ray::NAME`. pid, ip: the place where the task ran, by default this process. actor_repr, actor_id (hex): for a
+    method of an actor.
 
-    Attributes of the same names; `actor_id` is kept as `_actor_id`, as in Ray.
+    The attributes have the same names, except that `actor_id` is stored as `_actor_id`, as in Ray.
     """
 
-    _task_error: RayTaskError  # only of one that is an instance of the cause's class too: the plain one
+    _task_error: RayTaskError  # only on an error that is also of the cause's class: the plain error
 
     def __init__(
         self,
@@ -84,9 +85,9 @@ class RayTaskError(RayError):
 
     @classmethod
     def from_dependency(cls, error: RayError, function_name: str, **where: Any) -> RayTaskError:
-        """The error of a task that never ran because an argument is the result of a task that failed with `error`.
+        """Return the error of a task that never ran because the task of one of its arguments failed with `error`.
 
-        Its text goes on with that of `error`; its cause is the exception that was raised first. where: the further
+        Its text continues with that of `error`, and its cause is the exception that was raised first. where: further
         arguments of the constructor.
         """
         text = (
@@ -97,15 +98,15 @@ class RayTaskError(RayError):
         return cls(function_name, text, error.cause if isinstance(error, RayTaskError) else error, **where)
 
     def as_instanceof_cause(self) -> RayTaskError:
-        """An error that is an instance of both `RayTaskError` and the class of the cause.
+        """Return an error that is an instance of both `RayTaskError` and the class of the cause.
 
-        Its class is called `RayTaskError(ValueError)`; its `args` are `(cause,)`, its text is that of this error, and
-        every attribute that it does not have itself is looked up on the cause, then on this error. A new instance each
-        time, so that the traceback of one `raise` does not grow into the next.
+        Its class is called `RayTaskError(ValueError)`, its `args` are `(cause,)`, and its text is that of this error.
+        An attribute that it does not have is looked up on the cause, then on this error. Each call returns a new
+        instance, so that its traceback does not grow from one `raise` to the next.
 
-        Returns this error itself when nothing would be gained (the cause is a plain `Exception` or `RayError`) and,
-        with a warning in the log, when the cause's class does not let itself be subclassed or be made from a single
-        argument.
+        Returns this error itself if it is of the cause's class already (the cause is a plain `Exception` or
+        `RayError`). Also returns this error, and logs a warning, if the cause's class cannot be subclassed, or its
+        instances cannot be made from a single argument.
         """
         cause_class = type(self.cause)
         if issubclass(RayTaskError, cause_class):
@@ -114,8 +115,8 @@ class RayTaskError(RayError):
             return self.make_dual_exception_instance()
         except Exception as problem:
             logger.warning(
-                "The error of %s is raised as a plain RayTaskError, which `except %s` does not catch: no "
-                "class could be derived from %r (%s). Its exception is in the attribute `cause`.",
+                "The error of %s is raised as a plain RayTaskError, which `except %s` does not catch, because no "
+                "class can be derived from %r (%s). The exception is in the attribute `cause`.",
                 self.function_name,
                 cause_class.__name__,
                 cause_class,
@@ -124,7 +125,10 @@ class RayTaskError(RayError):
             return self
 
     def make_dual_exception_instance(self) -> RayTaskError:
-        """The error that is of both classes. Raises what the cause's class does when it refuses to be derived from."""
+        """Return an error of both classes.
+
+        Raises what the cause's class raises if it cannot be subclassed or instantiated.
+        """
         dual: Any = _dual_class(type(self.cause))(self.cause)
         dual._task_error = self
         made: RayTaskError = dual
@@ -138,9 +142,9 @@ class RayTaskError(RayError):
 
 
 def _readable(traceback_str: str, header: str) -> str:
-    """The traceback with `header` as its first line and without the frames of the runtime, which nobody can act on.
+    """Return the traceback with `header` as its first line, and without miniray's own frames, which do not help a user.
 
-    A frame is a line `  File "..."` and the lines indented by four that follow it (source, carets).
+    A frame is a line `  File "..."` and the lines after it that are indented by four spaces (source, carets).
     """
     lines: list[str] = []
     hidden = False
@@ -150,7 +154,7 @@ def _readable(traceback_str: str, header: str) -> str:
             hidden = False
         elif line.startswith('  File "'):
             path = line[len('  File "') :]
-            hidden = path.startswith(_PACKAGE) and not path.startswith(_SHOWN_PART_OF_THE_PACKAGE)
+            hidden = path.startswith(_PACKAGE) and not path.startswith(_SHOWN_FOLDER)
             if not hidden:
                 lines.append(line)
         elif not (hidden and line.startswith("    ")):
@@ -161,16 +165,19 @@ def _readable(traceback_str: str, header: str) -> str:
     return "\n".join(lines)
 
 
-# One dual class per class of a cause, for as long as an error of it is alive. Weak on the value's side: the dual class
-# has the cause's class among its bases, so a table that is only weak in its keys would keep both for ever, and with
-# them every class that a session made for its workers.
+# One dual class for each class of a cause, for as long as an error of it exists. The values are weak: a dual class has
+# the cause's class as a base, so a table with weak keys would keep both forever, and with them every class that a
+# session made for its workers.
 _dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
 
 _ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)  # Python 3.11 and later
 
 
 def _dual_class(cause_class: type[BaseException]) -> Any:
-    """The class that derives from RayTaskError and `cause_class`; its instances are made from the cause alone."""
+    """Return the class that derives from RayTaskError and `cause_class`.
+
+    Its instances are made from the cause alone.
+    """
     found = _dual_classes.get(cause_class)
     if found is not None:
         return found
@@ -186,23 +193,23 @@ def _dual_class(cause_class: type[BaseException]) -> Any:
     }
     if _ExceptionGroup is not None and issubclass(cause_class, _ExceptionGroup):
         namespace["__new__"] = _dual_group_new
-    # Through the metaclass that a class statement would choose: the user's class may have one of its own.
+    # Use the metaclass that a class statement would choose, because the user's class may have its own.
     metaclass: Any = type(cause_class)
     dual = metaclass(namespace["__qualname__"], (RayTaskError, cause_class), namespace)
     return _dual_classes.setdefault(cause_class, dual)
 
 
-# The members of every dual class. They are plain functions because the class is put together at run time, and no class
-# between RayTaskError and the dual one may show up in its `__mro__`, which Ray's does not have.
+# The members of every dual class. They are plain functions, and not the methods of a common base, because Ray's dual
+# classes have no such base in their `__mro__`.
 
 
 def _dual_group_new(cls: type[Any], cause: Any) -> Any:
-    """A group is made from a message and its members, not from one argument like other exceptions."""
+    """Make an exception group from a message and its members; other exceptions are made from one argument."""
     return _ExceptionGroup.__new__(cls, cause.message, cause.exceptions)
 
 
 def _dual_init(self: Any, cause: BaseException) -> None:
-    # Neither base's constructor is called: the user's may ask for anything.
+    # Do not call the constructors of the bases: the user's may need any arguments.
     self.cause = cause
     self._dual_args = (cause,)
 
@@ -217,9 +224,9 @@ def _dual_set_args(self: Any, args: tuple[Any, ...]) -> None:
 
 
 def _dual_getattr(self: Any, name: str) -> Any:
-    """The cause's attribute; failing that, what is known of the task (function_name, pid ...)."""
+    """Return the attribute of the cause or, if it has none, that of the plain error (function_name, pid ...)."""
     fields = self.__dict__
-    # Not yet filled while it is being made or copied; asking for `self.cause` would come back here without end.
+    # While the error is made or copied, its attributes are not set yet, and `self.cause` would call this again.
     if "cause" not in fields or name == "_task_error":
         raise AttributeError(name)
     try:
@@ -236,46 +243,46 @@ def _dual_str(self: Any) -> str:
 
 
 def _dual_reduce(self: Any) -> tuple[Any, ...]:
-    # The class is made anew where the error arrives. What travels is the plain error, and what was added to this one.
+    # The receiver makes the class again. Send the plain error, and the attributes that were added to this error.
     own = {name: value for name, value in self.__dict__.items() if name not in ("cause", "_dual_args", "_task_error")}
     return RayTaskError.as_instanceof_cause, (self._task_error,), own or None
 
 
 class TaskCancelledError(RayError):
-    """The task was cancelled. task_id: hex of, or the id of, the task that `cancel` named; error_message: why."""
+    """The task was cancelled. task_id: the id of the task, or its hex; error_message: the reason."""
 
     def __init__(self, task_id: Any = None, error_message: str | None = None) -> None:
         self.task_id = task_id
         self.error_message = error_message
 
     def __str__(self) -> str:
-        what = f"Task {self.task_id} was cancelled." if self.task_id else "This task was cancelled."
-        return f"{what} {self.error_message}" if self.error_message else what
+        text = f"Task {self.task_id} was cancelled." if self.task_id else "This task was cancelled."
+        return f"{text} {self.error_message}" if self.error_message else text
 
 
 class WorkerCrashedError(RayError):
-    """The worker that ran the task is gone (`os._exit`, `sys.exit`, an injected crash) and no retry is left."""
+    """The worker died while it ran the task (`os._exit`, `sys.exit`, an injected crash), and no retries are left."""
 
     def __str__(self) -> str:
         return super().__str__() or (
-            "The worker died unexpectedly while it ran this task: it exited, or was made to "
-            "crash. With max_retries a task is tried again on another worker."
+            "The worker died unexpectedly while it ran this task: it exited, or crashed. "
+            "With max_retries, a task is retried on another worker."
         )
 
 
 class LocalRayletDiedError(RayError):
-    """The raylet of the node that the task was submitted from is gone."""
+    """The raylet of the node from which the task was submitted has died."""
 
     def __str__(self) -> str:
         return super().__str__() or "The raylet of this node died, so the task could not be submitted or finished."
 
 
 class UserCodeException(RayError):
-    """Wraps an error of user code that a library called. `retry_exceptions` looks at its `__cause__`."""
+    """Wraps an error of user code that a library called. `retry_exceptions` is applied to its `__cause__`."""
 
 
 class CrossLanguageError(RayError):
-    """An error from a worker of another language. ray_exception has `language` and `formatted_exception_string`."""
+    """An error from a worker in another language. ray_exception has `language` and `formatted_exception_string`."""
 
     def __init__(self, ray_exception: Any) -> None:
         super().__init__(
@@ -284,9 +291,10 @@ class CrossLanguageError(RayError):
 
 
 class UnserializableException(RayError):
-    """The task's exception was sent, but could not be made again where it arrived: only its text is left.
+    """The task's exception was sent but could not be rebuilt by the receiver, so only its text is left.
 
-    Typical: a constructor with arguments that are not in `args`. original_stack_trace: the formatted traceback.
+    The usual cause is a constructor with arguments that are not in `args`. original_stack_trace: the formatted
+    traceback.
     """
 
     def __init__(self, original_stack_trace: str) -> None:
@@ -295,18 +303,18 @@ class UnserializableException(RayError):
     def __str__(self) -> str:
         return (
             "The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If "
-            "its constructor takes other arguments than those in `args`, give the class a `__reduce__`.\n"
+            "the arguments of its constructor are not those in `args`, give the class a `__reduce__`.\n"
             f"Original exception:\n{self._original_stack_trace}"
         )
 
 
-# --- What became of an actor --------------------------------------------------------------------------------------
+# --- Actors -------------------------------------------------------------------------------------------------------
 
 
 class RayActorError(RayError):
-    """A call of an actor's method could not be carried out. Raised as `ActorDiedError` or `ActorUnavailableError`.
+    """A call of an actor's method failed because of the actor. Raised as `ActorDiedError` or `ActorUnavailableError`.
 
-    actor_id: hex. error_msg: the text. actor_init_failed: its constructor raised. preempted: its node was taken away.
+    actor_id: hex. error_msg: the text. actor_init_failed: the constructor raised. preempted: the node was taken away.
     """
 
     BASE_ERROR_MSG = "The actor could not finish this call."
@@ -339,9 +347,9 @@ class RayActorError(RayError):
 
 @dataclass
 class ActorDiedErrorContext:
-    """What is known of an actor's death when its own constructor is not to blame. In Ray: common.proto, same name.
+    """What is known about the death of an actor whose constructor did not raise. Ray: common.proto, same name.
 
-    actor_id: hex. error_message: the cause and what to do. Empty fields are left out of the text.
+    actor_id: hex. error_message: the cause, and what to do. Empty fields are left out of the text.
     """
 
     actor_id: str
@@ -356,9 +364,9 @@ class ActorDiedErrorContext:
 
 
 class ActorDiedError(RayActorError):
-    """The actor is dead and will not come back: this call was lost, and each later one will be.
+    """The actor is dead and will not be restarted: this call has failed, and every later call will.
 
-    cause: a `RayTaskError` when the constructor raised, an `ActorDiedErrorContext` otherwise, None when nothing is
+    cause: a `RayTaskError` if the constructor raised, otherwise an `ActorDiedErrorContext`, or None if nothing is
     known.
     """
 
@@ -382,19 +390,19 @@ class ActorDiedError(RayActorError):
             lines += [f"\t{field}: {value}" for field, value in known if value]
             lines.append(cause.error_message)
             if cause.never_started:
-                lines.append("It was ended before its constructor had started.")
+                lines.append("It died before its constructor had started.")
             super().__init__(cause.actor_id, "\n".join(lines), preempted=cause.preempted)
 
     @staticmethod
     def from_task_error(task_error: RayTaskError) -> ActorDiedError:
-        """The error of an actor whose constructor failed with `task_error`."""
+        """Return the error of an actor whose constructor failed with `task_error`."""
         return ActorDiedError(task_error)
 
 
 class ActorUnavailableError(RayActorError):
-    """The actor could not be reached now, but may be later: it is restarting, for example.
+    """The actor cannot be reached now but may be reachable later. It is restarting, for example.
 
-    error_message: why. actor_id: the id's bytes, its hex, or an id with `hex()`; None when unknown.
+    error_message: the reason. actor_id: the id, its bytes or its hex; None if unknown.
     """
 
     def __init__(self, error_message: str, actor_id: Any) -> None:
@@ -404,15 +412,15 @@ class ActorUnavailableError(RayActorError):
 
 
 class AsyncioActorExit(RayError):
-    """Raised by `exit_actor()` inside an async actor, to leave the event loop. Not seen by callers."""
+    """Raised by `exit_actor()` inside an async actor, to leave the event loop. Callers do not see it."""
 
 
 class PendingCallsLimitExceeded(RayError):
-    """More calls of one handle are waiting than the actor's `max_pending_calls` allows."""
+    """The call was refused, because `max_pending_calls` calls of this handle are already waiting."""
 
 
 class ActorAlreadyExistsError(ValueError, RayError):
-    """The name is taken by a living actor of the same namespace. Also a ValueError, which older programs catch."""
+    """A living actor of the same namespace has this name. Also a ValueError, because older programs catch that."""
 
     def __init__(self, error_message: str) -> None:
         super().__init__(error_message)
@@ -423,7 +431,7 @@ class ActorAlreadyExistsError(ValueError, RayError):
 
 
 class ActorHandleNotFoundError(ValueError, RayError):
-    """`kill` was given a handle that this session does not know: it is of a session that has ended."""
+    """`kill` was given a handle that this session does not know: it belongs to a session that has ended."""
 
     def __init__(self, error_message: str) -> None:
         super().__init__(error_message)
@@ -433,13 +441,13 @@ class ActorHandleNotFoundError(ValueError, RayError):
         return self.error_message
 
 
-# --- What became of an object -------------------------------------------------------------------------------------
+# --- Objects ------------------------------------------------------------------------------------------------------
 
 
 class ObjectLostError(RayError):
-    """Every copy of the object is gone, with the node that held it, and it cannot be made again.
+    """Every copy of the object was lost with the node that held it, and the object cannot be rebuilt.
 
-    object_ref_hex: the object. owner_address: who owned it, if known. call_site: where its reference was made, if
+    object_ref_hex: the object. owner_address: its owner, if known. call_site: the line that created its reference, if
     recorded.
     """
 
@@ -449,11 +457,11 @@ class ObjectLostError(RayError):
         self.call_site = call_site
 
     def _base_str(self) -> str:
-        made = f" Its reference was made at: {self.call_site}" if self.call_site else ""
-        return f"Object {self.object_ref_hex} could not be retrieved.{made}"
+        created = f" Its reference was created at: {self.call_site}" if self.call_site else ""
+        return f"Object {self.object_ref_hex} could not be retrieved.{created}"
 
     def _reason(self) -> str:
-        return "All copies of it were lost when their nodes died, and it has no lineage to make it again from."
+        return "All copies of it were lost when their nodes died, and it has no lineage from which to rebuild it."
 
     def __str__(self) -> str:
         return f"{self._base_str()}\n\n{self._reason()}"
@@ -463,48 +471,54 @@ class ObjectFetchTimedOutError(ObjectLostError):
     """No node that holds the object was found in time."""
 
     def _reason(self) -> str:
-        return "No node was found that has a copy of it."
+        return "No node with a copy of it was found."
 
 
 class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
-    """The object was deleted although somebody still had a reference to it."""
+    """The object was deleted although there was still a reference to it."""
 
     def _reason(self) -> str:
-        return "It was deleted by reference counting while this reference was still there, which must not happen."
+        return "Reference counting deleted it while this reference still existed. This is a bug in miniray."
 
 
 class ObjectFreedError(ObjectLostError):
-    """The object was freed by hand, and is then asked for."""
+    """The program called `free` on the object and then asked for its value."""
 
     def _reason(self) -> str:
-        return "It was freed by a call of `free`. Free an object only when nobody will ask for it any more."
+        return "It was freed by a call of `free`. Free an object only if its value is no longer needed."
 
 
 class OwnerDiedError(ObjectLostError):
-    """The worker that made the object's reference is gone, and with it the only one who knew how to find the value."""
+    """The worker that created the object's reference has exited. Only this worker, the owner, could find the value."""
 
     def _reason(self) -> str:
         owner = f" ({self.owner_address})" if self.owner_address else ""
         return (
             f"Its owner{owner} has exited: the worker that called `.remote()` or `put` for it. An object lives no "
-            "longer than its owner; let a worker that lives longer make it."
+            "longer than its owner; create it in a worker that lives longer."
         )
 
 
 class ObjectReconstructionFailedError(ObjectLostError):
-    """The object was lost and could not be made again from its lineage.
+    """The object was lost and could not be rebuilt from its lineage.
 
-    reason: one of the names in `REASON_MESSAGES`, or None. reason_message: a text in its place.
+    reason: a key of `REASON_MESSAGES`, or None. reason_message: a text to use in place of the one in `REASON_MESSAGES`.
     """
 
     REASON_MESSAGES = {
-        "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED": "Its task has no retry left. Give it more with `@remote(max_retries=N)`.",
-        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED": "The record of how it was made was dropped to save memory.",
-        "OBJECT_UNRECONSTRUCTABLE_PUT": "It was made by `put`, which leaves no lineage. Return the value from a task to have it made again.",
-        "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED": "Its task has max_retries=0. Allow retries with `@remote(max_retries=N)`.",
-        "OBJECT_UNRECONSTRUCTABLE_BORROWED": "Only the owner of an object can have it made again, and this worker borrowed it.",
+        "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED": (
+            "Its task has no retries left. Give it more with `@remote(max_retries=N)`."
+        ),
+        "OBJECT_UNRECONSTRUCTABLE_LINEAGE_EVICTED": "Its lineage was dropped to save memory.",
+        "OBJECT_UNRECONSTRUCTABLE_PUT": (
+            "It was created by `put`, which leaves no lineage. A value that a task returns can be rebuilt."
+        ),
+        "OBJECT_UNRECONSTRUCTABLE_RETRIES_DISABLED": (
+            "Its task has max_retries=0. Allow retries with `@remote(max_retries=N)`."
+        ),
+        "OBJECT_UNRECONSTRUCTABLE_BORROWED": "Only the owner of an object can rebuild it, and this worker borrowed it.",
         "OBJECT_UNRECONSTRUCTABLE_REF_NOT_FOUND": "The reference counter does not know its reference.",
-        "OBJECT_UNRECONSTRUCTABLE_TASK_CANCELLED": "The task that would make it again was cancelled.",
+        "OBJECT_UNRECONSTRUCTABLE_TASK_CANCELLED": "The task that would rebuild it was cancelled.",
         "OBJECT_UNRECONSTRUCTABLE_LINEAGE_DISABLED": "Reconstruction is switched off.",
     }
 
@@ -518,29 +532,29 @@ class ObjectReconstructionFailedError(ObjectLostError):
     ) -> None:
         super().__init__(object_ref_hex, owner_address, call_site)
         self.reason = reason
-        self.reason_message = reason_message or self.REASON_MESSAGES.get(reason or "", "It is not known why.")
+        self.reason_message = reason_message or self.REASON_MESSAGES.get(reason or "", "The reason is unknown.")
 
     def _reason(self) -> str:
         return f"[{self.reason or 'UNKNOWN'}] {self.reason_message}"
 
 
 class ObjectStoreFullError(RayError):
-    """The object does not fit: the store is full of objects that are in use and cannot be spilled."""
+    """The object does not fit into the store, which is full of objects that are in use and cannot be spilled."""
 
     def __str__(self) -> str:
         return (
-            f"{super().__str__()}\nThe object store of this node is full of objects that are still referred to. "
+            f"{super().__str__()}\nThe object store of this node is full of objects that are still referenced. "
             "Drop references, or give `init` a larger object_store_memory. `miniray memory` lists what is held."
         )
 
 
 class OutOfDiskError(RayError):
-    """The object does not fit, and there is no room on the disk to spill another one."""
+    """The object does not fit into the store, and the disk has no room to spill another object."""
 
     def __str__(self) -> str:
         return (
             f"{super().__str__()}\nThe object store of this node is full, and so is the disk that it spills to. "
-            "Free some space there, or drop references."
+            "Free some disk space, or drop references."
         )
 
 
@@ -549,27 +563,29 @@ class PlasmaObjectNotAvailable(RayError):
 
 
 class ObjectRefStreamEndOfStreamError(RayError):
-    """A streaming generator has no further reference to hand out. Becomes StopIteration for who iterates."""
+    """A streaming generator has no more references. An iterating program sees StopIteration instead."""
 
 
 class OufOfBandObjectRefSerializationException(RayError):
-    """A reference was pickled by hand, where nobody can count it. (The spelling is Ray's.)"""
+    """A program pickled a reference itself, so that the copy cannot be counted. (The spelling is Ray's.)"""
 
 
-# --- What became of a wait, a placement, a node -------------------------------------------------------------------
+# --- Waits, placement, nodes --------------------------------------------------------------------------------------
 
 
 class GetTimeoutError(RayError, TimeoutError):
-    """`get` did not have every value within its timeout."""
+    """`get` did not receive every value within its timeout."""
 
 
 class DeadlockError(RayError):
-    """`get` can never return: whom it waits for is waiting for it. Only under `init(on_deadlock="raise")`; not in Ray,
-    where the program hangs."""
+    """`get` can never return, because the tasks it waits for wait for its caller.
+
+    Raised only under `init(on_deadlock="raise")`. Ray has no such error: there the program hangs.
+    """
 
 
 class TaskUnschedulableError(RayError):
-    """The task can run nowhere: the node that its scheduling strategy insists on is gone, for example."""
+    """No node can ever run the task. The node that its scheduling strategy requires has died, for example."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -579,7 +595,7 @@ class TaskUnschedulableError(RayError):
 
 
 class ActorUnschedulableError(RayError):
-    """The actor can run nowhere: the node that its scheduling strategy insists on is gone, for example."""
+    """No node can ever run the actor. The node that its scheduling strategy requires has died, for example."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -589,21 +605,21 @@ class ActorUnschedulableError(RayError):
 
 
 class TaskPlacementGroupRemoved(RayError):
-    """The placement group that the task was to run in has been removed."""
+    """The placement group of the task was removed."""
 
     def __str__(self) -> str:
         return super().__str__() or "The placement group of this task was removed."
 
 
 class ActorPlacementGroupRemoved(RayError):
-    """The placement group that the actor was to run in has been removed."""
+    """The placement group of the actor was removed."""
 
     def __str__(self) -> str:
         return super().__str__() or "The placement group of this actor was removed."
 
 
 class RuntimeEnvSetupError(RayError):
-    """The runtime environment of a task, actor or job could not be set up. error_message: why."""
+    """The runtime environment of a task, actor or job could not be set up. error_message: the reason."""
 
     def __init__(self, error_message: str | None = None) -> None:
         self.error_message = error_message
@@ -614,7 +630,7 @@ class RuntimeEnvSetupError(RayError):
 
 
 class OutOfMemoryError(RayError):
-    """The task or actor was ended because its node was running out of memory."""
+    """The task or actor was killed because its node was running out of memory."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -624,7 +640,7 @@ class OutOfMemoryError(RayError):
 
 
 class NodeDiedError(RayError):
-    """The node is dead, or cannot be reached."""
+    """The node is dead or cannot be reached."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -634,7 +650,7 @@ class NodeDiedError(RayError):
 
 
 class RpcError(RayError):
-    """A call between two of the cluster's services failed. rpc_code: the transport's number for it."""
+    """A call between two services of the cluster failed. rpc_code: the error code of the transport."""
 
     def __init__(self, message: str, rpc_code: int | None = None) -> None:
         self.message = message
@@ -657,7 +673,7 @@ class AuthenticationError(RayError):
 
 
 class RaySystemError(RayError):
-    """Something of the runtime's own failed, not the user's code. client_exc: what. traceback_str: where."""
+    """The runtime itself failed, not the user's code. client_exc: the error. traceback_str: its formatted traceback."""
 
     def __init__(self, client_exc: Any, traceback_str: str | None = None) -> None:
         self.client_exc = client_exc
@@ -669,7 +685,7 @@ class RaySystemError(RayError):
 
 
 class StreamingGeneratorReplayInconsistentError(RaySystemError):
-    """A streaming generator that was run again gave another number of items than the first time."""
+    """A streaming generator that was run again yielded a different number of items."""
 
 
 class RayChannelError(RaySystemError):
@@ -681,14 +697,14 @@ class RayChannelTimeoutError(RayChannelError, TimeoutError):
 
 
 class RayCgraphCapacityExceeded(RaySystemError):
-    """A compiled graph holds as many unread results as it may."""
+    """A compiled graph holds the maximum number of unread results."""
 
 
 class RayDirectTransportError(RaySystemError):
     """A tensor could not be moved directly between two actors."""
 
 
-# Ray's list of what a stored error may be, in Ray's order. Programs loop over it.
+# Ray's list of the classes that a stored error may have, in Ray's order. Programs loop over it.
 RAY_EXCEPTION_TYPES: list[type[RayError]] = [
     PlasmaObjectNotAvailable,
     RayError,

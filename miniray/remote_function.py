@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Generic, TypeVar, overload
 
-from .options import checks
+from .options import at_call, when_given
+from .options.resources import requested_resources
 from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, hold_contained, refs_of
 from .process import context
@@ -128,10 +129,10 @@ class Variant(Generic[Refs]):
         source, given = self._source, self._given
         function = source.function
         captured = source.capture(runtime)
-        checks.check_before_arguments(given, of_actor=False)
+        at_call.check_before_arguments(given, of_actor=False)
         self._check(args, kwargs)
-        resources = checks.resources(given, 1)
-        checks.check_task_call(given)
+        resources = requested_resources(given, 1)
+        at_call.check_task_call(given)
         wanted = scheduling_class(runtime, given, resources, resources)
         num_returns = given.get("num_returns")
         if num_returns is None:
@@ -183,7 +184,7 @@ class RemoteFunction(Variant[Refs]):
                 "actor, or a plain function that calls asyncio.run."
             )
         source = Source(function)
-        super().__init__(source, checks.task_options(options or {}, None, source.generator))
+        super().__init__(source, when_given.task_options(options or {}, None, source.generator))
         # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
         # worker.
         source.max_calls = self._given.get("max_calls", 1 if self._given.get("num_gpus") else 0) or 0
@@ -203,7 +204,7 @@ class RemoteFunction(Variant[Refs]):
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
-        given = checks.task_options(task_options, self._given, self._source.generator)
+        given = when_given.task_options(task_options, self._given, self._source.generator)
         return Variant(self._source, {**self._given, **given})
 
     def _capture(self, runtime: Runtime) -> None:

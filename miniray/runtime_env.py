@@ -1,7 +1,8 @@
-"""RuntimeEnv: a runtime environment as an object. It is a dict, and every `runtime_env=` takes a plain dict as well.
+"""RuntimeEnv: a runtime environment as an object. It is a dict, and every `runtime_env=` also accepts a plain dict.
 
-Tasks and actors see their `env_vars` (process/environment.py). Nothing is installed, since they are threads of this process; what
-was asked for is kept, and can be read by `get_runtime_context().runtime_env` and in the state tables. Ray: ray.runtime_env.
+Tasks and actors see their `env_vars` (process/environment.py). Nothing is installed, because tasks and actors are
+threads of this process. The environment is stored as given; `get_runtime_context().runtime_env` and the state tables
+show it. Ray: ray.runtime_env.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import json
 import os
 from typing import Any, Callable
 
-from .options.checks import _check_runtime_env as check_runtime_env
+from .options.runtime_env_fields import check_runtime_env
 
 _INSTALLERS = ("pip", "uv", "conda")
 
 
-class RuntimeEnvConfig(dict):
-    """How an environment is set up. setup_timeout_seconds: above 0, or -1 for no limit (ValueError)."""
+class RuntimeEnvConfig(dict[str, Any]):
+    """How an environment is set up. setup_timeout_seconds: above 0, or -1 for no limit; otherwise ValueError."""
 
     known_fields = {"setup_timeout_seconds", "eager_install", "log_files"}
 
@@ -35,16 +36,17 @@ class RuntimeEnvConfig(dict):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dict of the three."""
+        """Return the three fields as a plain dict."""
         return dict(self)
 
 
-class RuntimeEnv(dict):
-    """What tasks and actors want around them: `RuntimeEnv(env_vars={"A": "1"}, pip=["requests"])`.
+class RuntimeEnv(dict[str, Any]):
+    """The environment that tasks and actors need: `RuntimeEnv(env_vars={"A": "1"}, pip=["requests"])`.
 
-    Only the fields that were given and ask for something are keys; `pip=[...]`, or the name of a file, becomes
-    {"packages": [...], "pip_check": False}. Unknown fields are kept: in Ray plugins own them. TypeError for env_vars that are
-    not texts and the like; ValueError for more than one of pip, uv and conda, and for files and folders that do not exist.
+    Its keys are the fields that were given and are not empty. `pip=[...]`, or the name of a requirements file, becomes
+    {"packages": [...], "pip_check": False}. Unknown fields are kept; in Ray, plugins own them.
+    Raises TypeError for a field of a wrong type, such as an env_vars that is not a dict of strings; ValueError for more
+    than one of pip, uv and conda, and for files and folders that do not exist.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class RuntimeEnv(dict):
     ):
         if config is not None and not isinstance(config, dict):
             raise TypeError(f"runtime_env['config'] must be of type dict or RuntimeEnvConfig, got: {type(config)}")
-        if config is not None:  # fields that it does not know are ignored, as by Ray
+        if config is not None:  # unknown fields are ignored, as in Ray
             config = dict(
                 RuntimeEnvConfig(**{name: config[name] for name in RuntimeEnvConfig.known_fields & config.keys()})
             )
@@ -106,7 +108,7 @@ class RuntimeEnv(dict):
             raise ValueError(f"{directory} is not a valid path.")
 
     def _normalise(self) -> None:
-        """Lists of packages become dicts, and what asks for nothing is dropped."""
+        """Turn lists of packages into dicts, and remove empty fields."""
         for name in ("env_vars", *_INSTALLERS):
             if name in self and not self[name]:
                 del self[name]
@@ -119,37 +121,46 @@ class RuntimeEnv(dict):
                 self[name] = {**packages, f"{name}_check": packages.get(f"{name}_check", False)}
 
     def set(self, name: str, value: Any) -> None:
-        """As `env[name] = value`."""
+        """Do `env[name] = value`."""
         self[name] = value
 
     def env_vars(self) -> dict[str, str]:
-        """The environment variables, {} when there are none."""
-        return self.get("env_vars", {})
+        """Return the environment variables, by default {}."""
+        variables: dict[str, str] = self.get("env_vars", {})
+        return variables
 
     def working_dir(self) -> str:
-        """The working directory, "" when there is none."""
-        return self.get("working_dir", "")
+        """Return the working directory, by default ""."""
+        directory: str = self.get("working_dir", "")
+        return directory
 
     def py_modules(self) -> list[str]:
-        """The modules, [] when there are none."""
-        return self.get("py_modules", [])
+        """Return the modules, by default []."""
+        modules: list[str] = self.get("py_modules", [])
+        return modules
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dict that later changes of this one do not reach."""
+        """Return a deep copy as a plain dict."""
         return copy.deepcopy(dict(self))
 
     def serialize(self) -> str:
-        """JSON, with the fields in alphabetical order. TypeError for what JSON cannot say."""
+        """Return JSON with the fields in alphabetical order.
+
+        Raises TypeError for a value that JSON does not support.
+        """
         return json.dumps(self, sort_keys=True)
 
     @classmethod
     def deserialize(cls, serialized_runtime_env: str) -> RuntimeEnv:
-        """What `serialize` wrote."""
+        """Return the environment that `serialize` wrote."""
         return cls(_validate=False, **json.loads(serialized_runtime_env))
 
 
 def _packages_in(path: str) -> list[str]:
-    """The packages that a requirements file names, a line each."""
+    """Return the lines of a requirements file that are neither empty nor comments.
+
+    Raises ValueError if there is no file.
+    """
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not a valid file")
     with open(path, encoding="utf-8") as file:

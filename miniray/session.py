@@ -15,7 +15,7 @@ from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
-from .options import checks as options
+from .options.init_arguments import check_init
 from .process import context, environment, guards
 from .process.context import current
 from .process.exits import SessionEnded
@@ -149,7 +149,7 @@ def init(
     }
     with _starting:
         if context.session is not None:
-            options.check_init(dict.fromkeys(kwargs))  # unknown names are refused before anything else, as in Ray
+            check_init(dict.fromkeys(kwargs))  # unknown names are refused before anything else, as in Ray
             if ignore_reinit_error:
                 return RayContext(context.session)
             raise RuntimeError(
@@ -234,7 +234,7 @@ def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
 
 def check(address: str | None, given: dict[str, Any]) -> None:
     """Raise Ray's errors for bad arguments of `init`. Nothing has been started yet."""
-    options.check_init(given)
+    check_init(given)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
     if address not in (None, "local", "auto") and clusters.get(address) is None:

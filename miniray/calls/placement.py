@@ -10,7 +10,7 @@ from typing import Any, Mapping
 
 from ..core.records import SchedulingClass, amounts, units
 from ..core.scheduler import fits
-from ..options.checks import PlacementGroup
+from ..options.stand_ins import PlacementGroup
 from ..process import environment
 from ..runtime.runtime import Runtime
 from ..process.context import Execution, current

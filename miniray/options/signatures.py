@@ -1,9 +1,9 @@
-"""Does a call fit a signature? Asked at every `.remote()`, so that a wrong call fails where it is written, not in the
-worker.
+"""Checks that a call fits a function's signature. `.remote()` does this, so that a wrong call fails at its own line and
+not in the worker.
 
-`inspect.Signature.bind` answers that with the best texts, in twenty microseconds. Whether a call fits takes only a few
-numbers and names, which are worked out once per function; `bind` is asked for the text when a call does not fit. So the
-answers are always `inspect`'s, as in Ray (ray/_common/signature.py).
+`inspect.Signature.bind` gives the best error texts, but takes twenty microseconds. To decide whether a call fits, a few
+numbers and names are enough; `checker` computes them once per function. It calls `bind` only if a call does not fit,
+for the text. So the answer is always that of `inspect`, as in Ray (ray/_common/signature.py).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 Checker = Callable[[Sequence[Any], Mapping[str, Any]], None]
 
-_KEYWORD_ONLY = -1
+_KEYWORD_ONLY = -1  # stands for a position
 
 
 def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
-    """A function of (args, kwargs) that raises TypeError when a call of `function` with them cannot work.
+    """Return a function of (args, kwargs) that raises TypeError if `function` cannot be called with them.
 
-    skip_first: leave out the first parameter; for a function found in a class, whose `self` the caller does not pass.
+    skip_first: ignore the first parameter; for a function found in a class, whose `self` the caller does not pass.
     Raises ValueError or TypeError for a callable without a known signature (some built-ins). The texts are those of
     `inspect.Signature.bind`: "missing a required argument: 'a'", "too many positional arguments", "got an unexpected
     keyword argument 'z'", "multiple values for argument 'a'".
@@ -45,10 +45,10 @@ def _signature(function: Callable[..., Any], skip_first: bool) -> inspect.Signat
 
 
 def constructor_checker(cls: type) -> Checker:
-    """As `checker`, for the arguments of `cls(...)`, which go to its `__init__`.
+    """Return the checker for the arguments of `cls(...)`, which go to `cls.__init__`.
 
-    A class without an `__init__` in Python takes none, even if a built-in base would have taken some: Ray gives such an
-    actor class a constructor of its own (ray/actor.py, _modify_class).
+    A class without an `__init__` written in Python takes no arguments, even if a built-in base would take some: Ray
+    gives such an actor class a constructor of its own (ray/actor.py, _modify_class).
     """
     init = cls.__init__  # type: ignore[misc]
     if not inspect.isfunction(init):
@@ -57,31 +57,34 @@ def constructor_checker(cls: type) -> Checker:
 
 
 def is_generator(function: Callable[..., Any]) -> bool:
-    """Whether a call makes a generator or an async generator, so that its task streams by default."""
+    """Whether a call returns a generator or an async generator. Such a task streams by default."""
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call makes a coroutine or an async generator: one such method makes the actor an async one."""
+    """Whether a call returns a coroutine or an async generator. One such method makes its actor an async actor."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _shape_of_code(
     function: FunctionType, skip_first: bool
 ) -> tuple[int, float, dict[str, int], set[str], bool] | None:
-    """The first five arguments of `_checker`, as a function's code tells them, in a tenth of the time that a signature takes.
-    None when the parameter to be left out is none of its own."""
-    code, left_out = function.__code__, int(skip_first)
+    """Return the first five arguments of `_checker`.
+
+    They are read from the code object, in a tenth of the time that `inspect` takes.
+    Returns None if skip_first is true and the function has no named first parameter.
+    """
+    code, skipped = function.__code__, int(skip_first)
     count = code.co_argcount
-    if left_out > count:
+    if skipped > count:
         return None
     names = code.co_varnames
-    position = {names[place]: place - left_out for place in range(max(code.co_posonlyargcount, left_out), count)}
+    position = {names[place]: place - skipped for place in range(max(code.co_posonlyargcount, skipped), count)}
     keywords = names[count : count + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
     position.update(dict.fromkeys(keywords, _KEYWORD_ONLY))
-    required = max(count - len(function.__defaults__ or ()) - left_out, 0)
-    at_most = float("inf") if code.co_flags & inspect.CO_VARARGS else count - left_out
+    required = max(count - len(function.__defaults__ or ()) - skipped, 0)
+    at_most = float("inf") if code.co_flags & inspect.CO_VARARGS else count - skipped
     return (
         required,
         at_most,
@@ -109,7 +112,7 @@ def _checker_of(signature: inspect.Signature) -> Checker:
             if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                 position[parameter.name] = len(positional)
             positional.append(parameter)
-    # Parameters with a default come last, so the required ones are the first so many.
+    # Parameters with a default come last, so the required ones come first.
     required = sum(parameter.default is parameter.empty for parameter in positional)
     at_most = float("inf") if takes_any_positional else len(positional)
     return _checker(required, at_most, position, keywords_required, takes_any_keyword, lambda: signature)
@@ -123,8 +126,12 @@ def _checker(
     takes_any_keyword: bool,
     signature: Callable[[], inspect.Signature],
 ) -> Checker:
-    """required, at_most: of positional arguments. position: of each parameter that may be given by name, _KEYWORD_ONLY for those
-    that can be given in no other way; keywords_required: those of them without a default. signature: made for an error's text."""
+    """Return the checker for a signature of this shape.
+
+    required, at_most: the number of positional arguments. position: the position of each parameter that may be given by
+    name, or _KEYWORD_ONLY. keywords_required: the keyword-only parameters without a default. signature: called only
+    for the text of an error.
+    """
 
     def fits_with_keywords(given: int, kwargs: Mapping[str, Any]) -> bool:
         if given > at_most:
@@ -153,6 +160,6 @@ def _checker(
         try:
             signature().bind(*args, **kwargs)
         except TypeError as problem:
-            raise TypeError(str(problem)) from None  # without the frames of inspect, which say nothing to the caller
+            raise TypeError(str(problem)) from None  # the frames of inspect would not help the caller
 
     return check

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from functools import wraps
 from typing import Any, Callable
 
-from ..options.checks import check_variable
+from ..options.runtime_env_fields import check_variable
 from .context import Execution, current
 from .replaced import replace
 

@@ -10,7 +10,7 @@ from typing import Any
 from miniray import api, runtime_context
 from miniray.calls import placement_groups as groups
 from miniray.ids import PlacementGroupID
-from miniray.options.checks import task_options
+from miniray.options.when_given import task_options
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 NODE_ID_LABEL = "ray.io/node-id"  # the one key of a topology strategy: its value is the strategy over nodes

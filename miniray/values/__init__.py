@@ -1,1 +1,1 @@
-"""What travels: values, functions and classes on their way between driver, tasks and actors. No threads here."""
+"""How values, functions and classes are copied between the driver, tasks and actors. Nothing here starts a thread."""

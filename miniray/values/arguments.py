@@ -1,33 +1,42 @@
-"""Arguments of a call: what `.remote()` was given, as it travels to the worker."""
+"""The arguments of a call, in the form in which they go from `.remote()` to the worker."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.records import ENDED, READY, ObjectRecord
 from .errors import loaded
 from .serialization import Serialized, serialize
 
-# Exact types that nobody can tell a copy of: they travel as they are. bytes too, however long.
+# The exact types whose values are sent as they are, because they cannot be told from a copy. bytes of any length too.
 PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None), complex})
 
 
 class Arguments:
-    """Positional and then keyword arguments, each as stored: an immutable value itself, a Serialized, or the ObjectRecord of a
-    reference, which is resolved when the task runs. names: those of the keyword arguments, which come last."""
+    """The stored arguments of a call.
+
+    values: the positional arguments, then the keyword arguments. Each is an immutable value, a Serialized, or the
+    ObjectRecord of a reference, whose value is looked up when the task runs. names: the keywords of the last values.
+    """
 
     __slots__ = ("values", "names")
 
-    def __init__(self, values: list, names: tuple[str, ...]):
+    def __init__(self, values: list[Any], names: tuple[str, ...]):
         self.values, self.names = values, names
 
 
-def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -> tuple[Any, tuple, tuple]:
-    """Take a snapshot of a call's arguments. ref_type: the class of references. taker: the function, for an error's text.
+def pack(
+    args: tuple[Any, ...], kwargs: dict[str, Any], ref_type: type, taker: str = ""
+) -> tuple[Arguments, tuple[ObjectRecord, ...], tuple[Any, ...]]:
+    """Take a snapshot of the arguments of a call.
 
-    Returns what to store, the records of the references that stand as arguments themselves, and the records inside others.
-    Raises TypeError, naming the path, for what cannot be sent; ValueError for a reference of a session that has ended. When
-    every argument is immutable, what is stored is the tuple.
+    ref_type: the class of references. taker: the name of the function, for the text of an error.
+    Returns the arguments to store; the records of the references that are arguments themselves; and the records of the
+    references inside other arguments. If all arguments are positional and of the types in PLAIN, the runtime does not
+    call this, but stores the tuple of arguments itself.
+    Raises TypeError for an argument that cannot be sent, with the path to the culprit; ValueError for a reference of a
+    session that has ended.
     """
     deps: list[ObjectRecord] = []
     contained: list[ObjectRecord] = []
@@ -37,19 +46,22 @@ def pack(args: tuple, kwargs: dict[str, Any], ref_type: type, taker: str = "") -
         if kind is ref_type:
             record = stored[place] = value._record
             if record.status is ENDED or record.number < 0:
-                raise ValueError(f"{value!r} names no object of this session, so nobody could answer for it")
+                raise ValueError(f"{value!r} names no object of this session, so its value cannot be found")
             deps.append(record)
         elif kind not in PLAIN:
-            one = stored[place] = serialize(value, "the argument", taker)
-            if type(one) is Serialized and one.contained:
-                contained.extend(one.contained)
+            packed_value = stored[place] = serialize(value, "the argument", taker)
+            if type(packed_value) is Serialized and packed_value.contained:
+                contained.extend(packed_value.contained)
     packed = Arguments(stored, tuple(kwargs))
     return packed, tuple(deps), tuple(contained)
 
 
-def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
-    """The arguments as the function is called with them: fresh copies. value_of: gives the value of an ObjectRecord.
-    Raises RaySystemError for one that cannot be rebuilt."""
+def unpack(stored: Any, value_of: Callable[[ObjectRecord], Any]) -> tuple[tuple[Any, ...] | list[Any], dict[str, Any]]:
+    """Return fresh copies of stored arguments, with which to call the function.
+
+    value_of: looks up the value of an ObjectRecord.
+    Raises RaySystemError if an argument cannot be rebuilt.
+    """
     if type(stored) is tuple:
         return stored, {}
 
@@ -59,7 +71,7 @@ def unpack(stored: Any, value_of) -> tuple[tuple | list, dict[str, Any]]:
         if kind is ObjectRecord:
             held = value.value
             if value.status is READY and type(held) in PLAIN and value.locations is None:
-                values[place] = held  # small and immutable: there is nothing to fetch or to copy
+                values[place] = held  # small and immutable, so there is nothing to fetch or to copy
             else:
                 values[place] = value_of(value)
         elif kind is Serialized:

@@ -1,10 +1,11 @@
-"""Classes by value: local ones, and those that `__main__` or a module nobody can import defines.
+"""Classes by value: local classes, and classes of `__main__` or of a module that cannot be imported.
 
-A class is made anew in two steps, since its methods may lead back to it: first with its name, bases and metaclass
-alone, then its attributes. Its copies in different spaces (see `spaces`) know each other by its tracker id.
+The receiver builds a class in two steps, because its methods may refer to it: first the bare class with its name, bases
+and metaclass, then its attributes. The copies in different spaces (see `spaces`) share a tracker id.
 
-A class inside a value is sent in two parts: its definition, a stream of its own that is made once and shared by every
-value until the class changes, and its tracker id, by which the receiving space notices that it has it already.
+A class inside a value is sent in two parts. One is its tracker id, by which the receiving space finds the copy that it
+may already have. The other is its definition, a stream of its own. The definition is pickled once, and all values share
+it until the class changes.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any, Iterator
 
 from .functions_by_value import global_names
 from .pickler import ATOMS, ByValuePickler, dump, importable, reduces
-from .spaces import adopt, find, known, track
+from .spaces import adopt, find_copy, track, tracked_or_none
 
 _versions = count(1)
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement (or by a C module at run time)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, or by a C module at run time
 
-# FunctionType and its like live in `builtins` by their module, but can only be had from `types`.
+# The __module__ of FunctionType and similar types is `builtins`, but they are found only in `types`.
 _NAMED_IN_TYPES = {cls: name for name, cls in vars(types).items() if isinstance(cls, type) and not importable(cls)}
 
 
@@ -38,7 +39,7 @@ def _reduce_class(cls: type, pickler: ByValuePickler) -> Any:
     pickler.sent_by_value = True
     if pickler.definitions:
         return _reduce_to_definition(cls, pickler)
-    arguments = (track(cls).tracker_id, type(cls), cls.__name__, cls.__bases__, _seed(cls), _members(cls))
+    arguments = (track(cls).tracker_id, type(cls), cls.__name__, cls.__bases__, _first_attributes(cls), _members(cls))
     return _make_class, arguments, _class_state(cls), None, None, _fill_class
 
 
@@ -51,70 +52,71 @@ def _reduce_to_definition(cls: type, pickler: ByValuePickler) -> Any:
         tracked.definition = definition
     for record in definition.contained:
         pickler.keep(record)
-    # Who builds the class from a definition with references cannot say what they keep alive, and must not pass it on.
+    # A receiver cannot tell which records the references in a definition keep alive, so it must not send this
+    # definition on. Without a version it will not.
     version = None if definition.contained else definition.version
     parts = [pickle.PickleBuffer(part) for part in (definition.data, *definition.buffers)]
     return _load_class, (tracked.tracker_id, version, *parts)
 
 
 def _load_class(tracker_id: str, version: int | None, data: bytes, *buffers: bytes) -> type:
-    """The class of that id in the space that is being loaded into, brought up to date if it is not an original."""
-    tracked = find(tracker_id)
-    if tracked is not None and (cls := tracked.ref()) is not None:
+    """Return the class with this id in the space that is being loaded into, updated unless it is an original."""
+    tracked = find_copy(tracker_id)
+    cls: type | None = None if tracked is None else tracked.ref()
+    if tracked is not None and cls is not None:
         latest = tracked.definition
         if tracked.original or latest is not None and latest.version == version and latest.fits(cls):
             return cls
-    cls = pickle.loads(data, buffers=buffers)
+    built: type = pickle.loads(data, buffers=buffers)
     if version is not None:
-        definition = Definition(cls, version)
+        definition = Definition(built, version)
         definition.data, definition.buffers = data, buffers
-        tracked = known(cls)
+        tracked = tracked_or_none(built)
         if tracked is not None:
             tracked.definition = definition
-    return cls
+    return built
 
 
 class Definition:
-    """A class pickled by itself, kept for as long as the class is what it was.
+    """The stream of one class, kept until the class changes.
 
-    Whether it still is can be seen without pickling: attributes set, deleted or bound anew on the class and on its
-    bases, changes of a list, dict or set that is an attribute, and changes of the globals that its methods use.
-    Changes deeper inside those are not seen: they reach a space that has the class already, or a definition already
-    made, with the next change that is.
+    A change is found without pickling, by comparing fingerprints. A fingerprint covers attributes set, deleted or
+    replaced on the class and its bases; changes of a list, dict or set that is an attribute; and changes of the globals
+    that the methods use. Changes deeper inside these are not found. They are sent with the next change that is found.
     """
 
-    __slots__ = ("version", "data", "buffers", "contained", "_watched", "_prints", "_seen")
+    __slots__ = ("version", "data", "buffers", "contained", "_watched", "_fingerprint", "_alive")
 
     def __init__(self, cls: type, version: int):
-        """version: a number of its own, except for copies, which have that of the definition they were built from."""
+        """version: a new number; for a copy, that of the definition from which it was built."""
         self.version = version
-        self.data, self.buffers, self.contained = b"", (), ()  # type: tuple[Any, tuple, tuple]
+        self.data, self.buffers, self.contained = b"", (), ()  # type: tuple[Any, tuple[Any, ...], tuple[Any, ...]]
         self._watched = tuple(_watched(cls))
-        self._prints = self._look(cls)
-        # An id may be given again to another object, so none of those that had one may have gone in the meantime.
-        self._seen = tuple(ref for index, _ in self._watched for ref in _references(cls.__mro__[index]))
+        self._fingerprint = self._take_fingerprint(cls)
+        # A fingerprint holds ids. An id may be reused once its object is gone, so all these objects must still exist.
+        self._alive = tuple(ref for index, _ in self._watched for ref in _references(cls.__mro__[index]))
 
     def fits(self, cls: type) -> bool:
-        """Whether the class is what it was when this was made."""
-        for seen in self._seen:
-            if seen() is None:
+        """Whether the class is the same as when this definition was made."""
+        for ref in self._alive:
+            if ref() is None:
                 return False
-        return self._look(cls) == self._prints
+        return self._take_fingerprint(cls) == self._fingerprint
 
-    def _look(self, cls: type) -> tuple:
+    def _take_fingerprint(self, cls: type) -> tuple[Any, ...]:
         bases = cls.__mro__
-        prints: list[Any] = [*map(id, bases)]
+        parts: list[Any] = [*map(id, bases)]
         for index, names in self._watched:
             if index < len(bases):
                 attributes = vars(bases[index])
-                prints += map(id, tuple(attributes.values()))
+                parts += map(id, tuple(attributes.values()))
                 for name in names:
-                    _add_print(prints, attributes.get(name))
-        return tuple(prints)
+                    _add_to_fingerprint(parts, attributes.get(name))
+        return tuple(parts)
 
 
 def _watched(cls: type) -> Iterator[tuple[int, list[str]]]:
-    """For each base that is not importable its place in the mro, and the attributes whose id alone is not enough."""
+    """Yield, for each base sent by value, its index in the mro and the attributes that need more than an id."""
     for index, base in enumerate(cls.__mro__):
         if base is cls or not importable(base):
             yield index, [name for name, value in tuple(vars(base).items()) if _is_watched(name, value)]
@@ -123,13 +125,13 @@ def _watched(cls: type) -> Iterator[tuple[int, list[str]]]:
 def _is_watched(name: str, value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS:
-        return not name.startswith("__")  # __doc__ and the like are not assigned to again
+        return not name.startswith("__")  # nobody assigns to __doc__ and similar attributes
     function = _function_of(value)
     return kind in (list, dict, set) or function is not None and bool(global_names(function.__code__))
 
 
 def _function_of(value: Any) -> types.FunctionType | None:
-    """The function that an attribute of a class is, or is made of; of a property the one that reads it."""
+    """Return the function in an attribute of a class, if there is one; for a property, its getter."""
     kind = type(value)
     if kind is staticmethod or kind is classmethod:
         value = value.__func__
@@ -138,45 +140,46 @@ def _function_of(value: Any) -> types.FunctionType | None:
     return value if type(value) is types.FunctionType else None
 
 
-def _add_print(prints: list[Any], value: Any) -> None:
-    """Only ids and immutable things: the table of definitions outlives the class, and must not keep it alive."""
+def _add_to_fingerprint(parts: list[Any], value: Any) -> None:
+    """Append ids and immutable values only: a definition may outlive the class, and must not keep it alive."""
     kind = type(value)
     if kind in ATOMS:
-        prints.append((kind, value))
+        parts.append((kind, value))
     elif kind is list or kind is set:
-        prints.append((*map(id, value),))
+        parts.append((*map(id, value),))
     elif kind is dict:
-        prints.append((*map(id, value), *map(id, value.values())))
+        parts.append((*map(id, value), *map(id, value.values())))
     elif (function := _function_of(value)) is not None:
         globals_ = function.__globals__
         for name in global_names(function.__code__):
             used = globals_.get(name)
-            prints.append((type(used), used) if type(used) in ATOMS else id(used))
+            parts.append((type(used), used) if type(used) in ATOMS else id(used))
 
 
-def _references(cls: type) -> Iterator[weakref.ref]:
-    """Weak ones to what the prints of a class tell by an id: its attributes, and the globals that its methods use."""
+def _references(cls: type) -> Iterator[weakref.ref[Any]]:
+    """Yield weak references to the objects whose ids are in a fingerprint: attributes, and globals that methods use."""
     for value in tuple(vars(cls).values()):
         function = _function_of(value)
         values = [value]
         if function is not None:
             values = [function, *map(function.__globals__.get, global_names(function.__code__))]
-        for one in values:
-            if type(one).__weakrefoffset__:  # numbers, texts and the like cannot be referred to weakly
-                yield weakref.ref(one)
+        for item in values:
+            if type(item).__weakrefoffset__:  # numbers, strings and others have no weak references
+                yield weakref.ref(item)
 
 
-def _seed(cls: type) -> dict[str, Any]:
-    """The part of the class body that has to be there when the metaclass runs."""
+def _first_attributes(cls: type) -> dict[str, Any]:
+    """Return the part of the class body that the metaclass needs when it makes the class."""
     attributes = vars(cls)
     names = ("__module__", "__orig_bases__", "_is_protocol")
-    seed = {name: attributes[name] for name in names if name in attributes}
+    first = {name: attributes[name] for name in names if name in attributes}
     if isinstance(cls, enum.EnumMeta):
-        seed["__qualname__"] = cls.__qualname__  # of other copies it is the bare name, as in Ray
+        first["__qualname__"] = cls.__qualname__  # copies of other classes have the bare name, as in Ray
     if "__slots__" in attributes:
-        # From the descriptors: __slots__ itself may be an iterator that is used up, and has private names unmangled.
-        seed["__slots__"] = (*_slots_of(cls), *(name for name in ("__dict__", "__weakref__") if name in attributes))
-    return seed
+        # Taken from the descriptors: __slots__ itself may be an exhausted iterator, and its private names are
+        # unmangled.
+        first["__slots__"] = (*_slots_of(cls), *(name for name in ("__dict__", "__weakref__") if name in attributes))
+    return first
 
 
 def _slots_of(cls: type) -> tuple[str, ...]:
@@ -188,15 +191,15 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 def _members(cls: type) -> dict[str, Any] | None:
-    """Of an enum with members: their names (aliases too) and values. None for any other class."""
+    """Return the names (with aliases) and values of an enum's members, or None for any other class."""
     if not isinstance(cls, enum.EnumMeta):
         return None
     members: dict[str, Any] = dict(cls.__members__)
     return {name: member.value for name, member in members.items()}
 
 
-_REGISTERED = "_miniray_registered"  # of a copy: the virtual subclasses that came with it
-NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)  # of the attributes of a class
+_REGISTERED = "_miniray_registered"  # attribute of a copy: the virtual subclasses that came with it
+NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)  # attributes of a class that are never sent
 _MADE_BY_ENUM = (
     "_member_names_",
     "_member_map_",
@@ -209,7 +212,7 @@ _MADE_BY_ENUM = (
 
 
 def _class_state(cls: type) -> dict[str, Any]:
-    """What _fill_class puts into the class: its attributes, but for those that come with its creation."""
+    """Return what _fill_class needs: the attributes that are set after the creation, and the virtual subclasses."""
     attributes = dict(vars(cls))
     for name in (*NOT_SENT, "__module__", *_slots_of(cls)):
         attributes.pop(name, None)
@@ -228,19 +231,21 @@ def _make_class(
     metaclass: type,
     name: str,
     bases: tuple[type, ...],
-    seed: dict[str, Any],
+    first_attributes: dict[str, Any],
     members: dict[str, Any] | None,
 ) -> type:
-    """The space's class of that id; a new one, still without its attributes, when it has none."""
-    tracked = find(tracker_id)
-    cls = None if tracked is None else tracked.ref()
+    """Return the class with this id in the space. If there is none, make it, still without its other attributes."""
+    tracked = find_copy(tracker_id)
+    cls: type | None = None if tracked is None else tracked.ref()
     if cls is not None:
         return cls
     if metaclass is _TYPED_DICT:
-        # It refuses dict for a base, though dict is the only base that it leaves.
-        cls = type.__new__(metaclass, name, bases, seed)
+        # This metaclass refuses dict as a base, although dict is the only base of the classes that it makes.
+        cls = type.__new__(metaclass, name, bases, first_attributes)
     else:
-        cls = types.new_class(name, bases, {"metaclass": metaclass}, lambda body: _execute(body, seed, members))
+        cls = types.new_class(
+            name, bases, {"metaclass": metaclass}, lambda body: _execute(body, first_attributes, members)
+        )
     adopt(cls, tracker_id)
     return cls
 
@@ -248,22 +253,22 @@ def _make_class(
 _TYPED_DICT: type = type(typing.TypedDict("_Any", {}))  # type: ignore[operator]
 
 
-def _execute(body: Any, seed: dict[str, Any], members: dict[str, Any] | None) -> None:
-    """The class statement's body, as far as it is needed at once."""
-    for name, value in (*seed.items(), *(members or {}).items()):
-        body[name] = value  # one by one: an enum's body notices its members by __setitem__
+def _execute(body: Any, first_attributes: dict[str, Any], members: dict[str, Any] | None) -> None:
+    """Do what the body of the class statement would do with these attributes and members."""
+    for name, value in (*first_attributes.items(), *(members or {}).items()):
+        body[name] = value  # one by one, because the body of an enum finds its members through __setitem__
 
 
 def _fill_class(cls: type, state: dict[str, Any]) -> None:
-    tracked = known(cls)
+    tracked = tracked_or_none(cls)
     if tracked is not None and tracked.original:
         return
     for name, value in state["attributes"].items():
-        # type's own: a metaclass may forbid or rewrite what a program assigns (an enum does), but here nothing is new.
+        # Bypass the metaclass, which may refuse or rewrite an assignment, as that of an enum does. Nothing here is new.
         type.__setattr__(cls, name, value)
     for registered in state["registered"]:
         cls.register(registered)  # type: ignore[attr-defined]
-    if state["registered"]:  # the registry holds none of them, and this may come before the first of their instances
+    if state["registered"]:  # the registry holds them weakly, and their first instances may arrive later
         type.__setattr__(cls, _REGISTERED, tuple(state["registered"]))
 
 
@@ -286,9 +291,9 @@ def _reduce_typevar(variable: typing.TypeVar, pickler: ByValuePickler) -> Any:
 
 
 def _make_typevar(
-    tracker_id: str, name: str, constraints: tuple, bound: Any, options: dict[str, bool], module: str | None
+    tracker_id: str, name: str, constraints: tuple[Any, ...], bound: Any, options: dict[str, bool], module: str | None
 ) -> typing.TypeVar:
-    tracked = find(tracker_id)
+    tracked = find_copy(tracker_id)
     variable = None if tracked is None else tracked.ref()
     if variable is None:
         variable = typing.TypeVar(name, *constraints, bound=bound, **options)  # type: ignore[misc]

@@ -1,24 +1,31 @@
-"""From a core's Failure to the exception that `get` raises, and from a task's exception to a Failure.
+"""Turns a task's exception into a Failure for the core, and a Failure into the exception that `get` raises.
 
-The core keeps why something failed as plain words and records; what the user sees is made when it is asked for, anew for each
-`get`, so that no traceback grows from one to the next.
+The core stores the reason of a failure as a text and records. `to_exception` makes a new exception for each `get`, so
+that its traceback does not grow from one `get` to the next.
 """
 
 from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from .. import exceptions
 from ..core.records import Failure, ObjectRecord, TaskRecord
 from .serialization import ERROR, Serialized, deserialize, serialize
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class TaskError:
-    """What is kept of an exception that a task raised: its pickled self and the text of its traceback."""
+    """What is stored of an exception that a task raised.
+
+    function_name: the task's function. text: the formatted traceback. cause: the serialized exception, or None if it
+    could not be serialized. class_name, repr_text, type_text: the exception's class, message and type, as text.
+    actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept.
+    """
 
     __slots__ = (
         "function_name",
@@ -43,11 +50,12 @@ class TaskError:
         kept: BaseException | None,
     ):
         self.function_name, self.text, self.cause = function_name, text, cause
-        self.class_name, self.repr_text, self.type_text = type(error).__name__, _safe_str(error), str(type(error))
+        self.class_name, self.repr_text, self.type_text = type(error).__name__, _message_of(error), str(type(error))
         self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
 
 
-def _safe_str(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
+    """Return str(error), or a substitute if that raises."""
     try:
         return str(error)
     except Exception as problem:
@@ -55,7 +63,7 @@ def _safe_str(error: BaseException) -> str:
 
 
 def keeps_tracebacks() -> bool:
-    """Whether `error.cause` is the very exception, with its __cause__ and __traceback__, which Ray loses on the way."""
+    """Whether `error.cause` is the original exception with its __cause__ and __traceback__, which Ray does not send."""
     return os.environ.get("MINIRAY_KEEP_TRACEBACKS", "0") not in ("", "0")
 
 
@@ -67,13 +75,15 @@ def from_exception(
     actor_id: str | None = None,
     about: object = None,
 ) -> Failure:
-    """The failure of an attempt that raised. Drops the frames of the exception unless they are asked to be kept."""
-    where = error.__traceback__
-    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
-        where = where.tb_next  # the reader's code begins where ours ends
+    """Return the failure of an attempt that raised an exception.
+
+    error_type: Ray's name (common.proto, ErrorType). actor_repr, actor_id: for a method of an actor. about: the record
+    that failed. The exception's frames are dropped unless `keeps_tracebacks()`.
+    """
+    where = _below_our_frames(error)
     try:
         text = "".join(traceback.format_exception(type(error), error, where))
-    except Exception as problem:  # the user's __str__ or __cause__ may do anything
+    except Exception as problem:  # a user's __str__ may raise anything
         text = f"Traceback (most recent call last):\n{type(error).__name__}: <no text: {type(problem).__name__}>\n"
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
     kept = None
@@ -82,28 +92,40 @@ def from_exception(
         stored: Any = None
     else:
         try:
-            stored = serialize(cause)  # pickle leaves out __cause__, __context__ and __traceback__, as Ray does
-        except Exception:  # a cause that does not travel: its text does
+            stored = serialize(cause)  # without __cause__, __context__ and __traceback__, as in Ray
+        except Exception:  # it cannot be sent, so only its text is
             stored = None
     return Failure(
         error_type,
-        f"{type(error).__name__}: {_safe_str(error)}",
+        f"{type(error).__name__}: {_message_of(error)}",
         error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept),
         about=about,
     )
 
 
-def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
-    """What whoever wants a value gets when its bytes are there and building it from them raised, as in Ray."""
+def _below_our_frames(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an exception from the first frame outside miniray on."""
     where = error.__traceback__
-    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
+    while where is not None and where.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         where = where.tb_next
-    return exceptions.RaySystemError(error, "".join(traceback.format_exception(type(error), error, where)))
+    return where
+
+
+def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
+    """Return the error to raise when the bytes of a value are available, but `deserialize` raised `error`.
+
+    As in Ray.
+    """
+    text = "".join(traceback.format_exception(type(error), error, _below_our_frames(error)))
+    return exceptions.RaySystemError(error, text)
 
 
 def loaded(stored: Serialized) -> Any:
-    """The value that was stored. Raises it when it is a RayError, as Ray does with one that was put, passed or returned;
-    RaySystemError for one that cannot be rebuilt."""
+    """Return the value of a stored form.
+
+    If the value is a RayError, raises it, as Ray does for an error that was put, passed or returned. Raises
+    RaySystemError if the value cannot be rebuilt.
+    """
     try:
         value = deserialize(stored)
     except Exception as error:
@@ -132,10 +154,11 @@ def _task_error(held: TaskError) -> exceptions.RayError:
 
 
 def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exceptions.RayError:
-    """The exception to raise for a failure. obj: the object whose value was asked for.
+    """Return the exception to raise for a failure. obj: the object whose value was asked for.
 
-    A failure that came from an argument is told from the first task to the last, without recursion: chains are long. What
-    the last of them raises is always a RayTaskError, also when the first was none: a worker died, a value was lost.
+    If a task failed because of an argument, the exceptions are built from the first failure to the last, in a loop,
+    because such chains can be too long for recursion. The last exception is then always a RayTaskError, even if the
+    first is not, such as a WorkerCrashedError or an ObjectLostError.
     """
     chain = [failure]
     while (
@@ -145,13 +168,13 @@ def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exception
         and chain[-1].error_type == chain[-1].cause.error_type
     ):
         chain.append(chain[-1].cause)
-    error = _first(chain.pop(), None if chain else obj)
+    error = _exception_of(chain.pop(), None if chain else obj)
     while chain:
         error = exceptions.RayTaskError.from_dependency(error, chain.pop().about.spec.func_name).as_instanceof_cause()
     return error
 
 
-def _first(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
+def _exception_of(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     if isinstance(failure.error, TaskError):
         if failure.error_type in ("TASK_EXECUTION_EXCEPTION", "TASK_CANCELLED"):
             return _task_error(failure.error)
@@ -165,23 +188,23 @@ def _hex(failure: Failure, obj: ObjectRecord | None) -> str:
     return obj.hex if obj is not None else failure.about.hex if isinstance(failure.about, ObjectRecord) else ""
 
 
-def _lost(failure, obj):
+def _lost(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.ObjectLostError(_hex(failure, obj), None, "")
 
 
-def _owner_died(failure, obj):
+def _owner_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.OwnerDiedError(_hex(failure, obj), None, "")
 
 
-def _reconstruction(failure, obj):
+def _reconstruction(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.ObjectReconstructionFailedError(_hex(failure, obj), failure.error_type, failure.message)
 
 
-def _cancelled(failure, obj):
+def _cancelled(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.TaskCancelledError(failure.about.hex if isinstance(failure.about, TaskRecord) else None)
 
 
-def _actor_died(failure, obj):
+def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     actor, creation = failure.about, failure.cause
     if creation is not None and (isinstance(creation.error, TaskError) or _for_an_argument(creation)):
         error = to_exception(creation)
@@ -202,18 +225,18 @@ def _actor_died(failure, obj):
 
 
 def _for_an_argument(failure: Failure) -> bool:
-    """Whether a constructor never ran because an argument of it is the result of what failed."""
+    """Whether this is the failure of a constructor that never ran because one of its arguments failed."""
     return failure.error is None and isinstance(failure.about, TaskRecord) and failure.cause is not None
 
 
-def _unavailable(failure, obj):
+def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.ActorUnavailableError(failure.message, failure.about.hex)
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[[Failure, ObjectRecord | None], exceptions.RayError]] = {
     "TASK_CANCELLED": _cancelled,
     "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
-        *[f"The worker died while it had this task: {failure.message}"] if failure.message else ()
+        *[f"The worker died while it ran this task: {failure.message}"] if failure.message else ()
     ),
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
@@ -249,7 +272,7 @@ _MAKERS = {
 
 
 def text_of(failure: Failure | None) -> str:
-    """What a state row shows as the error: the traceback of the user's code, or the sentence."""
+    """Return the error text for a state row: the traceback of the user's code, or the failure's message."""
     while failure is not None and failure.error is None and failure.cause is not None:
         failure = failure.cause
     if failure is None:

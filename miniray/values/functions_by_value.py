@@ -1,9 +1,9 @@
-"""Functions by value: lambdas, nested functions, what `__main__` defines; and the modules that nobody can import.
+"""Functions by value: lambdas, nested functions, functions of `__main__`; and modules that cannot be imported.
 
-They have no name under which another process would find them. So a function is taken apart (code, defaults, closure
-cells, and of its module's globals those that its code uses) and put together again as a copy.
+Another process could not find such a function by its name. So it is sent in parts: its code, defaults and closure
+cells, and those of its module's globals that the code uses. The receiver builds a copy from these.
 
-Functions copied in one stream share one copy of their module's globals; two streams never do.
+Functions in one stream share one copy of their module's globals. Functions in two streams never share any.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .spaces import ByIdentity
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
-_LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit says "push a NULL first"
+_LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit means "push a NULL first"
 _names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
 
 
 def global_names(code: types.CodeType) -> tuple[str, ...]:
-    """The globals that this code, or code nested in it, reads, sets or deletes; in order of first use.
+    """Return the globals that this code, or code nested in it, reads, sets or deletes, in the order of their first use.
 
-    As in cloudpickle, names read by the body of a nested class statement are not among them: those are not compiled
+    As in cloudpickle, names that the body of a nested class statement reads are missing: Python does not compile them
     as globals.
     """
     names = _names_of_code.get(code)
@@ -55,7 +55,7 @@ def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> A
     if importable(function):
         return NotImplemented
     pickler.sent_by_value = True
-    # From here on classes go into this stream too, so that their methods share their globals with this function.
+    # From here on, classes are written into this stream, so that their methods share their globals with this function.
     pickler.definitions = False
     code, globals_ = function.__code__, function.__globals__
     state = {
@@ -64,7 +64,7 @@ def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> A
         "attributes": dict(function.__dict__),
         "slots": {name: getattr(function, name) for name in _FUNCTION_SLOTS},
     }
-    # The function is made first and filled afterwards: its globals and cells may well lead back to it.
+    # The receiver makes the function first and fills it afterwards, because its globals and cells may refer to it.
     return _make_function, (code, pickler.namespace(globals_)), state, None, None, _fill_function
 
 
@@ -82,13 +82,13 @@ if sys.version_info >= (3, 12):
 
 
 class _EmptyCell:
-    """Stands in a stream for the contents of a closure cell that has none yet."""
+    """Represents, in a stream, the contents of a closure cell that is still empty."""
 
 
 def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # what Python raises for an empty one
+    except ValueError:  # the cell is empty
         return _EmptyCell
 
 
@@ -111,12 +111,13 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
 def _reduce_code(code: types.CodeType, pickler: ByValuePickler) -> Any:
     try:
         return marshal.loads, (marshal.dumps(code),)
-    except ValueError:  # a tool has put constants in that no compiler makes
+    except ValueError:  # a tool has inserted constants that no compiler makes
         return _make_code, (marshal.dumps(code.replace(co_consts=())), code.co_consts)
 
 
-def _make_code(data: bytes, constants: tuple) -> types.CodeType:
-    return marshal.loads(data).replace(co_consts=constants)
+def _make_code(data: bytes, constants: tuple[Any, ...]) -> types.CodeType:
+    code: types.CodeType = marshal.loads(data)
+    return code.replace(co_consts=constants)
 
 
 @reduces(types.MethodType)
@@ -124,7 +125,7 @@ def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
     function, owner = method.__func__, method.__self__
     found = getattr(owner if isinstance(owner, type) else type(owner), getattr(function, "__name__", ""), None)
     if found is function or getattr(found, "__func__", None) is function:
-        return NotImplemented  # by its name, of the copy's own class
+        return NotImplemented  # pickle sends it by its name; the receiver looks it up in the copy of the class
     return types.MethodType, (function, owner)
 
 
@@ -139,7 +140,7 @@ def _reduce_module(module: types.ModuleType, pickler: ByValuePickler) -> Any:
     name = module.__name__
     if sys.modules.get(name) is module and not is_sent_by_value(name):
         return import_module, (name,)
-    # __builtins__ may have been filled with anything, and is the same everywhere.
+    # __builtins__ is the same everywhere, and may hold values that cannot be sent.
     contents = {key: value for key, value in vars(module).items() if key != "__builtins__"}
     return types.ModuleType, (name,), contents, None, None, _fill_module
 

@@ -1,7 +1,7 @@
-"""Why can this value not be sent? The way to the culprit, for an error's text and for `util.inspect_serializability`.
+"""Finds the part of a value that cannot be sent, for the text of an error and for `util.inspect_serializability`.
 
-Everything here runs after a failure, or because somebody asks: it pickles each part of the value again, and user
-hooks with it.
+This code runs only after a failure or when the user calls it. It pickles each part of the value again, and so runs the
+user's hooks again.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from .functions_by_value import global_names
 from .pickler import ATOMS, dump, importable
 
 _LONGEST_REPR = 200
-_DEEPEST = 50  # steps into a value; nobody reads a longer way
+_DEEPEST = 50  # steps into a value; nobody reads a longer path
 
-_MORE = "miniray.util.inspect_serializability(value) tells more."
-_HINT = "Leave it out, or make it where it is used: inside the task, or in the actor's __init__."
+_MORE = "For details, call miniray.util.inspect_serializability(value)."
+_HINT = "Leave it out, or create it where it is used: inside the task, or in the actor's __init__."
 
 
 def explain(value: Any, subject: str, error: BaseException) -> str:
-    """The text of the TypeError for a value that could not be pickled because of error."""
-    way, culprit = _find_culprit(value)
-    place = f"{' -> '.join(way)} is {shown(culprit)}" if way else f"it is {_kind(culprit)}"
-    return f"Could not serialize {subject}: {place}, and {error}. {_HINT} {_MORE}"
+    """Return the text of the TypeError for a value that could not be pickled. error: what pickle raised."""
+    path, culprit = _find_culprit(value)
+    place = f"{' -> '.join(path)} is {shown(culprit)}" if path else f"it is {_kind(culprit)}"
+    return f"Could not serialize {subject}: {place} ({error}). {_HINT} {_MORE}"
 
 
 def shown(value: Any) -> str:
-    """repr of a value that may be long, or have a repr that fails."""
+    """Return the repr of a value, shortened if it is long, or a substitute if it raises."""
     try:
         text = repr(value)
-    except Exception as error:  # a repr of the user's must not hide the error that is being reported
+    except Exception as error:  # a user's repr must not hide the error that is being reported
         text = f"<{_kind(value)} whose repr raises {type(error).__name__}>"
     return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
 
@@ -42,34 +42,34 @@ def _kind(value: Any) -> str:
 
 
 def _find_culprit(value: Any) -> tuple[list[str], Any]:
-    """The innermost part that cannot be pickled by itself, and the steps that lead to it."""
-    way: list[str] = []
+    """Return the steps that lead to the innermost part that cannot be pickled by itself, and this part."""
+    path: list[str] = []
     seen = {id(value)}
-    while len(way) < _DEEPEST:
+    while len(path) < _DEEPEST:
         for step, part in _parts(value):
             if type(part) not in ATOMS and id(part) not in seen and not _can_be_sent(part):
                 seen.add(id(part))
-                if way and step[0] in "[." and way[-1][0] in "[.":
-                    way[-1] += step
+                if path and step[0] in "[." and path[-1][0] in "[.":
+                    path[-1] += step
                 else:
-                    way.append(step)
+                    path.append(step)
                 value = part
                 break
         else:
             break
-    return way, value
+    return path, value
 
 
 def _can_be_sent(value: Any) -> bool:
     try:
         dump(value)
-    except Exception:  # a hook may raise anything; what counts is that it did
+    except Exception:  # a hook may raise anything
         return False
     return True
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What value would be pickled with: a step like [0], .name or "closure variable 'x' of f", and the part there."""
+    """Yield the parts with which a value is pickled, each after its step: [0], .name or "closure variable 'x' of f"."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield f"[{shown(key)}]", item
@@ -106,7 +106,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]
     for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield f"closure variable {variable!r} of {name}", cell.cell_contents
-        except ValueError:  # it has no value yet
+        except ValueError:  # the cell is empty
             continue
     for variable in global_names(function.__code__):
         if variable in function.__globals__:
@@ -117,15 +117,15 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]
 
 
 def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
-    """The parts that an object itself says it is made of."""
+    """Yield the parts that the object's own __reduce_ex__ returns."""
     try:
         reduced = value.__reduce_ex__(5)
-    except Exception:  # then the object itself is what cannot be sent
+    except Exception:  # then the object itself is the culprit
         return
     if not isinstance(reduced, tuple):
         return
     _, arguments, state, items, pairs = (reduced + (None,) * 5)[:5]
-    states = state if isinstance(state, tuple) else (state,)  # (dict, slots) when there are slots
+    states = state if isinstance(state, tuple) else (state,)  # (dict, slots) if there are slots
     for attributes in states:
         if isinstance(attributes, dict):
             for name, part in attributes.items():
@@ -140,13 +140,13 @@ def _parts_by_reduce(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"[{shown(key)}]", part
 
 
-# ------------------------------------------------------------------------------------------------------ the public tool
+# --- The public tool ----------------------------------------------------------------------------------------------
 
 
 class FailureTuple:
-    """One part that could not be serialised.
+    """A part of a value that could not be serialized.
 
-    obj: the part. path: the names that lead to it from the outside in; the last one is its own. parent: the object
+    obj: the part. path: the names that lead to it, from the outside in; the last is its own name. parent: the object
     that holds it.
     """
 
@@ -161,12 +161,12 @@ class FailureTuple:
 def inspect_serializability(
     base_obj: Any, name: str | None = None, depth: int = 3, print_file: TextIO | None = None
 ) -> tuple[bool, set[FailureTuple]]:
-    """Tell whether base_obj can be sent, and print what was tried.
+    """Find out whether base_obj can be sent, and print what was tried.
 
-    name: what to call it in the report. depth: how many levels of closures and attributes are searched. print_file:
-    where the report goes; sys.stdout when None.
-    Returns (True, empty set), or (False, the parts that failed). Like Ray's it looks into globals and closures of
-    functions and into attributes of objects, and not into the items of a list or dict: the report names those.
+    name: a name for base_obj in the report. depth: how many levels of closures and attributes are searched. print_file:
+    the file for the report, by default sys.stdout.
+    Returns (True, empty set), or (False, the parts that failed). As in Ray, the search covers globals and closures of
+    functions and attributes of objects, but not the items of a list or dict; the report gives the path through those.
     Ray: ray.util.inspect_serializability.
     """
     title = f"Checking Serializability of {shown(base_obj)}"
@@ -176,16 +176,16 @@ def inspect_serializability(
     failures: set[FailureTuple] = set()
     if _inspect(base_obj, name, depth, None, (), failures, report):
         return True, failures
-    way, culprit = _find_culprit(base_obj)
-    report.say(line, *(f"Cannot be serialised: {failure!r}" for failure in failures))
-    if way:
-        report.say(f"The way to it: {' -> '.join(way)} is {shown(culprit)}")
+    path, culprit = _find_culprit(base_obj)
+    report.say(line, *(f"Cannot be serialized: {failure!r}" for failure in failures))
+    if path:
+        report.say(f"Path to it: {' -> '.join(path)} is {shown(culprit)}")
     report.say(_HINT, line)
     return False, failures
 
 
 class _Report:
-    """Where the search prints to, and how far it is indented."""
+    """Prints the report. level: the current indentation."""
 
     def __init__(self, print_file: TextIO | None):
         self.print_file, self.level = print_file, 0
@@ -204,13 +204,16 @@ def _inspect(
     failures: set[FailureTuple],
     report: _Report,
 ) -> bool:
-    """Whether obj can be sent. If not, the first failing part, as far inside as depth allows, joins failures."""
+    """Whether obj can be sent.
+
+    If not, adds the first part that fails, found as deep inside as depth allows, to failures.
+    """
     if parent is not None:
         report.say(f"Serializing {name!r} {shown(obj)}...")
     try:
         dump(obj)
         return True
-    except Exception as error:  # whatever it is, it is what the user asked about
+    except Exception as error:  # a hook may raise anything, and the user wants to see it
         report.say(f"!!! FAIL serialization: {error}")
     path = path if name is None else (*path, name)
     if depth > 0:
@@ -219,7 +222,7 @@ def _inspect(
             if not _inspect(part, part_name, depth - 1, obj, path, failures, report):
                 break
         else:
-            report.say(f"None of the parts of {shown(obj)} fails by itself.")
+            report.say(f"None of the parts of {shown(obj)} fails on its own.")
         report.level -= 1
     if not failures:
         failures.add(FailureTuple(obj, path, parent))

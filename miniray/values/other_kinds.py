@@ -1,4 +1,4 @@
-"""Single kinds of objects that pickle refuses, or takes differently from what Ray does."""
+"""Reducers for single kinds of objects that pickle refuses, or pickles differently from Ray."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pickler import ByValuePickler, reduces
 
 @reduces(io.TextIOWrapper)
 def _reduce_text_file(file: Any, pickler: ByValuePickler) -> Any:
-    """The text of a file that is open for reading, as a StringIO at the same position."""
+    """Send a file that is open for reading as a StringIO with its text, at the same position."""
     if file is sys.stdout or file is sys.stderr:
         return getattr, (sys, "stdout" if file is sys.stdout else "stderr")
     if file is sys.stdin:
@@ -26,7 +26,7 @@ def _reduce_text_file(file: Any, pickler: ByValuePickler) -> Any:
         raise pickle.PicklingError("Cannot pickle a closed file")
     mode = getattr(file, "mode", None)
     if not isinstance(mode, str) or not hasattr(file, "name"):
-        raise pickle.PicklingError(f"Cannot pickle {file!r}: it is no file on a disk")
+        raise pickle.PicklingError(f"Cannot pickle {file!r}: it is not a file on a disk")
     if file.isatty():
         raise pickle.PicklingError(f"Cannot pickle {file!r}: it is a terminal")
     if "r" not in mode and "+" not in mode:
@@ -73,11 +73,11 @@ def _reduce_view(view: memoryview, pickler: ByValuePickler) -> Any:
 
 
 @reduces(weakref.WeakSet)
-def _reduce_weak_set(members: weakref.WeakSet, pickler: ByValuePickler) -> Any:
+def _reduce_weak_set(members: weakref.WeakSet[Any], pickler: ByValuePickler) -> Any:
     return weakref.WeakSet, (list(members),)
 
 
-# The views of a dict travel with what they show, not with the rest of the dict.
+# A view of a dict is sent with the items that it shows, without the rest of the dict.
 _ordered: Any = collections.OrderedDict()
 
 
@@ -100,20 +100,23 @@ def _dict_of(view: Any) -> type:
     return collections.OrderedDict if type(view).__name__.startswith("odict") else dict
 
 
-def _make_keys(kind: Any, keys: list) -> Any:
+def _make_keys(kind: Any, keys: list[Any]) -> Any:
     return kind.fromkeys(keys).keys()
 
 
-def _make_values(kind: Any, values: list) -> Any:
+def _make_values(kind: Any, values: list[Any]) -> Any:
     return kind(enumerate(values)).values()
 
 
-def _make_items(kind: Any, items: list) -> Any:
+def _make_items(kind: Any, items: list[tuple[Any, Any]]) -> Any:
     return kind(items).items()
 
 
-# The markers that dataclasses compares by identity.
-@reduces(*{type(marker) for marker in (dataclasses.MISSING, dataclasses.KW_ONLY, dataclasses._FIELD)})  # type: ignore[attr-defined]
+# The markers that the module dataclasses compares by identity.
+_MARKERS = (dataclasses.MISSING, dataclasses.KW_ONLY, dataclasses._FIELD)  # type: ignore[attr-defined]
+
+
+@reduces(*{type(marker) for marker in _MARKERS})
 def _reduce_marker(marker: Any, pickler: ByValuePickler) -> Any:
     for name, value in vars(dataclasses).items():
         if value is marker:
@@ -123,7 +126,9 @@ def _reduce_marker(marker: Any, pickler: ByValuePickler) -> Any:
 
 @reduces(types.BuiltinFunctionType)
 def _reduce_original(function: Any, pickler: ByValuePickler) -> Any:
-    """A built-in function that a program imported before the session replaced it (`from time import sleep`): its name stands for
-    something else now."""
+    """Send a built-in function that the session has replaced, such as one from an earlier `from time import sleep`.
+
+    Its name now leads to the replacement, so pickle could not find it. It is sent as the place of the replacement.
+    """
     place = replaced.place_of(function)
     return NotImplemented if place is None else (getattr, place)

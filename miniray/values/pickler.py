@@ -1,9 +1,9 @@
-"""The pickler that everything sent goes through: pickle's own, taught to take what cannot be imported.
+"""The pickler for everything that is sent. It extends pickle's own to objects that cannot be imported.
 
-How a kind of object is taken apart stands in the modules that register with `reduces`: functions_by_value,
-classes_by_value and special_values. This is what cloudpickle does for Ray, and its limits are kept, because a program
-meets them there: two closures over one variable each get a cell of their own, an enum's members are made again from
-their values only, an open file travels as its text.
+The reducers for the single kinds of objects are in the modules that register with `reduces`: functions_by_value,
+classes_by_value and other_kinds. They do what cloudpickle does for Ray, and have the same limits, because programs
+written for Ray meet them: two closures over one variable each get their own cell, the members of an enum are rebuilt
+from their values alone, and an open file is sent as its text.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import threading
 import types
 from typing import Any, Callable
 
-# What is immutable, holds nothing, and is known to marshal.
+# Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
 
 Reducer = Callable[[Any, "ByValuePickler"], Any]
 
 _reducers: dict[type, Reducer] = {}  # by exact type; `type` stands for the metaclasses without an entry
-_custom: dict[type, Reducer] = {}  # what util.register_serializer has been told; comes first
+_custom: dict[type, Reducer] = {}  # from util.register_serializer; these come first
 _by_value_modules: set[str] = set()
-_thread = threading.local()  # .pickler: the innermost run of dump() on this thread
+_thread = threading.local()  # .pickler: that of the innermost dump() on this thread
 
 
 def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
-    """Decorates a function that takes objects of exactly these types apart.
+    """Decorator: register the reducer for objects of exactly these types.
 
-    It is given the object and the pickler, and answers as Pickler.reducer_override does.
+    The reducer is called with the object and the pickler, and returns what Pickler.reducer_override may return.
     """
 
     def register(reducer: Reducer) -> Reducer:
@@ -39,13 +39,13 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
     return register
 
 
-def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...], tuple, bool]:
-    """Pickle value with protocol 5 and buffers out of band.
+def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...], tuple[Any, ...], bool]:
+    """Pickle a value with protocol 5 and its buffers separately.
 
     definitions: see ByValuePickler.
-    Returns the stream, the buffers (each copied once, unless it is bytes already), the records that `contain` was
-    told of, and whether anything went by value, so that the stream has to be loaded into a `Space`.
-    Raises whatever pickle or a hook of the user's raises. No lock is held: hooks may call anything, this function too.
+    Returns the stream; the buffers (each copied once, unless it is bytes already); the records with which `contain` was
+    called; and whether anything was sent by value, so that the stream must be loaded into a `Space`.
+    Raises what pickle or a user's hook raises. No lock is held: a hook may call anything, this function included.
     """
     file = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
@@ -62,9 +62,10 @@ def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...
 
 
 def contain(record: Any) -> bool:
-    """Called by the __reduce__ of an ObjectRef or an ActorHandle: its record has to outlive the stream being written.
+    """Note that the stream that this thread is writing holds a reference to this record.
 
-    False when no stream of ours is being written on this thread, as under the user's own pickle.dumps.
+    Called by the __reduce__ of an ObjectRef or an ActorHandle. Code that stores the stream must keep the record alive.
+    Returns False if `dump` is not running on this thread, as under the user's own pickle.dumps.
     """
     pickler: ByValuePickler | None = getattr(_thread, "pickler", None)
     if pickler is None:
@@ -82,37 +83,37 @@ def _frozen(buffer: pickle.PickleBuffer) -> bytes:
 
 
 class ByValuePickler(pickle.Pickler):
-    """A pickler that also takes what cannot be imported."""
+    """A pickler that also accepts objects that cannot be imported."""
 
-    # No __init__: one of these is made for every value that is sent.
+    # There is no __init__, to save its time: one pickler is made for every value that is sent.
     definitions = False
-    """Send a class by reference to its definition, which needs protocol 5, instead of in the stream itself."""
+    """Whether the definition of a class is a stream of its own (needs protocol 5), instead of a part of this stream."""
     sent_by_value = False
-    """Set when the stream has to be loaded into a space (see `Space.load`)."""
+    """Whether the stream must be loaded into a space (see `Space.load`)."""
     contained: dict[int, Any] | None = None
-    """The records that `contain` was called with during the run, by identity."""
+    """The records with which `contain` was called, by their id()."""
     namespaces: dict[int, dict[str, Any]] | None = None
-    """What becomes of the globals of the functions in the stream, by the identity of those."""
+    """For each dict of globals, by its id(): the dict that represents it in the stream."""
 
     def keep(self, record: Any) -> None:
-        """Note a record in contained."""
+        """Add a record to contained."""
         if self.contained is None:
             self.contained = {}
         self.contained[id(record)] = record
 
     def namespace(self, globals_: dict[str, Any]) -> dict[str, Any]:
-        """The one dict that becomes, in the stream, the globals of every function whose globals these are."""
+        """Return the dict that represents these globals in the stream, one for all functions that share them."""
         if self.namespaces is None:
             self.namespaces = {}
         key = id(globals_)
         if key not in self.namespaces:
-            # What a relative import inside a function needs. The rest is added by each function for itself.
+            # A relative import inside a function needs these names. Each function adds the globals that it uses.
             names = ("__name__", "__package__", "__path__", "__file__")
             self.namespaces[key] = {name: globals_[name] for name in names if name in globals_}
         return self.namespaces[key]
 
     def reducer_override(self, obj: Any) -> Any:
-        """Asked by pickle about everything but plain builtin values, before it looks for a way of its own."""
+        """Return how to pickle an object. Pickle asks about every object except plain built-in values."""
         kind = type(obj)
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:
@@ -125,8 +126,8 @@ class ByValuePickler(pickle.Pickler):
 def importable(obj: Any, name: str | None = None) -> bool:
     """Whether a fresh process would find this very object by its module and its (qualified) name.
 
-    On the way there are modules and classes only: an actor class, which stands where its plain class was, shows the class's
-    functions as its own, and in a worker those of the copy that is just being made.
+    Every step of the name must lead through a module or a class. An actor class is neither: it has replaced the plain
+    class under its name, and passes on the functions of that class, or of a copy that is still being built.
     """
     module_name = getattr(obj, "__module__", None)
     if not isinstance(module_name, str) or module_name == "__main__" or is_sent_by_value(module_name):
@@ -139,15 +140,15 @@ def importable(obj: Any, name: str | None = None) -> bool:
             if not isinstance(found, (types.ModuleType, type)):
                 return False
             found = getattr(found, part)
-    except Exception:  # AttributeError as a rule; a module's own __getattr__ may raise anything
+    except Exception:  # usually AttributeError, but a module's own __getattr__ may raise anything
         return False
     return found is obj
 
 
 def register_pickle_by_value(module: types.ModuleType) -> None:
-    """Send what this module (and those below it) defines by value, though it could be imported.
+    """Send everything that this module and its submodules define by value, although it could be imported.
 
-    ValueError for what is not a module, or is not imported.
+    Raises ValueError for an object that is not a module, and for a module that has not been imported.
     """
     if not isinstance(module, types.ModuleType):
         raise ValueError(f"Input should be a module object, got {module!r} instead")
@@ -157,7 +158,7 @@ def register_pickle_by_value(module: types.ModuleType) -> None:
 
 
 def unregister_pickle_by_value(module: types.ModuleType) -> None:
-    """Take register_pickle_by_value back. ValueError when it was not registered."""
+    """Undo register_pickle_by_value. Raises ValueError if the module is not registered."""
     if not isinstance(module, types.ModuleType):
         raise ValueError(f"Input should be a module object, got {module!r} instead")
     if module.__name__ not in _by_value_modules:
@@ -166,7 +167,7 @@ def unregister_pickle_by_value(module: types.ModuleType) -> None:
 
 
 def is_sent_by_value(module_name: str) -> bool:
-    """Whether register_pickle_by_value was told of this module, or of a package that it is in."""
+    """Whether this module, or a package around it, is registered with register_pickle_by_value."""
     if not _by_value_modules:
         return False
     while module_name:
@@ -177,14 +178,14 @@ def is_sent_by_value(module_name: str) -> bool:
 
 
 def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]) -> None:
-    """Send values of exactly this class as serializer(value), and make them again with deserializer.
+    """Send instances of exactly this class as serializer(value), and rebuild them with deserializer.
 
-    serializer answers with something that can be sent; deserializer is sent along, by value if need be.
+    serializer must return a value that can be sent. deserializer is sent along, by value if necessary.
     Ray: ray.util.register_serializer.
     """
     _custom[cls] = lambda value, _: (deserializer, (serializer(value),))
 
 
 def deregister_serializer(cls: type) -> None:
-    """Take register_serializer back. Nothing happens for a class without one."""
+    """Undo register_serializer. Does nothing for a class without a serializer."""
     _custom.pop(cls, None)

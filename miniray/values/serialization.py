@@ -1,15 +1,45 @@
-"""Values in and out: what a task, an actor or an object gets is a copy, made the way Ray makes it.
+"""Values in and out: everything that a task, an actor or an object receives is a copy, made as Ray makes it.
 
-`serialize` turns a value into what is stored, `deserialize` turns that into a fresh value each time. In between it is
-immutable, so that one stored value serves every reader:
+`serialize` turns a value into its stored form, and `deserialize` turns the stored form into a value, a fresh one at
+each call. A stored form never changes, so one stored form serves every reader.
 
-- What is immutable through and through is stored as it is: nobody can tell it from a copy.
-- Of a list, dict or set of such things a private copy is kept; when lists and dicts are nested in it, the bytes that
-  marshal makes of it. As in Ray, which tries msgpack first, two places in it that held the same list no longer share
-  it, and a bytearray has become bytes.
-- Everything else goes through pickle (protocol 5) and keeps its inner sharing. Buffers, as numpy's arrays have, are
-  copied once and handed out read-only from then on. Functions and classes without an importable name go by value, see
-  `pickler`.
+Theory of operation
+
+When. The arguments of a call are serialized at `.remote()`, a result when the function returns, the value of a `put` at
+once, and an exception when the task has raised it. The stored form is a snapshot: a later change of the original does
+not reach it. Each receiver deserializes for itself: each attempt of a task, each `get`.
+
+Three ways to store, the cheapest first. (1) An immutable value (a number, a string, bytes, None, or a tuple or
+frozenset of these) is stored as it is, because no program can tell it from a copy. (2) For a list, dict or set of
+immutable values, a private copy is stored; if lists and dicts are nested, the bytes that marshal makes of them. Ray
+uses msgpack for this, and the effect on the value is the same: two references to one inner list become two lists, and a
+bytearray becomes bytes. (3) Everything else goes through pickle, which preserves both.
+
+Buffers. An object such as a numpy array hands its memory to pickle's protocol 5 separately from the stream (PEP 574).
+Each buffer is copied once, into bytes. All copies of the object then refer to the same bytes, and so they are
+read-only.
+
+By name or by value. If another process could import a function or a class, the stream holds only its name. Otherwise
+the stream holds its definition: a function's code with the globals and the closure that the code uses, a class's
+attributes and bases (see `pickler`, `functions_by_value` and `classes_by_value`; the other special kinds are in
+`other_kinds`). A stream with a definition has the form BY_VALUE.
+
+Spaces. In Ray each process builds its own copies of such functions and classes. Here each worker, each actor and the
+driver has a `Space` that holds its copies, and `deserialize` builds in the space of the code that is running. So an
+instance that comes back to the driver is of the driver's own class again (see `spaces`).
+
+Remote functions and actor classes are not serialized at each call. `capture` takes the snapshot once per session, and
+`Captured.load` builds the copy once in each space.
+
+References inside values. Pickling an ObjectRef or an actor handle calls `contain` with its record. The stored form
+lists these records in `contained`, and the core keeps their objects and actors alive for as long as the stored form
+exists.
+
+Errors. Pickle says only "cannot pickle '_thread.lock' object". So after a failure, `inspect_serializability.explain`
+pickles the parts of the value one by one, and the TypeError gives the path to the culprit: ['clients'][1].connection.
+A RayError has the form ERROR; `errors.loaded` raises it in place of returning it.
+
+User code (hooks of pickle, metaclasses, imports) can run in every function here, on any thread. No lock is held then.
 """
 
 from __future__ import annotations
@@ -20,7 +50,7 @@ import pickle
 from typing import Any, Callable
 
 from ..exceptions import RayError
-from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register with the pickler
+from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register reducers
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space
 
@@ -42,19 +72,22 @@ __all__ = [
 
 
 class Serialized:
-    """A stored value that is not immutable by itself. Never changed once made.
+    """The stored form of a value that is not immutable. It never changes.
 
-    form says what data is: COPY: a list, dict or set of immutable things, of which a copy is all that is needed.
-    PLAIN: bytes of marshal.
-    PICKLED: a pickle stream. BY_VALUE: a pickle stream that has to be loaded into a space. ERROR: that of a RayError, which is
-    raised where it is a task's result, an argument, or what was put (see `failures.loaded`).
-    buffers: the stream's out-of-band buffers. contained: one record for each distinct reference inside (see `contain`).
-    size: bytes of all that.
+    form decides what data is:
+    - COPY: a list, dict or set of immutable values. Its reader needs only a shallow copy.
+    - PLAIN: bytes of marshal.
+    - PICKLED: a pickle stream.
+    - BY_VALUE: a pickle stream that must be loaded into a space.
+    - ERROR: such a stream for a RayError. Where the value is used, the error is raised (see `errors.loaded`).
+
+    buffers: the buffers that belong to the stream. contained: one record for each distinct reference inside (see
+    `contain`). size: bytes of data and buffers together.
     """
 
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
-    def __init__(self, data: Any, buffers: tuple[bytes, ...], contained: tuple, size: int, form: str):
+    def __init__(self, data: Any, buffers: tuple[bytes, ...], contained: tuple[Any, ...], size: int, form: str):
         self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
 
 
@@ -62,13 +95,12 @@ COPY, PLAIN, PICKLED, BY_VALUE, ERROR = "copy", "plain", "pickled", "by value", 
 
 
 def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
-    """What is to be stored for value: itself when it is immutable through and through, else a Serialized.
+    """Return the stored form of a value: the value itself if it is immutable, otherwise a Serialized.
 
-    A bytearray or a memoryview becomes bytes. Bytes are never copied.
-    TypeError for what pickle refuses, with the way to the culprit inside the value; subject and taker go into its
-    text: "Could not serialize {subject} {value!r} for a task or actor {taker}". PicklingError for what is nested too
-    deeply. Anything else that a hook of the user's raises (__reduce__, __getstate__, a registered serializer) comes
-    out unchanged, as in Ray.
+    A bytearray or a memoryview becomes bytes. Bytes are never copied. Raises TypeError if pickle refuses the value,
+    with the path to the culprit inside it. subject and taker are for its text: "Could not serialize {subject} {value!r}
+    for a task or actor {taker}". Raises PicklingError if the value is nested too deeply. Any other exception of a
+    user's hook (__reduce__, __getstate__, a registered serializer) is raised unchanged, as in Ray.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -85,17 +117,17 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
             stored.form = ERROR
         return stored
     except TypeError as error:
-        from .inspect_serializability import explain, shown  # only needed on the way to an error
+        from .inspect_serializability import explain, shown  # only needed for an error
 
-        whose = "" if taker is None else f" for a task or actor {taker}"
-        raise TypeError(explain(value, f"{subject} {shown(value)}{whose}", error)) from error
+        receiver = "" if taker is None else f" for a task or actor {taker}"
+        raise TypeError(explain(value, f"{subject} {shown(value)}{receiver}", error)) from error
 
 
 def deserialize(stored: Any) -> Any:
-    """The value that serialize stored, a fresh one each time; built in the current space.
+    """Return the value of a stored form, a fresh copy at each call, built in the current space.
 
-    Raises what the value's own hooks raise, and what pickle does when they do not fit (an exception whose __init__
-    does not take its args).
+    Raises what the value's own hooks raise, and what pickle raises if they do not match (such as an exception whose
+    __init__ does not accept its args).
     """
     if type(stored) is not Serialized:
         return stored
@@ -110,10 +142,10 @@ def deserialize(stored: Any) -> Any:
 
 
 def size_of(stored: Any) -> int:
-    """Bytes that a stored value takes: exact for bytes and streams, an estimate for the rest."""
+    """Return the size of a stored form in bytes: exact for bytes and streams, an estimate for everything else."""
     kind = type(stored)
     if kind is Serialized:
-        return stored.size
+        return stored.size  # type: ignore[no-any-return]
     if kind is bytes or kind is str:
         return len(stored)
     if kind is tuple or kind is frozenset:
@@ -121,10 +153,10 @@ def size_of(stored: Any) -> int:
     return 8
 
 
-# ------------------------------------------------------------------------------------------------- what needs no pickle
+# --- Values that need no pickle -----------------------------------------------------------------------------------
 
 
-def _is_immutable(value: tuple | frozenset) -> bool:
+def _is_immutable(value: tuple[Any, ...] | frozenset[Any]) -> bool:
     for item in value:
         kind = type(item)
         if kind not in ATOMS and not ((kind is tuple or kind is frozenset) and _is_immutable(item)):
@@ -138,8 +170,8 @@ def _to_bytes(value: bytearray | memoryview) -> bytes:
     return bytes(value)
 
 
-def _store_plain(value: list | dict | set) -> Serialized:
-    # First the copy, then the look at it: another thread may be changing the value.
+def _store_plain(value: list[Any] | dict[Any, Any] | set[Any]) -> Serialized:
+    # Copy before looking at the items, because another thread may be changing the value.
     copied = value.copy()
     size = _size_of_atoms(copied)
     if size >= 0 and type(copied) is dict:
@@ -152,15 +184,15 @@ def _store_plain(value: list | dict | set) -> Serialized:
     try:
         plain = _copy_inside(copied, {id(value)})
         data = marshal.dumps(copied) if plain else b""
-    except (_Cycle, RecursionError, ValueError):  # ValueError: deeper than marshal goes
-        return _store(value)  # pickle can follow a cycle
+    except (_Cycle, RecursionError, ValueError):  # ValueError: nested too deeply for marshal
+        return _store(value)  # pickle can handle a cycle
     if not plain:
         return _store(copied)
     return Serialized(data, (), (), len(data), PLAIN)
 
 
 def _size_of_atoms(items: Any) -> int:
-    """Bytes, about, of some immutable things; -1 when not all are."""
+    """Return the approximate size in bytes of some values, or -1 if not all of them are atoms."""
     size = 8 * len(items)
     if size > 200 and _NUMBERS.issuperset(map(type, items)):  # twice as fast as the loop, once there are many
         return size
@@ -177,14 +209,14 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 
 
 class _Cycle(Exception):
-    """A list or a dict holds itself."""
+    """A list or a dict contains itself."""
 
 
-def _copy_inside(copied: list | dict, above: set[int]) -> bool:
-    """Replace, in a copy, all lists and dicts inside by copies of their own, and buffers by bytes.
+def _copy_inside(copied: list[Any] | dict[Any, Any], above: set[int]) -> bool:
+    """Replace all lists and dicts inside a copy by copies, and buffers by bytes.
 
-    above: ids of the lists and dicts that the original is in, itself included.
-    Returns whether everything is now plain, so that marshal takes it.
+    above: the ids of the original and of the lists and dicts around it.
+    Returns whether everything is now plain, so that marshal accepts it. Raises _Cycle if the original contains itself.
     """
     plain = True
     if type(copied) is dict:
@@ -214,7 +246,7 @@ def _copy_inside(copied: list | dict, above: set[int]) -> bool:
     return plain
 
 
-# ------------------------------------------------------------------------------------------------------ what is pickled
+# --- Values that are pickled --------------------------------------------------------------------------------------
 
 
 def _store(value: Any, definitions: bool = True) -> Serialized:
@@ -228,10 +260,10 @@ def _store(value: Any, definitions: bool = True) -> Serialized:
 _TOO_DEEP = "Could not pickle the object: it is nested too deeply"
 
 
-def dumps(value: Any, protocol: int | None = None, buffer_callback: Callable | None = None) -> bytes:
-    """value in one stream of bytes, with everything that is sent by value written out in it. Raises as pickle does.
+def dumps(value: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
+    """Return the value as one pickle stream, which holds the full definition of everything that is sent by value.
 
-    The arguments are those of pickle.dumps; the protocol is 5 unless told otherwise.
+    The arguments are those of pickle.dumps, with protocol 5 as the default. Raises what pickle raises.
     """
     file = io.BytesIO()
     try:
@@ -242,45 +274,46 @@ def dumps(value: Any, protocol: int | None = None, buffer_callback: Callable | N
 
 
 def loads(data: Any, *, buffers: Any = ()) -> Any:
-    """The value of a stream of `dumps`, built in the current space."""
+    """Return the value of a stream that `dumps` made, built in the current space."""
     return current_space().load(data, buffers)
 
 
-# ------------------------------------------------------------------------------------------------------------- captures
+# --- Captures -----------------------------------------------------------------------------------------------------
 
 
 class Captured:
-    """A function or class as it was at one moment, for every space to have its own copy of.
+    """A snapshot of a function or class, of which each space loads its own copy.
 
-    contained: records of the references that its globals, closure and defaults hold (see `contain`).
-    size: bytes that its definition takes; 0 when it travels by name.
+    contained: the records of the references in its globals, closure and defaults (see `contain`).
+    size: the bytes of its definition, or 0 if it is sent by name.
     """
 
     __slots__ = ("_target", "_stored", "contained", "size", "__weakref__")
 
     def __init__(self, target: Any, stored: Serialized | None):
         self._target, self._stored = target, stored
-        self.contained: tuple = () if stored is None else stored.contained
+        self.contained: tuple[Any, ...] = () if stored is None else stored.contained
         self.size: int = 0 if stored is None else stored.size
 
     def load(self, space: Space) -> Any:
-        """The copy that belongs to space, made at the first call. What can be imported is itself everywhere.
+        """Return the copy in this space, built at the first call. An importable target has no copies.
 
-        Load a function before its arguments: then a class that both hold is as it came with the arguments, as in Ray.
+        Load a function before its arguments: if both hold the same class, the definition that came with the arguments
+        is the one that counts, as in Ray.
         """
         stored = self._stored
         if stored is None:
             return self._target
         made = space.loaded.get(self)
-        if made is None:  # with buffers of its own: arrays that it closes over can be written to, as in Ray
+        if made is None:  # copy the buffers, because arrays in the closure are writable, as in Ray
             made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
         return made
 
 
 def capture(target: Any) -> Captured:
-    """Take a function or class as it is now: its globals and closure are copied.
+    """Take a snapshot of a function or class, with its globals and closure.
 
-    TypeError when they hold what cannot be sent, with the way to it. Other errors as `serialize`.
+    Raises TypeError if they hold a value that cannot be sent, with the path to it. Other errors as in `serialize`.
     """
     if importable(target):
         return Captured(target, None)

@@ -1,15 +1,15 @@
-"""Spaces: what would be a process in Ray has here a space, with its own copies of classes and functions sent by value.
+"""Spaces: each process that Ray would have is a space here, with its own copies of functions and classes sent by value.
 
-In Ray a class that a worker cannot import is sent as its definition, and every process builds its own copy: a class
-variable changed in an actor changes there and nowhere else. The copies know each other by a tracker id, so that a
-value which goes home finds the class it started from. Here all of that happens in one process, and a `Space` keeps
-the copies of one worker, one actor, or the driver apart from the others. The driver's space holds the classes the
-program wrote.
+In Ray, a class that a worker cannot import is sent as its definition, and every process builds its own copy. If an
+actor changes a class variable, it changes in that actor's process and nowhere else. The copies of one class share a
+tracker id, so that an instance that is sent back finds the class that it came from. In miniray all this happens in one
+process: a `Space` keeps the copies of one worker, one actor, or the driver apart from the others. The driver's space
+holds the classes that the program itself defined.
 
-A definition that arrives again brings its class up to date, as in Ray; only an original (a class that was defined in
-this very space) is left as its own program made it, where Ray would overwrite it too.
+When a definition arrives again, it updates the class, as in Ray. Only an original, which is a class defined in this
+very space, is never updated; Ray would overwrite it too.
 
-Everything here is held weakly: a class that nobody uses any more leaves every table by itself.
+All tables here hold classes weakly, so a class that is no longer used disappears from them.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from ..process import context
 T = TypeVar("T")
 
 _ids = count()
-_counting = (
-    threading.RLock()
-)  # without the GIL two threads may get the same from a count; reentrant as Space's, see there
-_ID_PREFIX = os.urandom(8).hex()  # dumps() may be read by another process, whose ids must not be taken for ours
+# Without the GIL, two threads may get the same number from a count. Reentrant for the reason given at Space's lock.
+_ids_lock = threading.RLock()
+# Another process may read a stream of `dumps`, and must not mistake these ids for its own.
+_ID_PREFIX = os.urandom(8).hex()
 
 
 class ByIdentity(Generic[T]):
-    """Notes about objects, found by identity and dropped with the object.
+    """A table of notes about objects. A note is found by the object's identity, and is dropped with the object.
 
-    A WeakKeyDictionary would call the object's own __hash__ and __eq__, which a metaclass may define as it likes.
+    A WeakKeyDictionary would call the object's own __hash__ and __eq__, and a metaclass may define these in any way.
     """
 
     __slots__ = ("_notes",)
 
     def __init__(self) -> None:
-        self._notes: dict[int, tuple[weakref.ref, T]] = {}
+        self._notes: dict[int, tuple[weakref.ref[Any], T]] = {}
 
     def get(self, obj: Any) -> T | None:
-        """The note about this very object, or None."""
+        """Return the note about this very object, or None."""
         entry = self._notes.get(id(obj))
         return None if entry is None else entry[1]
 
     def setdefault(self, obj: Any, note: T) -> T:
-        """The note that stands, which is another thread's when that one came first."""
+        """Store a note if there is none, and return the stored note, which may be that of another thread."""
         key, notes = id(obj), self._notes
-        # The callback runs before the memory, and with it the id, is given to another object.
+        # The callback runs before the object's memory, and with it the id, can be given to another object.
         return notes.setdefault(key, (weakref.ref(obj, lambda _: notes.pop(key, None)), note))[1]
 
     def __len__(self) -> int:
@@ -59,10 +59,11 @@ class ByIdentity(Generic[T]):
 
 
 class Tracked:
-    """What is known of one class object: the id it shares with its copies in other spaces, and its last definition.
+    """What is known about one class object.
 
-    original: it was defined in its space, not built there from a definition.
-    definition: a `classes_by_value.Definition`, or None when the class has to be pickled anew.
+    ref: a weak reference to the class. tracker_id: shared with its copies in other spaces.
+    original: the class was defined in its space, not built there from a definition.
+    definition: the last `classes_by_value.Definition` of the class, or None if it must be pickled again.
     """
 
     __slots__ = ("ref", "tracker_id", "original", "definition", "__weakref__")
@@ -73,29 +74,29 @@ class Tracked:
         self.definition: Any = None
 
 
-_tracked: ByIdentity[Tracked] = ByIdentity()  # every class (or TypeVar) ever sent or built by value, while it lives
+_tracked: ByIdentity[Tracked] = ByIdentity()  # every class and TypeVar that was sent or built by value and still exists
 
 
 class Space:
-    """The classes and functions by value of one worker, one actor or the driver.
+    """The copies of functions and classes by value that belong to one worker, one actor or the driver.
 
-    Whoever owns the space (a worker, an actor, a session) keeps the only strong reference to it.
+    The owner of the space (a worker, an actor, a session) holds the only strong reference to it.
     """
 
     __slots__ = ("_classes", "loaded", "_lock", "__weakref__")
 
     def __init__(self) -> None:
-        # Guards the moment in which a finished load is made known. Reentrant, since a __del__ of the user's may run
-        # in the middle of it, on this thread, and load something too.
+        # Guards both tables while the results of a load are published. Reentrant, because a user's __del__ may run on
+        # this thread in the middle of that, and may load something itself.
         self._lock = threading.RLock()
         self._classes: weakref.WeakValueDictionary[str, Tracked] = weakref.WeakValueDictionary()
         self.loaded: ByIdentity[Any] = ByIdentity()
 
-    def load(self, data: Any, buffers: tuple = (), once: Any = None) -> Any:
-        """The value of a pickle stream that may hold classes and functions by value.
+    def load(self, data: Any, buffers: tuple[Any, ...] = (), once: Any = None) -> Any:
+        """Return the value of a pickle stream that may hold classes and functions by value.
 
-        once: a weakly referable key under which the result is kept for as long as the key lives. Who asks for it
-        again, or asks on another thread at the same time, gets the identical object.
+        once: a weakly referable key. The result is kept for as long as the key exists, and each later or simultaneous
+        call with this key, on any thread, returns the identical object.
         """
         while True:
             if once is not None and (made := self.loaded.get(once)) is not None:
@@ -106,15 +107,15 @@ class Space:
                 value = pickle.loads(data, buffers=buffers)
             finally:
                 _thread.loading = loading.outer
-            if self._make_known(loading.classes, once, value):
+            if self._publish(loading.classes, once, value):
                 return value
 
-    def _make_known(self, classes: dict[str, Tracked], once: Any, value: Any) -> bool:
-        """Let the other threads see what a load has built; False when another load built some of it first.
+    def _publish(self, classes: dict[str, Tracked], once: Any, value: Any) -> bool:
+        """Make what a load has built visible to other threads. Returns False if another load built a part of it first.
 
-        A load runs user code (hooks, metaclasses, imports), so it cannot run under a lock; and a half-built class
-        must not be seen. So each load builds in private, and the one that loses the race is done again: it then
-        finds what the winner built.
+        A load runs user code (hooks, metaclasses, imports), so it cannot run under a lock. And no other thread may see
+        a half-built class. So each load builds in private. A load that loses the race is repeated, and then finds the
+        classes that the winner built.
         """
         if not classes and once is None:
             return True
@@ -122,7 +123,7 @@ class Space:
             if once is not None and self.loaded.get(once) is not None:
                 return False
             for tracker_id in classes:
-                if (known := self._classes.get(tracker_id)) is not None and known.ref() is not None:
+                if (tracked := self._classes.get(tracker_id)) is not None and tracked.ref() is not None:
                     return False
             self._classes.update(classes)
             if once is not None:
@@ -131,7 +132,7 @@ class Space:
 
 
 class _Loading:
-    """One load in progress on this thread; classes: what it has built and nobody else can see yet."""
+    """A load in progress on this thread. classes: those that it has built and that no other thread can see yet."""
 
     __slots__ = ("space", "outer", "classes")
 
@@ -145,32 +146,32 @@ _driver = Space()
 
 
 def current_space() -> Space:
-    """The space of the running task or actor method; the driver's when there is none."""
+    """Return the space of the running task or actor method, or the driver's space outside of these."""
     execution = context.current.get()
     return _driver if execution is None else execution.space
 
 
 def track(cls: Any) -> Tracked:
-    """What is known of a class that the current space sends. One never seen becomes an original of that space."""
+    """Return the entry of a class that the current space sends. A new class becomes an original of that space."""
     tracked = _tracked.get(cls)
     if tracked is None:
-        with _counting:
+        with _ids_lock:
             number = next(_ids)
         tracked = _tracked.setdefault(cls, Tracked(cls, f"{_ID_PREFIX}:{number}", original=True))
     classes = current_space()._classes
     if tracked.tracker_id not in classes:
-        # Also a class of another space, which came here as an attribute of some module: it is what is used here.
+        # This may be a class of another space that is an attribute of a shared module. This space uses it as its own.
         classes[tracked.tracker_id] = tracked
     return tracked
 
 
-def known(cls: Any) -> Tracked | None:
-    """What is known of a class, without telling the current space of it."""
+def tracked_or_none(cls: Any) -> Tracked | None:
+    """Return the entry of a class, or None. Unlike `track`, this adds nothing to the current space."""
     return _tracked.get(cls)
 
 
-def find(tracker_id: str) -> Tracked | None:
-    """What the space that is being loaded into has under that id, finished or under construction on this thread."""
+def find_copy(tracker_id: str) -> Tracked | None:
+    """Return the class with this id in the space that is being loaded into, finished or still built by this thread."""
     loading: _Loading | None = getattr(_thread, "loading", None)
     space = current_space() if loading is None else loading.space
     while loading is not None:
@@ -181,8 +182,8 @@ def find(tracker_id: str) -> Tracked | None:
 
 
 def adopt(cls: Any, tracker_id: str) -> None:
-    """cls was just built, from the definition with that id, in the space that is being loaded into."""
+    """Enter a class that was just built, from the definition with this id, into the space that is being loaded into."""
     tracked = _tracked.setdefault(cls, Tracked(cls, tracker_id, original=False))
     loading: _Loading | None = getattr(_thread, "loading", None)
-    # Without a loading, somebody has called pickle.loads himself on a stream of ours: known at once, done only once.
+    # Without a load in progress, the user has called pickle.loads on a stream of ours: the class is visible at once.
     (current_space()._classes if loading is None else loading.classes)[tracker_id] = tracked

@@ -1,4 +1,4 @@
-"""The error tree is Ray's, a task's error is also of the user's class, and every error can be sent."""
+"""The tree of errors is that of Ray, a task's error also has the user's class, and every error can be sent."""
 
 import builtins
 import copy
@@ -63,8 +63,8 @@ TREE = {
 }
 
 
-def test_the_tree_is_rays():
-    """Every name with its bases in their order; of ours there is one more."""
+def test_the_tree_is_that_of_ray():
+    """Every name has the same bases in the same order. miniray adds one class."""
     found = {
         name: [base.__name__ for base in thing.__bases__]
         for name, thing in vars(exceptions).items()
@@ -74,7 +74,7 @@ def test_the_tree_is_rays():
     assert found == TREE
 
 
-# What each class is made from where a program makes one, with the attributes that real Ray gives it.
+# Calls with which programs make errors, and the attributes that the error has in real Ray.
 EXAMPLES = [
     (lambda e: e.TaskCancelledError(), {"task_id": None, "error_message": None}),
     (lambda e: e.TaskCancelledError("ab12", error_message="by hand"), {"task_id": "ab12", "error_message": "by hand"}),
@@ -136,8 +136,8 @@ class OfJava:
 
 
 @pytest.mark.parametrize("make, attributes", EXAMPLES)
-def test_an_error_keeps_its_class_fields_and_text_on_its_way(make, attributes):
-    """Pickled, copied and copied deeply, whatever its constructor asks for; its notes go with it."""
+def test_a_copy_of_an_error_has_its_class_attributes_and_text(make, attributes):
+    """Pickled, copied or deeply copied, whatever arguments its constructor needs. Its notes are copied too."""
     error = make(exceptions)
     error.__dict__["__notes__"] = ["look here"]
     for found in error, pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error):
@@ -172,7 +172,7 @@ def test_an_error_keeps_its_class_fields_and_text_on_its_way(make, attributes):
     ],
 )
 def test_a_text_has_the_ids_the_cause_and_what_to_do(make, words):
-    """Each fact that was given is found again."""
+    """The text contains everything that the constructor was given."""
     text = str(make(exceptions))
     assert [word for word in words if word not in text] == []
 
@@ -199,13 +199,13 @@ def test_the_text_of_a_task_error_goes_from_the_task_to_the_error():
 
 
 def test_the_text_names_the_actor_of_a_method():
-    """By its id and its repr."""
+    """With its id and its repr."""
     error = task_error(ValueError("bad"), actor_repr="<Counter at 3>", actor_id="ab")
     assert str(error).splitlines()[0] == "ray::job() (pid=7, ip=10.0.0.1, actor_id=ab, repr=<Counter at 3>)"
 
 
 def test_the_runtimes_own_frames_are_left_out_of_the_text():
-    """With their source and carets; frames of the user's and of util/ stay."""
+    """With their source lines and carets. The frames of the user and of util/ stay."""
     package = exceptions.__file__.rpartition("/")[0]
     text = (
         f"Traceback (most recent call last):\n"
@@ -219,8 +219,8 @@ def test_the_runtimes_own_frames_are_left_out_of_the_text():
     ]
 
 
-def test_a_text_without_a_traceback_still_begins_with_the_task():
-    """The task is named whatever text came with it."""
+def test_a_text_without_a_traceback_also_begins_with_the_task():
+    """The header is added to any text."""
     assert str(RayTaskError("job", "ValueError: bad", ValueError())).splitlines()[0].startswith("ray::job() (pid=")
 
 
@@ -286,7 +286,7 @@ CAUSES = [
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: type(cause).__name__)
 def test_a_task_error_is_also_of_the_users_class(cause):
-    """It is caught as either, is called after both, has the cause as its only argument, and can be sent on."""
+    """It is caught as either class, is named after both, has the cause as its only argument, and can be sent."""
     plain = task_error(cause)
     error = plain.as_instanceof_cause()
     for found in error, pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error):
@@ -299,8 +299,8 @@ def test_a_task_error_is_also_of_the_users_class(cause):
         raise error
 
 
-def test_the_fields_of_the_cause_show_on_the_error():
-    """Its attributes, its methods, its slots; and what is known of the task besides."""
+def test_the_error_has_the_attributes_of_its_cause():
+    """Including methods and slots; and, in addition, those of the task error."""
     error = task_error(Quota("ann", limit=3)).as_instanceof_cause()
     assert (error.user, error.limit, error.hint()) == ("ann", 3, "raise 3")
     assert task_error(Slotted(4)).as_instanceof_cause().code == 4
@@ -309,15 +309,15 @@ def test_the_fields_of_the_cause_show_on_the_error():
         _ = error.colour
 
 
-def test_a_field_of_the_cause_hides_what_is_known_of_the_task():
-    """As in Ray, where only the cause's fields show."""
+def test_an_attribute_of_the_cause_hides_that_of_the_task_error():
+    """As in Ray, where only the attributes of the cause are visible."""
     cause = ValueError("v")
     cause.pid = "mine"
     assert task_error(cause).as_instanceof_cause().pid == "mine"
 
 
-def test_what_was_added_to_the_error_is_sent_with_it():
-    """A note or a field set by who caught it."""
+def test_an_attribute_added_to_the_error_is_sent_with_it():
+    """By a program that caught it, such as a note."""
     error = task_error(ValueError("v")).as_instanceof_cause()
     error.colour = "red"
     assert pickle.loads(pickle.dumps(error)).colour == "red"
@@ -328,7 +328,7 @@ def test_what_was_added_to_the_error_is_sent_with_it():
     [Exception("e"), BaseException("b"), RayError("r"), RayTaskError("inner", "text", ValueError())],
     ids=lambda c: type(c).__name__,
 )
-def test_nothing_is_made_when_the_error_is_of_that_class_already(cause):
+def test_no_class_is_made_if_the_error_is_of_the_causes_class_already(cause):
     """`except Exception` catches the plain error."""
     error = task_error(cause)
     assert error.as_instanceof_cause() is error
@@ -351,8 +351,8 @@ class OwnCause(Exception):
 
 
 @pytest.mark.parametrize("cause", [NewWantsTwo(1, 2), Final("x"), OwnCause("x")], ids=lambda c: type(c).__name__)
-def test_a_class_that_allows_no_derived_one_gives_the_plain_error(cause, caplog):
-    """With a warning that names the class and the task."""
+def test_a_class_that_cannot_be_subclassed_gives_the_plain_error(cause, caplog):
+    """A warning names the class and the task."""
     error = task_error(cause)
     with caplog.at_level(logging.WARNING, logger="miniray.exceptions"):
         assert error.as_instanceof_cause() is error
@@ -361,27 +361,27 @@ def test_a_class_that_allows_no_derived_one_gives_the_plain_error(cause, caplog)
         error.make_dual_exception_instance()
 
 
-def test_each_raise_has_an_error_of_its_own_and_one_class():
-    """So tracebacks do not grow, while `type(a) is type(b)`."""
+def test_each_raise_has_its_own_error_but_the_same_class():
+    """So tracebacks do not grow, and `type(a) is type(b)`."""
     plain = task_error(ValueError("v"))
     one, two = plain.as_instanceof_cause(), plain.as_instanceof_cause()
     assert one is not two and type(one) is type(two)
 
 
 @frees_memory
-def test_a_class_that_was_made_for_a_task_goes_with_its_last_error():
+def test_a_dual_class_is_freed_with_its_last_error():
     """The table of dual classes does not keep the user's class alive."""
     kind = type("Passing", (Exception,), {})
     watched = weakref.ref(kind)
     task_error(kind("x")).as_instanceof_cause()
     del kind
     gc.collect()  # the dual class,
-    gc.collect()  # and what only its entry in the table kept
+    gc.collect()  # and then the class that only its entry in the table kept
     assert watched() is None
 
 
-def test_an_error_of_an_argument_tells_of_both_tasks():
-    """The text goes from the task that did not run to the one that failed; the cause is the first exception."""
+def test_an_error_of_an_argument_names_both_tasks():
+    """The text goes from the task that did not run to the task that failed. The cause is the first exception."""
     first = task_error(KeyError("k")).as_instanceof_cause()
     error = RayTaskError.from_dependency(first, "consume", pid=8).as_instanceof_cause()
     lines = str(error).splitlines()
@@ -391,21 +391,21 @@ def test_an_error_of_an_argument_tells_of_both_tasks():
     assert isinstance(error, KeyError) and error.cause is first.cause
 
 
-def test_an_argument_lost_to_a_crash_fails_its_reader_with_both_classes():
+def test_a_task_whose_argument_was_lost_in_a_crash_has_an_error_of_both_classes():
     """As in Ray: RayTaskError(WorkerCrashedError)."""
     error = RayTaskError.from_dependency(exceptions.WorkerCrashedError(), "consume").as_instanceof_cause()
     assert isinstance(error, exceptions.WorkerCrashedError) and isinstance(error, RayTaskError)
 
 
 def test_a_failed_constructor_is_the_cause_of_the_actors_death():
-    """The actor's error holds the text of the constructor's, and says that it was the constructor."""
+    """The actor's error contains the text of the constructor's error, and `actor_init_failed` is set."""
     error = exceptions.ActorDiedError.from_task_error(task_error(ValueError("bad"), actor_id="ab", actor_repr="C"))
     assert error.actor_init_failed and error.actor_id == "ab"
     assert "ray::job()" in str(error) and "ValueError: bad" in str(error)
 
 
-def test_the_list_of_stored_errors_has_only_errors():
-    """Ray's list, for programs that loop over it."""
+def test_the_list_of_stored_errors_holds_only_errors():
+    """It has as many items as Ray's. Programs loop over it."""
     assert len(exceptions.RAY_EXCEPTION_TYPES) == 30
     assert all(issubclass(kind, RayError) for kind in exceptions.RAY_EXCEPTION_TYPES)
 
@@ -415,7 +415,7 @@ needs_groups = pytest.mark.skipif(sys.version_info < (3, 11), reason="exception 
 
 @needs_groups
 def test_a_group_is_split_by_its_members():
-    """`except*` sees each of them once; the group's message and members are the cause's."""
+    """`except*` catches each of them once. The message and the members are those of the cause."""
     group = builtins.ExceptionGroup("several", [ValueError("v"), KeyError("k")])
     error = task_error(group).as_instanceof_cause()
     assert isinstance(error, builtins.ExceptionGroup) and isinstance(error, RayTaskError)
@@ -431,8 +431,8 @@ def test_a_group_is_split_by_its_members():
 
 
 @needs_groups
-def test_a_group_class_of_the_users_with_another_constructor_is_kept():
-    """It is made from message and members, past the user's own __new__ and __init__."""
+def test_a_users_group_class_with_another_constructor_is_kept():
+    """It is made from its message and members, without the user's own __new__ and __init__."""
     base = builtins.ExceptionGroup
 
     class Many(base):
@@ -448,6 +448,6 @@ def test_a_group_class_of_the_users_with_another_constructor_is_kept():
 
 @needs_groups
 def test_a_group_of_base_exceptions_gives_the_plain_error():
-    """As in Ray: it cannot be made from one argument."""
+    """As in Ray, because it cannot be made from one argument."""
     error = task_error(builtins.BaseExceptionGroup("g", [KeyboardInterrupt()]))
     assert error.as_instanceof_cause() is error

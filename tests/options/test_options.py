@@ -1,7 +1,7 @@
-"""Options are refused with the error and at the moment with which real Ray 2.60 refuses them.
+"""miniray refuses a bad option at the same moment, and with the same class of error, as real Ray 2.60.
 
-The two tables were recorded by giving every value to real Ray. A line holds an option, what happened, and the values
-with which it happened; each letter stands for the error of one moment:
+The two tables were recorded by giving every value to real Ray. A line holds an option, what happened at each moment,
+and the values for which it happened. A moment has one letter:
 
     V ValueError, T TypeError, A AssertionError, N AttributeError, O OverflowError, - accepted, . not reached
 """
@@ -10,7 +10,10 @@ import warnings
 
 import pytest
 
-from miniray.options import checks
+from miniray.core.records import UNIT
+from miniray.options import at_call, when_given
+from miniray.options.init_arguments import check_init
+from miniray.options.resources import STEPS_PER_UNIT, actor_resources, requested_resources
 
 LETTERS = {"ValueError": "V", "TypeError": "T", "AssertionError": "A", "AttributeError": "N", "OverflowError": "O"}
 
@@ -167,7 +170,7 @@ def case(line):
 
 
 def letter(call):
-    """What calling it gives, as one letter of the tables."""
+    """Call it, and return what happened as a letter of the tables."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
@@ -178,7 +181,7 @@ def letter(call):
 
 
 def answers(moments, recorded):
-    """The letters of these calls; "." where the recording did not get that far."""
+    """Return the letters of these calls, with "." where the recording did not reach the call."""
     return "".join("." if seen == "." else letter(call) for call, seen in zip(moments, recorded, strict=True))
 
 
@@ -187,32 +190,32 @@ def values(text):
 
 
 def submit_task(options):
-    checks.resources(options, 1)
-    checks.check_task_call(options)
+    requested_resources(options, 1)
+    at_call.check_task_call(options)
 
 
 def create_actor(options):
-    checks.actor_resources(options)
-    checks.check_actor_call(options)
+    actor_resources(options)
+    at_call.check_actor_call(options)
 
 
 def moments_of_tasks_and_actors(given):
     return [
-        lambda: checks.task_options(given, None, False),
-        lambda: checks.task_options(given, {}, False),
+        lambda: when_given.task_options(given, None, False),
+        lambda: when_given.task_options(given, {}, False),
         lambda: submit_task(given),
-        lambda: checks.actor_options(given),
-        lambda: checks.actor_options(given, {}),
+        lambda: when_given.actor_options(given),
+        lambda: when_given.actor_options(given, {}),
         lambda: create_actor(given),
     ]
 
 
 def moments_of_methods(given):
     return [
-        lambda: checks.method_decorator_options(given, False),
-        lambda: checks.method_options(given, False),
-        lambda: checks.check_method_call(given),
-        lambda: checks.check_method_call(given),
+        lambda: when_given.method_decorator_options(given, False),
+        lambda: when_given.method_options(given, False),
+        lambda: at_call.check_method_call(given),
+        lambda: at_call.check_method_call(given),
     ]
 
 
@@ -245,99 +248,99 @@ def test_an_option_of_methods_is_refused_when_ray_refuses_it(line):
     ],
 )
 def test_a_generator_function_may_stream(value, recorded):
-    """What is refused for a plain function ("streaming", "dynamic") is accepted for one that yields."""
+    """A function that yields may have num_returns="streaming" or "dynamic"; a plain function may not."""
     given = {"num_returns": value}
     moments = [
-        lambda: checks.task_options(given, None, True),
-        lambda: checks.task_options(given, {}, True),
+        lambda: when_given.task_options(given, None, True),
+        lambda: when_given.task_options(given, {}, True),
         lambda: submit_task(given),
     ]
     assert answers(moments, recorded) == recorded
 
 
-def test_the_error_names_the_option_and_lists_those_there_are():
-    """An unknown name and a wrong type are found in the text, with what would have been right."""
+def test_the_error_names_the_option_and_what_is_allowed():
+    """For an unknown name the text lists the options; for a wrong type it lists the types."""
     with pytest.raises(ValueError, match="'colour'.*max_retries, num_returns"):
-        checks.task_options({"colour": "red"})
+        when_given.task_options({"colour": "red"})
     with pytest.raises(ValueError, match="actors have no option 'num_returns'"):
-        checks.actor_options({"num_returns": 2})
+        when_given.actor_options({"num_returns": 2})
     with pytest.raises(TypeError, match="'num_cpus' must be a number or None, not 'two' of type str"):
-        checks.task_options({"num_cpus": "two"})
+        when_given.task_options({"num_cpus": "two"})
     with pytest.raises(TypeError, match="'retry_exceptions' must be True or False, a list or a tuple, not 'yes'"):
-        checks.task_options({"retry_exceptions": "yes"})
+        when_given.task_options({"retry_exceptions": "yes"})
     with pytest.raises(AssertionError, match="'num_cpus'.*concurrency_group"):
-        checks.method_decorator_options({"num_cpus": 1})
+        when_given.method_decorator_options({"num_cpus": 1})
 
 
 def test_the_first_bad_option_is_reported():
     """Options are checked in the order in which they were given."""
     with pytest.raises(TypeError, match="num_cpus"):
-        checks.task_options({"num_cpus": "x", "colour": 1})
+        when_given.task_options({"num_cpus": "x", "colour": 1})
     with pytest.raises(ValueError, match="colour"):
-        checks.task_options({"colour": 1, "num_cpus": "x"})
+        when_given.task_options({"colour": 1, "num_cpus": "x"})
 
 
-def test_what_belongs_to_the_decorator_is_refused_by_options():
-    """max_calls and concurrency_groups cannot be changed per call; _num_objects_per_yield only be repeated."""
+def test_options_that_belong_to_the_decorator_are_refused_by_dot_options():
+    """max_calls and concurrency_groups cannot be given per call; _num_objects_per_yield can only be repeated."""
     with pytest.raises(ValueError, match="max_calls"):
-        checks.task_options({"max_calls": 1}, {})
+        when_given.task_options({"max_calls": 1}, {})
     with pytest.raises(ValueError, match="concurrency_groups"):
-        checks.actor_options({"concurrency_groups": {"io": 1}}, {})
+        when_given.actor_options({"concurrency_groups": {"io": 1}}, {})
     with pytest.raises(ValueError, match="_num_objects_per_yield"):
-        checks.task_options({"_num_objects_per_yield": 2}, {"_num_objects_per_yield": 3})
-    assert checks.task_options({"_num_objects_per_yield": 3}, {"_num_objects_per_yield": 3})
+        when_given.task_options({"_num_objects_per_yield": 2}, {"_num_objects_per_yield": 3})
+    assert when_given.task_options({"_num_objects_per_yield": 3}, {"_num_objects_per_yield": 3})
 
 
-def test_get_if_exists_needs_a_name_from_either_place():
-    """The name may come from the decorator."""
+def test_get_if_exists_needs_a_name():
+    """The name may come from the decorator or from `.options()`."""
     with pytest.raises(ValueError, match="name"):
-        checks.actor_options({"get_if_exists": True})
+        when_given.actor_options({"get_if_exists": True})
     with pytest.raises(ValueError, match="name"):
-        checks.actor_options({"get_if_exists": True, "name": ""})
-    assert checks.actor_options({"get_if_exists": True}, {"name": "one"}) == {"get_if_exists": True}
+        when_given.actor_options({"get_if_exists": True, "name": ""})
+    assert when_given.actor_options({"get_if_exists": True}, {"name": "one"}) == {"get_if_exists": True}
 
 
-def test_a_place_is_given_once():
-    """A placement group and a strategy together are refused, also when one is the decorator's."""
+def test_a_placement_group_and_a_strategy_exclude_each_other():
+    """Both together are refused, also if one of them was given to the decorator."""
     with pytest.raises(ValueError, match="placement_group"):
-        checks.task_options({"placement_group": "x", "scheduling_strategy": "SPREAD"})
+        when_given.task_options({"placement_group": "x", "scheduling_strategy": "SPREAD"})
     with pytest.raises(ValueError, match="placement_group"):
-        checks.actor_options({"placement_group": "x"}, {"scheduling_strategy": "SPREAD"})
-    assert checks.task_options({"placement_group": None, "scheduling_strategy": "SPREAD"})
+        when_given.actor_options({"placement_group": "x"}, {"scheduling_strategy": "SPREAD"})
+    assert when_given.task_options({"placement_group": None, "scheduling_strategy": "SPREAD"})
 
 
 def test_checked_options_are_a_copy():
-    """Later changes of a list or dict that was given do not reach the options."""
+    """If the caller later changes a list or dict that was given, the options stay as they were."""
     amounts, errors = {"disk": 1}, [ValueError]
-    checked = checks.task_options({"resources": amounts, "retry_exceptions": errors, "num_cpus": None})
+    checked = when_given.task_options({"resources": amounts, "retry_exceptions": errors, "num_cpus": None})
     amounts["disk"] = 2
     errors.append(KeyError)
     assert checked == {"resources": {"disk": 1}, "retry_exceptions": (ValueError,), "num_cpus": None}
 
 
-def test_an_older_form_warns_and_points_at_the_callers_line():
+def test_a_deprecated_option_warns_at_the_callers_line():
     """num_returns="dynamic" is deprecated; the warning names the file of the user's code."""
     with pytest.warns(DeprecationWarning, match="dynamic") as caught:
-        checks.task_options({"num_returns": "dynamic"}, None, True)
+        when_given.task_options({"num_returns": "dynamic"}, None, True)
     assert caught[0].filename == __file__
 
 
-def test_a_strategy_is_known_by_its_mark():
-    """Any object whose class says so is a scheduling strategy; others are of a wrong type."""
+def test_a_strategy_is_recognised_by_its_marker():
+    """An object whose class has `__miniray_strategy__ = True` is a scheduling strategy; others have a wrong type."""
 
     class Somewhere:
         __miniray_strategy__ = True
 
-    checks.check_scheduling_strategy(Somewhere())
-    assert checks.task_options({"scheduling_strategy": Somewhere()})
-    checks.check_task_call({"scheduling_strategy": Somewhere()})
+    at_call.check_scheduling_strategy(Somewhere())
+    assert when_given.task_options({"scheduling_strategy": Somewhere()})
+    at_call.check_task_call({"scheduling_strategy": Somewhere()})
     with pytest.raises(TypeError, match="scheduling_strategy"):
-        checks.check_scheduling_strategy(Somewhere)
+        at_call.check_scheduling_strategy(Somewhere)
     with pytest.raises(ValueError, match="'nearby'"):
-        checks.check_scheduling_strategy("nearby")
+        at_call.check_scheduling_strategy("nearby")
 
 
-# (options, resources): what get_assigned_resources() answered in a task and in an actor of real Ray.
+# (options, resources): the answers of get_assigned_resources() in a task and in an actor of real Ray.
 @pytest.mark.parametrize(
     "options, asked",
     [
@@ -359,11 +362,16 @@ def test_a_strategy_is_known_by_its_mark():
         ({"accelerator_type": "V100"}, {"CPU": 1.0, "accelerator_type:V100": 0.001}),
     ],
 )
-def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
-    """Amounts are floats in steps of 0.0001, cut off as Ray cuts them; nothing of a resource leaves it out."""
-    found = checks.resources(options, 1)
+def test_a_task_asks_for_one_cpu_and_for_what_its_options_name(options, asked):
+    """Amounts are floats in steps of 0.0001, truncated as in Ray; a resource with the amount zero is left out."""
+    found = requested_resources(options, 1)
     assert found == asked
     assert all(type(amount) is float for amount in found.values())
+
+
+def test_options_count_a_resource_in_the_steps_of_the_core():
+    """The options do not import the core, which is loaded when a session starts, so the number is written twice."""
+    assert STEPS_PER_UNIT == UNIT
 
 
 @pytest.mark.parametrize(
@@ -383,16 +391,16 @@ def test_a_task_asks_for_one_cpu_and_for_what_its_options_say(options, asked):
         ({"resources": {}}, {}),
     ],
 )
-def test_an_actor_holds_a_cpu_only_when_it_asks_for_something(options, held):
-    """Asking for something, even for none of it, brings one CPU; a default actor holds none."""
-    assert checks.actor_resources(options)[0] == held
+def test_an_actor_holds_a_cpu_only_if_it_asks_for_something(options, held):
+    """An actor that asks for something, even for none of it, holds one CPU; a default actor holds none."""
+    assert actor_resources(options)[0] == held
 
 
 def test_a_default_actor_is_placed_as_if_it_needed_a_cpu():
-    """What it holds and what is needed to choose its node differ; for one with options they are the same."""
-    assert checks.actor_resources({"memory": 10}) == ({"memory": 10.0}, {"memory": 10.0, "CPU": 1.0})
-    assert checks.actor_resources({"num_cpus": 0}) == ({}, {})
-    held, needed = checks.actor_resources({"num_gpus": 0.5})
+    """A default actor needs a CPU to be placed but does not hold it; for an actor with options both are the same."""
+    assert actor_resources({"memory": 10}) == ({"memory": 10.0}, {"memory": 10.0, "CPU": 1.0})
+    assert actor_resources({"num_cpus": 0}) == ({}, {})
+    held, needed = actor_resources({"num_gpus": 0.5})
     assert held == needed == {"CPU": 1.0, "GPU": 0.5}
 
 
@@ -443,12 +451,12 @@ def test_a_default_actor_is_placed_as_if_it_needed_a_cpu():
     ],
 )
 def test_init_refuses_what_ray_refuses(name, value, error):
-    """With Ray's class of error, and the name of the argument in the text."""
+    """With Ray's class of error; the text names the argument."""
     with pytest.raises(error) as caught:
-        checks.check_init({name: value})
+        check_init({name: value})
     assert type(caught.value) is error
-    told = next(iter(value)) if name == "resources" and isinstance(value, dict) else name
-    assert str(told) in str(caught.value)
+    named = next(iter(value)) if name == "resources" and isinstance(value, dict) else name
+    assert str(named) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -478,14 +486,16 @@ def test_init_refuses_what_ray_refuses(name, value, error):
     ],
 )
 def test_init_accepts_what_ray_accepts(name, value):
-    """Also arguments that mean nothing here, so that a program need not change."""
-    checks.check_init({name: value})
+    """Some of the arguments have no effect in miniray; they are accepted so that programs need not change."""
+    given = {name: value}
+    check_init(given)
+    assert given == {name: value}, "the check changes nothing"
 
 
-def test_init_accepts_what_is_ours_alone():
-    """A small object store (Ray has none below 75 MiB), local_mode, several nodes, and what to do at a deadlock."""
-    checks.check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True, "num_nodes": 3})
+def test_init_accepts_what_only_miniray_has():
+    """A small object store (Ray refuses less than 75 MiB), local_mode, several nodes, and on_deadlock."""
+    check_init({"object_store_memory": 1000, "on_deadlock": "raise", "local_mode": True, "num_nodes": 3})
     with pytest.raises(ValueError, match="on_deadlock"):
-        checks.check_init({"on_deadlock": "explode"})
+        check_init({"on_deadlock": "explode"})
     with pytest.raises(ValueError, match="num_nodes"):
-        checks.check_init({"num_nodes": 0})
+        check_init({"num_nodes": 0})

@@ -1,4 +1,4 @@
-"""A call that does not fit a signature is refused with inspect's words, and quickly when it fits."""
+"""A call that does not fit a signature is refused with the texts of inspect; a call that fits is checked quickly."""
 
 import functools
 import inspect
@@ -65,7 +65,7 @@ CALLS = [
 
 @pytest.mark.parametrize("function", [plain, everything, keywords, star, extra, nothing])
 def test_the_answer_is_that_of_inspect(function):
-    """For every kind of parameter and every way to give it: the same calls fit, the others fail with the same text."""
+    """For every kind of parameter, and every way to pass it: which calls fit, and the text for those that do not."""
     check, signature = checker(function), inspect.signature(function)
     for args, kwargs in CALLS:
         try:
@@ -78,8 +78,8 @@ def test_the_answer_is_that_of_inspect(function):
             assert check(args, kwargs) is None
 
 
-def test_the_words_are_those_that_ray_gives():
-    """The four mistakes there are, as real Ray words them."""
+def test_the_texts_are_those_of_ray():
+    """There are four possible mistakes, with four texts."""
     check = checker(plain)
     for args, kwargs, text in [
         ((), {}, "missing a required argument: 'a'"),
@@ -93,7 +93,7 @@ def test_the_words_are_those_that_ray_gives():
 
 
 def test_the_error_does_not_show_the_frames_of_inspect():
-    """Nothing is chained to it: the caller's mistake is in the caller's line."""
+    """No other exception is chained to it: the mistake is at the caller's line."""
     with pytest.raises(TypeError) as caught:
         checker(nothing)((1,), {})
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
@@ -129,8 +129,8 @@ def fits(check, *args, **kwargs):
     return True
 
 
-def test_self_is_left_out_of_a_method():
-    """The first parameter, whatever it is: Ray then takes no arguments for `def takes_any(*args)`."""
+def test_the_first_parameter_of_a_method_is_skipped():
+    """Whatever it is called: so `def takes_any(*args)` takes no arguments, as in Ray."""
     check = checker(Base.method, skip_first=True)
     assert fits(check, 1) and fits(check, a=1, key=2)
     assert not fits(check) and not fits(check, 1, 2)
@@ -138,19 +138,19 @@ def test_self_is_left_out_of_a_method():
     assert fits(check) and not fits(check, 1)
 
 
-def test_a_method_without_self_is_found_out_only_when_it_runs():
-    """As in Ray: a call without arguments passes here."""
+def test_a_missing_self_is_found_only_when_the_method_runs():
+    """As in Ray: a call without arguments passes this check."""
     assert fits(checker(Base.forgot, skip_first=True))
 
 
-def test_static_class_and_bound_methods_take_what_they_say():
-    """None of them has a first parameter to leave out."""
+def test_static_class_and_bound_methods_have_no_parameter_to_skip():
+    """All their parameters are the caller's."""
     for function in Base.static, Base.of_class, Base(1).method:
         assert fits(checker(function), 1) and not fits(checker(function))
 
 
 def test_a_class_takes_the_arguments_of_its_constructor():
-    """Its own, an inherited one, or none; a built-in base's constructor does not count."""
+    """The constructor may be the class's own or inherited; that of a built-in base does not count."""
 
     class Child(Base):
         pass
@@ -175,8 +175,8 @@ def wrapping(function):
     return wrapper
 
 
-def test_odd_callables_are_judged_by_their_signature():
-    """A wrapper by what it wraps, a partial by what is left, a built-in by what it declares."""
+def test_other_callables_are_checked_against_their_signature():
+    """A wrapper takes what the wrapped function takes; a partial takes the rest; a built-in declares its signature."""
     assert not fits(checker(wrapping(plain)), 1)
     assert fits(checker(functools.partial(plain, 1)), 2) and not fits(checker(functools.partial(plain, 1)))
     assert fits(checker(len), []) and not fits(checker(len))
@@ -193,8 +193,8 @@ def test_odd_callables_are_judged_by_their_signature():
     assert fits(checker(Holder.half, skip_first=True), c=1)
 
 
-def test_generators_and_coroutines_are_told_apart():
-    """A wrapper of a generator function is a plain function, as inspect and Ray see it."""
+def test_generators_and_coroutines_are_distinguished():
+    """A wrapper of a generator function is a plain function, for inspect and for Ray."""
 
     def generator():
         yield
@@ -211,7 +211,7 @@ def test_generators_and_coroutines_are_told_apart():
 
 
 def test_a_call_that_fits_costs_far_less_than_binding_it():
-    """Checked at every .remote(): a tenth of what `bind` takes, and usually a fiftieth."""
+    """`.remote()` checks every call. The check takes at most a fifth of the time of `bind`, and usually a fiftieth."""
     check, signature, args = checker(plain), inspect.signature(plain), (1, 2)
     bound = min(timeit.repeat(lambda: signature.bind(*args), number=200, repeat=5))
     checked = min(timeit.repeat(lambda: check(args, {}), number=200, repeat=5))

@@ -17,7 +17,6 @@ LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/core/invariants.py": "every rule between the tables, on the page to read before changing the core",
     "miniray/core/records.py": "everything that the core keeps, on the one page that is opened most often",
     "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
-    "miniray/options/checks.py": "every check of every option, in one table and its predicates",
 }
 FOUND_BY_NAME = {
     "miniray.__main__": "python -m miniray",

@@ -1,10 +1,9 @@
-"""Programs whose functions and classes are defined anew again and again, as the cells of a notebook are."""
+"""Programs that define their functions and classes again and again, as the cells of a notebook do."""
 
 from __future__ import annotations
 
 import gc
 import sys
-import time
 import types
 import weakref
 
@@ -58,7 +57,7 @@ assert ray.get(waits.get.remote()) == LIMIT
 
 @pytest.fixture(params=["threaded", "local_mode"])
 def cells(request, monkeypatch):
-    """Run source as a cell of the main program: `cells(source)`; its names are attributes of `cells.main`."""
+    """A function that runs a source as a cell of the main program. The names that it defines are in `cells.main`."""
     main = types.ModuleType("__main__")
     main.ray = ray
     monkeypatch.setitem(sys.modules, "__main__", main)
@@ -67,14 +66,14 @@ def cells(request, monkeypatch):
         exec(compile(source, "<cell>", "exec"), vars(main))
 
     run.main = main
-    gc.freeze()  # what other tests have left is not looked at
+    gc.freeze()  # so that the collector does not visit what other tests have left
     with ray.init(num_cpus=2, local_mode=request.param == "local_mode", log_to_driver=False):
         yield run
     gc.unfreeze()
 
 
 def test_each_cell_uses_what_was_defined_last(cells):
-    """Functions, classes and what they refer to; an object of an older class is one of that class still."""
+    """Its functions, its classes, and the globals these use. An object of an older class keeps its class."""
     cells(CELL.format(n=1))
     old = cells.main.Point(1)
     for n in (2, 3):
@@ -84,21 +83,24 @@ def test_each_cell_uses_what_was_defined_last(cells):
 
 
 @frees_memory
-def test_what_was_defined_anew_goes(cells):
-    """The classes with the actors made of them, the functions, what their closures hold, and every copy of them in a worker: only
-    the records of what ran are kept, up to their bound."""
-    gone = []
+def test_definitions_that_were_replaced_are_freed(cells):
+    """The classes and their actors, the functions and what they hold, and every copy in a worker.
+
+    Only the records of what ran are kept, up to their limit.
+    """
+    replaced, threads = [], []
 
     class Big:
-        """What a function holds."""
+        """A value that a function holds."""
 
     for n in range(3):
         cells(CELL.format(n=n))
         cells(USE)
         cells.main.f._function.held = Big()
-        gone += [
-            weakref.ref(thing)
-            for thing in (
+        threads += [actor._record.actor.worker.handle.done for actor in (cells.main.counter, cells.main.waits)]
+        replaced += [
+            weakref.ref(definition)
+            for definition in (
                 cells.main.Point,
                 cells.main.f,
                 cells.main.f._function,
@@ -111,22 +113,19 @@ def test_what_was_defined_anew_goes(cells):
     vars(cells.main).clear()
 
     one = ray.remote(lambda: 1)
-
-    def left():
-        gc.collect()
-        ray.get(one.remote())  # what was let go of is taken note of at the next call
-        return [ref() for ref in gone if ref() is not None] or [
-            kind
-            for kind in gc.get_objects()
-            if isinstance(kind, type)
-            and kind.__module__ == "__main__"
-            and kind.__name__ in ("Point", "Counter", "Async")
-        ]
-
-    deadline = time.monotonic() + 20
-    while left() and time.monotonic() < deadline:  # the threads of the actors end by themselves
-        time.sleep(0.001)
-    assert left() == []
+    gc.collect()
+    ray.get(one.remote())  # a call processes the references that the program has dropped, so the actors die
+    for ended in threads:
+        assert ended is None or ended.acquire(timeout=20), "the thread of an actor ends by itself"  # None: local_mode
+    gc.collect()
+    ray.get(one.remote())  # and drops the snapshots of functions that no task will call again
+    gc.collect()
+    assert [ref() for ref in replaced if ref() is not None] == []
+    assert [
+        cls
+        for cls in gc.get_objects()
+        if isinstance(cls, type) and cls.__module__ == "__main__" and cls.__name__ in ("Point", "Counter", "Async")
+    ] == []
 
 
 BIG = """
@@ -155,28 +154,29 @@ class Bell:
 """
 
 
-def test_what_a_function_had_captured_goes_when_no_task_will_call_it_again(cells):
-    """Though the records of its tasks are kept. One that is still to run, or an actor that may be made anew, keeps its own."""
+def test_the_snapshot_of_a_function_is_dropped_when_no_task_will_call_it_again(cells):
+    """Although the records of its tasks are kept. A task that is still to run keeps its snapshot, and so does an actor
+    that may be restarted.
+    """
 
-    def captured(thing):
-        return weakref.ref(
-            (thing._source if hasattr(thing, "_source") else thing.__ray_metadata__).capture(ray.api.session)
-        )
+    def snapshot(remote):
+        source = remote._source if hasattr(remote, "_source") else remote.__ray_metadata__
+        return weakref.ref(source.capture(ray.api.session))
 
-    gone = []
+    dropped = []
     for n in range(4):
         cells(BIG.format(n=n))
         counter = cells.main.Counter.remote()
         assert ray.get([cells.main.f.remote(), counter.get.remote()]) == [n, n]
-        gone += [captured(cells.main.f), captured(cells.main.Counter)]
+        dropped += [snapshot(cells.main.f), snapshot(cells.main.Counter)]
         ray.kill(counter)
     bell, counter = cells.main.Bell.remote(), cells.main.Counter.remote()
     waits = cells.main.f.remote(bell.wait.remote())
-    kept = captured(cells.main.f), captured(cells.main.Counter)
+    kept = snapshot(cells.main.f), snapshot(cells.main.Counter)
     for n in range(4, 7):
         cells(BIG.format(n=n))
         assert ray.get(cells.main.f.remote()) == n
-    assert [ref() for ref in gone[:-2]] == [None] * 6 and None not in [ref() for ref in kept]
+    assert [ref() for ref in dropped[:-2]] == [None] * 6 and None not in [ref() for ref in kept]
     ray.get(bell.ring.remote())
     assert ray.get(waits) == 3
     ray.kill(counter, no_restart=False)

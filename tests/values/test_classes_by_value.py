@@ -1,4 +1,4 @@
-"""Classes and enums by value: whose copy is where, what a change of the original does, and the library's many kinds."""
+"""Classes and enums by value: the copy in each space, changes of the original, and the many kinds of classes."""
 
 import abc
 import collections
@@ -21,12 +21,12 @@ LIMIT = 1
 
 @pytest.fixture
 def space():
-    """A worker's."""
+    """The space of a worker."""
     return Space()
 
 
 class Kinds:
-    """Classes of many makes, none of which can be imported: they are made by a method's call."""
+    """Makes classes that cannot be imported, because a method defines them."""
 
     @staticmethod
     def make():
@@ -71,8 +71,8 @@ class Kinds:
         return Base, Derived
 
 
-def test_an_instance_goes_home_to_its_class():
-    """By way of a worker, or of a mere put."""
+def test_an_instance_that_comes_back_has_its_original_class():
+    """After a task, and after a put."""
     _, Derived = Kinds.make()
     value = Derived(3)
     assert type(turn(value)) is Derived and turn(value) == value
@@ -82,7 +82,7 @@ def test_an_instance_goes_home_to_its_class():
 
 
 def test_a_worker_has_one_working_copy_of_each_class(space):
-    """super(), properties, class methods, nested classes, abstract methods: all of it in the copy's own family."""
+    """super(), properties, class methods, nested classes and abstract methods all refer to the copies."""
     Base, Derived = Kinds.make()
 
     def look(value, cls):
@@ -107,7 +107,7 @@ def test_a_worker_has_one_working_copy_of_each_class(space):
 
 
 def test_a_class_variable_changed_in_one_space_changes_nowhere_else():
-    """Neither in another space nor in the driver."""
+    """Not in another space, and not in the driver."""
     _, Derived = Kinds.make()
 
     def spoil(value):
@@ -120,10 +120,8 @@ def test_a_class_variable_changed_in_one_space_changes_nowhere_else():
     assert Derived.registry == ["shared"] and not hasattr(Derived, "count")
 
 
-def test_a_changed_class_arrives_as_it_is_now(space):
-    """Its attributes, those of its bases, a list in them, a global its methods use: all that was changed since the
-    last time.
-    """
+def test_a_class_that_was_changed_is_sent_again(space):
+    """The change may be of an attribute, of a base's attribute, of a list in one, or of a global that a method uses."""
     global LIMIT
     Base, Derived = Kinds.make()
     Derived.limit = lambda self: LIMIT
@@ -147,7 +145,7 @@ def test_a_changed_class_arrives_as_it_is_now(space):
 
 
 def test_a_method_replaced_by_another_at_the_same_address_is_noticed(space):
-    """The memory of the first is free again when the third is made, and so may be its id."""
+    """The memory of the first may be reused for the third, and so may its id."""
 
     class Changing:
         pass
@@ -160,9 +158,10 @@ def test_a_method_replaced_by_another_at_the_same_address_is_noticed(space):
         Changing.method = None
 
 
-def test_an_arriving_value_sets_the_copy_of_its_class_back_as_in_ray(space):
-    """The definition comes with each value, and overwrites what the worker changed; the driver's original stays as it
-    is.
+def test_a_value_that_arrives_resets_the_copy_of_its_class_as_in_ray(space):
+    """The definition comes with each value, and overwrites the worker's changes.
+
+    The driver's original does not change.
     """
 
     class Level:
@@ -178,7 +177,7 @@ def test_an_arriving_value_sets_the_copy_of_its_class_back_as_in_ray(space):
 
 
 def test_a_class_and_a_function_captured_together_share_their_globals(space):
-    """What a method of the class does to a global, the function sees."""
+    """If a method of the class changes a global, the function sees the change."""
 
     class Adding:
         def add(self):
@@ -194,8 +193,8 @@ def test_a_class_and_a_function_captured_together_share_their_globals(space):
     assert COUNT == 0
 
 
-def test_a_class_made_in_a_worker_becomes_one_class_of_the_drivers(space):
-    """However often an instance of it is read; and it finds the worker's original when it goes back."""
+def test_a_class_made_in_a_worker_becomes_one_class_in_the_driver(space):
+    """However often an instance of it is read. An instance that is sent back has the worker's original class."""
 
     def make():
         class Made:
@@ -215,8 +214,9 @@ def test_a_class_made_in_a_worker_becomes_one_class_of_the_drivers(space):
 
 
 def test_enum_members_keep_their_identity(space):
-    """In the driver and in the worker; aliases, flags and mixed-in types too. Only what __init__ has set on them is
-    lost.
+    """In the driver and in the worker, with aliases, flags and mixed-in types.
+
+    Only attributes set by __init__ are lost.
     """
 
     class Colour(enum.Enum):
@@ -262,7 +262,7 @@ def test_enum_members_keep_their_identity(space):
         call(space, lambda planet: planet.mass, Planet.EARTH)
 
 
-def test_classes_that_the_library_makes_travel(space):
+def test_classes_made_by_the_standard_library_can_be_sent(space):
     """Dataclasses, named tuples, typed dicts, protocols, generics, slots, metaclasses, exceptions."""
 
     @dataclasses.dataclass(frozen=True)
@@ -357,7 +357,7 @@ def test_classes_that_the_library_makes_travel(space):
     assert type(back) is Broken and back.args == ("text",)
 
 
-def test_a_virtual_subclass_stays_one(space):
+def test_a_virtual_subclass_stays_a_virtual_subclass(space):
     """The registry of an abstract class is part of its definition."""
 
     class Shape(abc.ABC):  # noqa: B024
@@ -370,8 +370,11 @@ def test_a_virtual_subclass_stays_one(space):
     assert call(space, lambda value: isinstance(value, Shape), Round())
 
 
-def test_a_virtual_subclass_is_kept_until_the_first_of_its_instances_comes(space):
-    """A registry holds its classes weakly: what came with the function was gone, now and then, before the argument came."""
+def test_a_virtual_subclass_is_kept_until_its_first_instance_arrives(space):
+    """A registry holds its classes weakly.
+
+    The class that came with a function was sometimes freed before the argument came.
+    """
 
     class Shape(abc.ABC):  # noqa: B024
         pass
@@ -386,7 +389,7 @@ def test_a_virtual_subclass_is_kept_until_the_first_of_its_instances_comes(space
 
 
 def test_a_class_that_cannot_be_sent_is_named():
-    """The way leads through the class to the attribute."""
+    """The path leads through the class to the attribute."""
 
     class Holding:
         guard = threading.Lock()
@@ -397,10 +400,8 @@ def test_a_class_that_cannot_be_sent_is_named():
         capture(Holding)
 
 
-def test_a_class_that_a_worker_finds_by_an_imported_module_is_its_own_there(space, monkeypatch):
-    """Threads share modules: a class by value that a worker reaches without any load is not taken for another
-    space's.
-    """
+def test_a_class_that_a_worker_finds_in_a_shared_module_is_its_own(space, monkeypatch):
+    """Threads share modules, so a worker can reach a class by value without loading it. It then sends it as its own."""
 
     class Shared:
         pass
@@ -414,7 +415,7 @@ def test_a_class_that_a_worker_finds_by_an_imported_module_is_its_own_there(spac
 
 
 def test_a_copied_class_is_refused_by_plain_pickle(space):
-    """Inside a worker too, pickle itself only knows names."""
+    """Inside a worker too, pickle itself supports names only."""
     _, Derived = Kinds.make()
     with pytest.raises((pickle.PicklingError, AttributeError)):
         call(space, lambda value: pickle.dumps(value), Derived())

@@ -1,4 +1,4 @@
-"""Functions by value: what of them is copied, what is shared, and which go by name."""
+"""Functions by value: which of their parts are copied, which are shared, and which functions are sent by name."""
 
 import functools
 
@@ -11,8 +11,8 @@ COUNT = 0
 LIMIT = 1
 
 
-def test_a_function_keeps_all_that_belongs_to_it():
-    """As copies: a change of a mutable default is not seen on the other side."""
+def test_a_function_is_sent_with_all_its_parts():
+    """They are copies: a change of a mutable default does not reach the other side."""
 
     def original(a, b=[1], *, c={"x": 1}) -> "int":  # noqa: B006
         "The docs."
@@ -27,7 +27,7 @@ def test_a_function_keeps_all_that_belongs_to_it():
 
 
 def test_only_the_globals_that_a_function_uses_are_copied():
-    """Also those that a function nested in it uses; setting one of them changes the copy's only."""
+    """Including those that a nested function uses. The copy sets its own global only."""
 
     def uses():
         def nested():
@@ -43,7 +43,7 @@ def test_only_the_globals_that_a_function_uses_are_copied():
 
 
 def test_functions_of_one_value_share_their_copied_globals():
-    """Those of two values do not."""
+    """Functions of two values do not."""
 
     def add():
         global COUNT
@@ -58,8 +58,8 @@ def test_functions_of_one_value_share_their_copied_globals():
     assert turn(read)() == 0 and COUNT == 0
 
 
-def test_two_closures_over_one_variable_part_company():
-    """As with cloudpickle: each copy has a cell of its own."""
+def test_two_closures_over_one_variable_no_longer_share_it():
+    """As with cloudpickle: each copy has its own cell."""
     n = 0
 
     def add():
@@ -74,8 +74,8 @@ def test_two_closures_over_one_variable_part_company():
     assert add_copy() == 1 and read_copy() == 0 and n == 0
 
 
-def test_recursion_survives_through_cells_and_through_globals():
-    """Alone and mutual; the copy calls the copy."""
+def test_the_copy_of_a_recursive_function_calls_the_copy():
+    """Through cells and through globals, and for two functions that call each other."""
 
     def factorial(n):
         return 1 if n == 0 else n * factorial(n - 1)
@@ -94,8 +94,8 @@ def test_recursion_survives_through_cells_and_through_globals():
     assert back(2) == [2, 1] and back.__globals__["count"] is back
 
 
-def test_a_variable_without_a_value_yet_stays_without_one():
-    """An empty cell is no reason to fail."""
+def test_a_closure_variable_may_have_no_value_yet():
+    """The copy has an empty cell too."""
 
     def early():
         return late
@@ -107,8 +107,8 @@ def test_a_variable_without_a_value_yet_stays_without_one():
     assert turn(early)() == late
 
 
-def test_many_kinds_of_functions_travel():
-    """Lambdas, generators, coroutines, partials, bound methods, wrapped ones."""
+def test_many_kinds_of_functions_can_be_sent():
+    """Lambdas, generators, coroutines, partials, bound methods, wrapped functions."""
 
     class Counter:
         def __init__(self):
@@ -151,15 +151,15 @@ def test_many_kinds_of_functions_travel():
     assert turn("x".upper)() == "X" and turn(str.upper)("x") == "X"
 
 
-def test_an_importable_function_travels_by_name():
+def test_an_importable_function_is_sent_by_name():
     """It is the same object everywhere."""
     assert turn(functools.reduce) is functools.reduce
     assert turn(turn) is turn
     assert capture(turn).load(Space()) is turn
 
 
-def test_what_main_defines_travels_by_value(monkeypatch):
-    """Another process would have another __main__."""
+def test_a_function_of_main_is_sent_by_value(monkeypatch):
+    """Another process has another __main__."""
 
     def function():
         return 1
@@ -170,8 +170,8 @@ def test_what_main_defines_travels_by_value(monkeypatch):
     assert turn(function) is not function and turn(function)() == 1
 
 
-def test_code_with_constants_that_no_compiler_makes_travels_too():
-    """As tools leave it behind that patch code."""
+def test_code_with_constants_that_no_compiler_makes_can_be_sent():
+    """Tools that patch code produce such constants."""
 
     def function():
         return "a constant"

@@ -1,4 +1,4 @@
-"""inspect_serializability: what it answers, and what its report tells."""
+"""The answer and the report of inspect_serializability."""
 
 import io
 import threading
@@ -11,34 +11,29 @@ LOCK = threading.Lock()
 
 
 class Holder:
-    """An object that holds what cannot be sent."""
+    """An object that holds a lock, which cannot be sent."""
 
     def __init__(self):
         self.fine, self.lock = 1, LOCK
 
 
-def uses_lock():
-    """By a global; sent by value in the tests, since it is wrapped there."""
-    return LOCK
-
-
 def inspect(value, **options):
-    """The answer, and the report."""
+    """Return the answer and the report."""
     report = io.StringIO()
     good, failures = inspect_serializability(value, print_file=report, **options)
     return good, failures, report.getvalue()
 
 
 @pytest.mark.parametrize("value", [1, [1, {"a": (2,)}], lambda: 1, Holder, None])
-def test_what_can_be_sent_has_no_failures(value):
-    """Importable classes are sent by name, whatever they hold."""
+def test_a_value_that_can_be_sent_has_no_failures(value):
+    """An importable class is sent by name, whatever it holds."""
     good, failures, report = inspect(value)
     assert good is True and failures == set()
     assert report.startswith("=") and "Checking Serializability of" in report
 
 
 def test_the_attribute_that_fails_is_named():
-    """obj is the part, path the names that lead to it, parent what holds it."""
+    """obj is the part, path the names that lead to it, and parent the object that holds it."""
     holder = Holder()
     good, failures, report = inspect(holder, name="holder")
     (failure,) = failures
@@ -48,7 +43,7 @@ def test_the_attribute_that_fails_is_named():
 
 
 def test_the_variable_of_a_closure_that_fails_is_named():
-    """Of a function, its globals and its closure are looked at."""
+    """The search covers the globals and the closure of a function."""
     held = Holder()
 
     def closes_over():
@@ -62,7 +57,7 @@ def test_the_variable_of_a_closure_that_fails_is_named():
 
 
 def test_the_depth_bounds_the_search():
-    """At depth 1 only the first level is looked at; at depth 0 only the value itself."""
+    """Depth 1 covers the first level only, and depth 0 only the value itself."""
     held = Holder()
 
     def closes_over():
@@ -72,8 +67,8 @@ def test_the_depth_bounds_the_search():
     assert {failure.path for failure in inspect(closes_over, name="f", depth=0)[1]} == {("f",)}
 
 
-def test_a_list_is_reported_as_a_whole_but_the_report_leads_inside():
-    """The answer is Ray's, which does not look into containers."""
+def test_the_answer_names_a_list_and_the_report_the_path_inside():
+    """The answer is that of Ray, which does not search containers."""
     value = [1, {"k": LOCK}]
     _, failures, report = inspect(value)
     (failure,) = failures
@@ -82,7 +77,7 @@ def test_a_list_is_reported_as_a_whole_but_the_report_leads_inside():
 
 
 def test_a_failure_has_the_fields_of_rays():
-    """Programs read them by name."""
+    """Programs read these fields by name."""
     failure = FailureTuple(1, ("a", "b"), 2)
     assert (failure.obj, failure.path, failure.parent) == (1, ("a", "b"), 2)
     assert repr(failure) == "FailTuple(b [path=a -> b, obj=1, parent=2])"

@@ -1,6 +1,4 @@
-"""Values in and out: what is copied and how, what is refused and in which words, what a stored value tells of
-itself.
-"""
+"""Values in and out: how each kind of value is copied, which values are refused and with which text, and sizes."""
 
 import array
 import collections
@@ -26,14 +24,14 @@ from miniray.values.serialization import (
 
 
 class Pair:
-    """An importable class, which travels by name."""
+    """An importable class, which is sent by name."""
 
     def __init__(self, a, b):
         self.a, self.b = a, b
 
 
 class Reference:
-    """Stands for an ObjectRef: pickling it tells of its record, and so does each of its copies."""
+    """A stand-in for an ObjectRef: pickling it calls `contain` with its record."""
 
     def __init__(self, record):
         self.record, self.noted = record, None
@@ -44,7 +42,7 @@ class Reference:
 
 
 class Buffer:
-    """Stands for a numpy array: its memory leaves out of band."""
+    """A stand-in for a numpy array: pickle gets its memory separately from the stream."""
 
     def __init__(self, memory):
         self.memory = memory
@@ -54,18 +52,18 @@ class Buffer:
 
 
 def turn(value):
-    """What a task would get for value."""
+    """Return what a task would receive for this value."""
     return deserialize(serialize(value))
 
 
-# ------------------------------------------------------------------------------------------------------- what is copied
+# --- Copies -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "value", [5, 2**80, 1.5, "text", b"bytes", None, True, 1j, ..., (1, ("a", None)), frozenset({1, "a"})]
 )
-def test_what_is_immutable_is_stored_as_it_is(value):
-    """Nobody can tell it from a copy, and pickling it would cost more than all the rest."""
+def test_an_immutable_value_is_stored_as_it_is(value):
+    """It cannot be told from a copy, and pickling would cost more than everything else."""
     assert serialize(value) is value
     assert turn(value) is value
 
@@ -97,8 +95,8 @@ def test_what_is_immutable_is_stored_as_it_is(value):
         [[["deep"]] * 3] * 3,
     ],
 )
-def test_a_value_comes_back_equal_of_the_same_type_and_fresh_each_time(value):
-    """Whichever way it is stored."""
+def test_each_read_gives_a_fresh_equal_value_of_the_same_type(value):
+    """For every form in which a value is stored."""
     stored = serialize(value)
     first, second = deserialize(stored), deserialize(stored)
     assert first == second == value
@@ -108,7 +106,7 @@ def test_a_value_comes_back_equal_of_the_same_type_and_fresh_each_time(value):
 
 
 def test_a_stored_value_is_a_snapshot():
-    """Neither a later change of the original nor one of a copy shows in the next copy."""
+    """Later changes of the original, and changes of a copy, do not reach the next copy."""
     original = {"list": [1], "set": {1}, "nested": {"deep": [[1]]}}
     stored = serialize(original)
     original["list"].append(2)
@@ -121,7 +119,7 @@ def test_a_stored_value_is_a_snapshot():
 
 
 def test_plain_lists_and_dicts_lose_inner_sharing_as_in_ray():
-    """Ray packs them with msgpack, which knows no references."""
+    """Ray packs them with msgpack, which has no references."""
     row = [0]
     back = turn([row, row, {"a": row}])
     assert back[0] is not back[1] and back[0] is not back[2]["a"]
@@ -129,8 +127,8 @@ def test_plain_lists_and_dicts_lose_inner_sharing_as_in_ray():
     assert back[0][0] is not back[0][1]
 
 
-def test_whatever_goes_through_pickle_keeps_its_sharing():
-    """Tuples, sets and objects do, alone or inside a list; a list inside them is theirs."""
+def test_a_value_that_is_pickled_keeps_its_inner_sharing():
+    """Tuples, sets and objects are pickled, alone or inside a list, together with any list inside them."""
     row, shared, members = [0], Pair(1, 2), {1}
     first, second = turn((row, row))
     assert first is second
@@ -141,8 +139,8 @@ def test_whatever_goes_through_pickle_keeps_its_sharing():
     assert back.a is back.b
 
 
-def test_a_cycle_survives():
-    """What holds itself cannot be plain, so pickle follows it."""
+def test_a_list_that_contains_itself_can_be_sent():
+    """Such a list cannot be stored as a plain value, so it is pickled."""
     loop = [1]
     loop.append({"up": [loop]})
     back = turn(loop)
@@ -150,7 +148,7 @@ def test_a_cycle_survives():
 
 
 def test_a_bytearray_becomes_bytes_unless_pickle_carries_it():
-    """By itself and in plain lists and dicts it does; in a tuple or an object it keeps its type."""
+    """Alone and in plain lists and dicts it becomes bytes; in a tuple or an object it keeps its type."""
     assert turn(bytearray(b"ab")) == b"ab" and type(turn(bytearray(b"ab"))) is bytes
     assert turn(memoryview(b"ab")) == b"ab"
     assert [type(item) for item in turn([b"a", bytearray(b"b"), memoryview(b"c")])] == [bytes] * 3
@@ -162,8 +160,8 @@ def test_a_bytearray_becomes_bytes_unless_pickle_carries_it():
         serialize(memoryview(b"abcd")[::2])
 
 
-def test_subclasses_of_builtin_types_stay_what_they_are():
-    """Only exact types are plain: a named int or a counting dict has a meaning of its own."""
+def test_subclasses_of_builtin_types_keep_their_class():
+    """Only values of the exact types are stored as plain values."""
 
     class Level(enum.IntEnum):
         LOW = 1
@@ -173,8 +171,8 @@ def test_subclasses_of_builtin_types_stay_what_they_are():
     assert type(back[2]) is collections.Counter and type(back[3]) is collections.OrderedDict
 
 
-def test_not_a_number_survives():
-    """It is not equal to itself, which no check may rely on."""
+def test_nan_can_be_sent():
+    """It is not equal to itself, so no check may compare values."""
     assert math.isnan(turn([float("nan")])[0])
 
 
@@ -189,14 +187,14 @@ def test_not_a_number_survives():
         (collections.OrderedDict(a=1).items(), [("a", 1)]),
     ],
 )
-def test_the_view_of_a_dict_travels_with_what_it_shows(view, shown):
-    """Pickle refuses it; cloudpickle, and so Ray, does not."""
+def test_a_view_of_a_dict_is_sent_with_the_items_it_shows(view, shown):
+    """Pickle refuses views; cloudpickle, and so Ray, accepts them."""
     back = turn(view)
     assert list(back) == shown and type(back) is type(view)
 
 
-def test_special_objects_travel_as_with_cloudpickle():
-    """Modules by name, proxies and properties by their parts, an unknown module by its contents."""
+def test_special_objects_are_sent_as_by_cloudpickle():
+    """A module by its name, proxies and properties by their parts, a module that cannot be imported by its contents."""
     assert turn(types) is types
     assert turn(types.MappingProxyType({1: 2})) == {1: 2}
     assert turn(property(len)).fget is len
@@ -208,12 +206,11 @@ def test_special_objects_travel_as_with_cloudpickle():
     assert back.value == [1] and back is not made and back.__name__ == "made_up"
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# buffers
+# --- Buffers ------------------------------------------------------------------------------------------------------
 
 
 def test_a_buffer_is_copied_once_and_then_shared_by_every_copy():
-    """The writer may go on writing; the readers see one piece of memory, read-only."""
+    """The sender may go on writing into its memory. All readers see the same memory, which is read-only."""
     memory = bytearray(b"abc")
     stored = serialize([Buffer(memory), Buffer(memory)])
     memory[:] = b"xyz"
@@ -225,17 +222,17 @@ def test_a_buffer_is_copied_once_and_then_shared_by_every_copy():
 
 
 def test_bytes_are_never_copied():
-    """Nobody can change them."""
+    """No program can change them."""
     data = b"x" * 1000
     assert serialize(data) is data
     assert serialize(Buffer(data)).buffers[0] is data
 
 
-# ---------------------------------------------------------------------------------------------------------------- sizes
+# --- Sizes --------------------------------------------------------------------------------------------------------
 
 
-def test_sizes_are_exact_for_bytes_and_near_for_the_rest():
-    """They are what a store's capacity is counted in."""
+def test_sizes_are_exact_for_bytes_and_estimates_otherwise():
+    """The store compares their sum with its capacity."""
     assert size_of(b"x" * 1000) == 1000
     assert size_of("x" * 1000) == 1000
     assert 1000 <= size_of(("x" * 1000, 1)) <= 1050
@@ -245,7 +242,7 @@ def test_sizes_are_exact_for_bytes_and_near_for_the_rest():
     assert size_of(stored) == len(stored.data) > 500
 
 
-# --------------------------------------------------------------------------------------------------------------- errors
+# --- Errors -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -260,8 +257,8 @@ def test_sizes_are_exact_for_bytes_and_near_for_the_rest():
         (Pair.__init__.__get__(Pair(threading.Lock(), 1)), ".a is"),
     ],
 )
-def test_the_text_of_a_refusal_leads_to_the_culprit(value, place):
-    """TypeError, as in Ray, with the way into the value and pickle's own words."""
+def test_the_error_gives_the_path_to_the_culprit(value, place):
+    """TypeError, as in Ray, with the path into the value and the text of pickle's error."""
     with pytest.raises(TypeError) as caught:
         serialize(value, "the argument", "f")
     text = str(caught.value)
@@ -270,8 +267,8 @@ def test_the_text_of_a_refusal_leads_to_the_culprit(value, place):
     assert isinstance(caught.value.__cause__, TypeError)
 
 
-def test_a_culprit_whose_repr_fails_is_reported_all_the_same():
-    """The error that is shown is pickle's, not that of the repr."""
+def test_a_culprit_whose_repr_fails_is_still_reported():
+    """The text shows the error of pickle, not that of the repr."""
 
     class Silent:
         def __repr__(self):
@@ -285,8 +282,8 @@ def test_a_culprit_whose_repr_fails_is_reported_all_the_same():
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyError("mine"), pickle.PicklingError("mine")])
-def test_other_errors_of_a_hook_come_out_unchanged(error):
-    """Ray dresses up TypeError only."""
+def test_other_errors_of_a_hook_are_raised_unchanged(error):
+    """Ray adds a text to a TypeError only."""
 
     class Refusing:
         def __getstate__(self):
@@ -297,19 +294,19 @@ def test_other_errors_of_a_hook_come_out_unchanged(error):
     assert caught.value is error
 
 
-def test_what_is_nested_too_deeply_is_a_pickling_error():
-    """Not a RecursionError, and not a crash."""
+def test_a_value_nested_too_deeply_is_a_pickling_error():
+    """It is not a RecursionError, and the process does not crash."""
     deep = []
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(pickle.PicklingError):
         serialize(deep)
-    while deep:  # taken down step by step, so that its end does not recurse either
+    while deep:  # taken apart step by step, so that freeing it does not recurse
         deep = deep.pop()
 
 
 def test_an_exception_that_cannot_be_rebuilt_fails_when_it_is_read():
-    """Its __init__ takes two arguments, its args hold one: pickle calls it with one."""
+    """Its __init__ takes two arguments but its args hold one, and pickle calls it with one."""
 
     class Fragile(Exception):
         def __init__(self, code, detail):
@@ -320,8 +317,8 @@ def test_an_exception_that_cannot_be_rebuilt_fails_when_it_is_read():
         deserialize(stored)
 
 
-def test_files_travel_as_their_text_or_not_at_all(tmp_path):
-    """Readable text does, at its position; what is only written to, binary or closed is refused."""
+def test_a_file_is_sent_as_its_text_or_refused(tmp_path):
+    """A readable text file is sent with its position. A binary, closed or write-only file is refused."""
     path = tmp_path / "note.txt"
     with open(path, "w") as file, pytest.raises(pickle.PicklingError):
         serialize(file)
@@ -336,11 +333,11 @@ def test_files_travel_as_their_text_or_not_at_all(tmp_path):
         serialize(file)
 
 
-# ---------------------------------------------------------------------------------------------------- references inside
+# --- References inside values -------------------------------------------------------------------------------------
 
 
 def test_a_stored_value_lists_each_reference_inside_it_once():
-    """By the identity of its record, wherever in the value it is."""
+    """References are compared by the identity of their records, wherever in the value they are."""
     first, second = object(), object()
     reference = Reference(first)
     stored = serialize([reference, {"k": (Reference(second), Reference(first))}, reference])
@@ -349,8 +346,8 @@ def test_a_stored_value_lists_each_reference_inside_it_once():
     assert serialize([1, [2]]).contained == ()
 
 
-def test_a_reference_pickled_by_hand_is_not_contained():
-    """contain answers False then, and whoever asked can do something about it."""
+def test_a_reference_that_the_program_pickles_is_not_listed():
+    """`contain` then returns False, so that the reference can react."""
     reference = Reference(object())
     pickle.dumps(reference)
     assert reference.noted is False
@@ -360,8 +357,8 @@ def test_a_reference_pickled_by_hand_is_not_contained():
     assert reference.noted is True
 
 
-def test_a_hook_may_serialize_something_itself():
-    """Each run has its own references, also when the inner one fails."""
+def test_a_hook_may_call_serialize():
+    """Each run lists its own references, even if the inner run fails."""
     outer, inner = object(), object()
     inside = []
 
@@ -378,7 +375,7 @@ def test_a_hook_may_serialize_something_itself():
 
 
 def test_threads_do_not_mix_up_their_references():
-    """Two runs at once on two threads, each stopped in the middle of a value."""
+    """Two threads serialize at once, and each waits for the other in the middle of its value."""
     meeting = threading.Barrier(2)
 
     class Waiting:
@@ -399,12 +396,11 @@ def test_threads_do_not_mix_up_their_references():
     assert found == {"a": ("a",), "b": ("b",)}
 
 
-# ------------------------------------------------------------------------------------------------ the user's
-# serialisers
+# --- Serializers of the user --------------------------------------------------------------------------------------
 
 
-def test_a_registered_serializer_is_used_until_it_is_taken_back():
-    """For values of exactly that class; its deserializer travels along, by value if need be."""
+def test_a_registered_serializer_is_used_until_it_is_deregistered():
+    """For instances of exactly that class. Its deserializer is sent along, by value if necessary."""
 
     class Guarded:
         def __init__(self, value):
@@ -420,11 +416,11 @@ def test_a_registered_serializer_is_used_until_it_is_taken_back():
     deregister_serializer(Guarded)
 
 
-# ------------------------------------------------------------------------------------------------- miniray.cloudpickle
+# --- miniray.cloudpickle ------------------------------------------------------------------------------------------
 
 
 def test_cloudpickle_makes_bytes_that_plain_pickle_reads():
-    """Everything is written out in them, also the definition of a local class and the memory of a buffer."""
+    """The bytes hold everything, including the definition of a local class and the memory of a buffer."""
 
     class Local:
         def __init__(self, n):
@@ -444,16 +440,16 @@ def test_cloudpickle_makes_bytes_that_plain_pickle_reads():
     assert bytes(cloudpickle.loads(data, buffers=buffers).memory) == b"abc"
 
 
-def test_a_pickler_class_that_programs_can_derive_from():
-    """With the arguments that cloudpickle's has."""
+def test_programs_can_derive_from_the_pickler_class():
+    """Its constructor has the arguments of cloudpickle's."""
     file = io.BytesIO()
     cloudpickle.CloudPickler(file).dump(lambda: 7)
     assert pickle.loads(file.getvalue())() == 7
     assert cloudpickle.Pickler is cloudpickle.CloudPickler
 
 
-def test_a_module_registered_by_value_is_copied_though_it_could_be_imported():
-    """register_pickle_by_value, as cloudpickle has it."""
+def test_a_module_registered_by_value_is_copied_although_it_could_be_imported():
+    """register_pickle_by_value, as in cloudpickle."""
     module = types.ModuleType("settings_of_this_test")
     exec("LEVEL = [1]\ndef level(): return LEVEL\n", vars(module))
     with pytest.raises(ValueError, match="import"):
@@ -471,7 +467,7 @@ def test_a_module_registered_by_value_is_copied_though_it_could_be_imported():
 
 
 def test_a_serialized_value_can_be_read_on_many_threads_at_once():
-    """It never changes once it is made."""
+    """It never changes."""
     stored = serialize([Pair([1], {2}), {"k": [3]}])
     assert isinstance(stored, Serialized)
     results = []

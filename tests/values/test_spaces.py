@@ -1,4 +1,4 @@
-"""Spaces and captures: loaded once in each, the same for all threads, holding references, and gone without a trace."""
+"""Spaces and captures: each space loads a capture once, keeps its references, and frees unused classes."""
 
 import gc
 import threading
@@ -14,12 +14,12 @@ from tests.runtime.worker_stand_in import inside
 
 @pytest.fixture
 def space():
-    """A worker's."""
+    """The space of a worker."""
     return Space()
 
 
 def test_a_function_is_captured_once_and_loaded_once_in_each_space():
-    """Later changes of what it closes over do not reach it; each space has a copy with a state of its own."""
+    """A later change of a variable in its closure does not reach it. The copy in each space has its own state."""
     start = [1]
 
     def add():
@@ -36,7 +36,7 @@ def test_a_function_is_captured_once_and_loaded_once_in_each_space():
 
 
 def test_a_capture_that_fails_names_the_variable():
-    """At the capture, not at the definition."""
+    """The error is raised by the capture, not by the definition."""
     lock = threading.Lock()
 
     def guarded():
@@ -50,7 +50,7 @@ def test_a_capture_that_fails_names_the_variable():
 
 
 class Reference:
-    """Stands for an ObjectRef."""
+    """A stand-in for an ObjectRef."""
 
     def __init__(self, record):
         self.record = record
@@ -60,8 +60,8 @@ class Reference:
         return Reference, (self.record,)
 
 
-def test_references_in_a_closure_and_in_a_class_are_contained():
-    """In the capture that holds them, and in every value of the class, though its definition is made once only."""
+def test_references_in_a_closure_and_in_a_class_are_listed():
+    """In the capture, and in every instance of the class, although the class is pickled only once."""
 
     class Holding:
         reference = Reference("in the class")
@@ -74,13 +74,13 @@ def test_references_in_a_closure_and_in_a_class_are_contained():
         assert serialize(copy).contained == ("in the class",)
 
 
-def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
-    """Both build it, since user code cannot run under a lock; then the first one's copy is everybody's."""
+def test_two_threads_that_load_a_class_at_once_get_the_same_class(space):
+    """Both build it, because user code cannot run under a lock. Then both use the copy that was finished first."""
     meeting = threading.Barrier(2)
     builds = []
 
     class Meeting:
-        """Holds up the loading of a definition that it is in, until the other thread has come as far."""
+        """Delays the load of a definition that holds it, until the other thread has reached the same point."""
 
         def __reduce__(self):
             return meet, ()
@@ -119,26 +119,26 @@ def test_threads_that_load_the_same_thing_at_once_get_the_same_thing(space):
     assert len(builds) >= 2
 
 
-def test_no_two_classes_have_one_id():
-    """Also when threads name them at once; without the GIL a plain count gives some numbers twice."""
+def test_no_two_classes_have_the_same_id():
+    """Even if several threads track them at once. Without the GIL, a plain count gives some numbers twice."""
 
-    def name_some() -> None:
+    def track_some() -> None:
         start.wait()
         for cls in [type("Local", (), {}) for _ in range(300)]:
-            named.append((spaces.track(cls).tracker_id, cls))
+            tracked.append((spaces.track(cls).tracker_id, cls))
 
-    named, start = [], threading.Barrier(4)
-    threads = [threading.Thread(target=name_some) for _ in range(4)]
+    tracked, start = [], threading.Barrier(4)
+    threads = [threading.Thread(target=track_some) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({tracker_id for tracker_id, _ in named}) == len(named) == 1200
+    assert len({tracker_id for tracker_id, _ in tracked}) == len(tracked) == 1200
 
 
 @frees_memory
-def test_nothing_is_left_of_a_class_that_is_gone():
-    """Neither the original nor a copy nor a definition stays in any table."""
+def test_a_class_that_was_freed_leaves_nothing_behind():
+    """No table keeps the original, a copy, or a definition."""
     space = Space()
 
     def use():
@@ -163,8 +163,8 @@ def test_nothing_is_left_of_a_class_that_is_gone():
     assert len(space._classes) == 0 and len(space.loaded) == 0
 
 
-def test_a_space_that_is_gone_takes_its_copies_along():
-    """The capture that outlives it does not hold them."""
+def test_the_copies_in_a_space_are_freed_with_it():
+    """The capture outlives the space, but does not hold them."""
     captured = capture(lambda: 1)
     space = Space()
     copy = weakref.ref(captured.load(space))

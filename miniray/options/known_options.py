@@ -1,0 +1,194 @@
+"""The options of tasks, actors and methods: one table for each, with the types and the check of every option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .labels import check_fallback_strategy, check_label_selector
+from .resources import amount_check, check_custom_resources
+from .stand_ins import PlacementGroup, SchedulingStrategy
+
+Options = dict[str, Any]
+
+_NONE = type(None)
+
+
+class Option(NamedTuple):
+    """The values that one option may have: instances of `types` for which `check`, if there is one, returns None.
+
+    check: returns what is wrong with a value, as a text for the user, or None. It may also raise TypeError.
+    """
+
+    types: tuple[type, ...]
+    check: Callable[[Any], str | None] | None = None
+
+
+def _count_check(name: str, minus_one: str | None = None) -> Callable[[Any], str | None]:
+    """The check of an option that is a count. minus_one: what -1 stands for, if it is allowed."""
+
+    def check(number: Any) -> str | None:
+        if number is None or number >= (0 if minus_one is None else -1):
+            return None
+        infinity = f", or -1 for {minus_one}" if minus_one else ""
+        return f"'{name}' takes None, 0, a positive integer{infinity}; not {number}"
+
+    return check
+
+
+def _check_num_returns(value: Any) -> str | None:
+    if value is None or value in ("streaming", "dynamic"):
+        return None
+    if isinstance(value, str):
+        raise TypeError(f"'num_returns' takes a number, or 'streaming' for a generator; not {value!r}")
+    if value >= 0:
+        return None
+    return f"'num_returns' takes None, 0 or a positive integer, or 'streaming' for a generator; not {value}"
+
+
+def _check_retry_exceptions(value: Any) -> str | None:
+    if isinstance(value, bool) or all(isinstance(item, type) and issubclass(item, Exception) for item in value):
+        return None
+    return f"'retry_exceptions' takes True, False, or a list of Exception classes; not {value!r}"
+
+
+_COMMON: dict[str, Option] = {
+    "label_selector": Option((dict, _NONE), check_label_selector),
+    "fallback_strategy": Option((list, _NONE), check_fallback_strategy),
+    "accelerator_type": Option((str, _NONE)),
+    "memory": Option((float, int, _NONE), amount_check("memory")),
+    "name": Option((str, _NONE)),
+    "num_cpus": Option((float, int, _NONE), amount_check("num_cpus")),
+    "num_gpus": Option((float, int, _NONE), amount_check("num_gpus")),
+    "placement_group": Option((str, PlacementGroup, _NONE)),
+    "placement_group_bundle_index": Option((int,)),
+    "placement_group_capture_child_tasks": Option((bool, _NONE)),
+    "resources": Option((dict, _NONE), check_custom_resources),
+    "runtime_env": Option((dict, _NONE)),
+    "scheduling_strategy": Option((str, SchedulingStrategy, _NONE)),
+    "enable_task_events": Option((bool,)),
+    "_labels": Option((dict, _NONE)),
+}
+
+TASK_OPTIONS: dict[str, Option] = {
+    **_COMMON,
+    "max_calls": Option((int, _NONE), _count_check("max_calls")),
+    "max_retries": Option((int, _NONE), _count_check("max_retries", "no limit")),
+    "num_returns": Option((int, str, _NONE), _check_num_returns),
+    "object_store_memory": Option(
+        (int, _NONE), lambda value: None if value is None else "a task cannot ask for 'object_store_memory'"
+    ),
+    "retry_exceptions": Option((bool, list, tuple), _check_retry_exceptions),
+    "_generator_backpressure_num_objects": Option(
+        (int, _NONE),
+        lambda value: (
+            None
+            if value != 0
+            else "'_generator_backpressure_num_objects' cannot be 0: a generator that may not have a single unread "
+            "item never yields. Use -1 for no limit"
+        ),
+    ),
+    "_num_objects_per_yield": Option(
+        (int, _NONE),
+        lambda value: (
+            None if value is None or value > 0 else f"'_num_objects_per_yield' must be at least 1, not {value}"
+        ),
+    ),
+}
+
+ACTOR_OPTIONS: dict[str, Option] = {
+    **_COMMON,
+    "concurrency_groups": Option((list, dict, _NONE)),
+    "enable_tensor_transport": Option((bool, _NONE)),
+    "lifetime": Option(
+        (str, _NONE),
+        lambda value: (
+            None
+            if value in (None, "detached", "non_detached")
+            else f"'lifetime' takes 'detached', 'non_detached' or None, not {value!r}"
+        ),
+    ),
+    "max_concurrency": Option((int, _NONE), _count_check("max_concurrency")),
+    "max_restarts": Option((int, _NONE), _count_check("max_restarts", "no limit")),
+    "max_task_retries": Option((int, _NONE), _count_check("max_task_retries", "no limit")),
+    "max_pending_calls": Option((int, _NONE), _count_check("max_pending_calls", "no limit")),
+    "namespace": Option((str, _NONE)),
+    "get_if_exists": Option((bool,)),
+    "allow_out_of_order_execution": Option((bool, _NONE)),
+    "object_store_memory": Option((int, _NONE), _count_check("object_store_memory")),
+    "_actor_generator_backpressure_num_objects": Option(
+        (int, _NONE),
+        lambda value: (
+            None
+            if value is None or value > 0 or value == -1
+            else f"'_actor_generator_backpressure_num_objects' must be at least 1, or -1 for no limit; not {value}"
+        ),
+    ),
+}
+
+# What `@method(...)` takes.
+METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
+    "num_returns",
+    "concurrency_group",
+    "max_task_retries",
+    "retry_exceptions",
+    "_generator_backpressure_num_objects",
+    "_num_objects_per_yield",
+    "enable_task_events",
+    "tensor_transport",
+)
+
+# What `handle.method.options(...)` takes, as checked at `.remote()`.
+METHOD_CALL_OPTIONS: dict[str, Option] = {
+    "name": Option((str,)),
+    "num_returns": Option((int, float, str, _NONE)),
+    "max_task_retries": Option((int, float, _NONE)),
+    "retry_exceptions": Option((bool, list, tuple, _NONE)),
+    "concurrency_group": Option((str, _NONE)),
+    "_generator_backpressure_num_objects": Option((int, float, _NONE)),
+    "enable_task_events": Option((object,)),
+    "tensor_transport": Option((str, _NONE)),
+}
+
+_TYPES_IN_WORDS = {
+    _NONE: "None",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    dict: "a dict",
+    list: "a list",
+    tuple: "a tuple",
+    SchedulingStrategy: "a scheduling strategy",
+    PlacementGroup: "a placement group",
+}
+
+
+def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: str) -> None:
+    """Raise ValueError or TypeError for the first option that is unknown, of a wrong type, or out of range.
+
+    whose: "remote functions", "actors" or "methods", for the text.
+    """
+    for name, value in options.items():
+        option = known.get(name)
+        if option is None:
+            raise ValueError(f"{whose} have no option '{name}'. The options are: {', '.join(known)}")
+        if not isinstance(value, option.types):
+            raise wrong_type(name, option.types, value)
+        problem = None if option.check is None else option.check(value)
+        if problem is not None:
+            raise ValueError(problem)
+
+
+def wrong_type(name: str, types: Iterable[type], value: object) -> TypeError:
+    """Return the error for an option whose value has none of these types."""
+    kinds = [_TYPES_IN_WORDS[kind] for kind in types if not (kind is int and float in types)]
+    expected = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+    return TypeError(f"option '{name}' must be {expected}, not {value!r} of type {type(value).__name__}")
+
+
+def check_not_none(options: Mapping[str, Any], *names: str) -> None:
+    """Raise TypeError if one of these options was given as None."""
+    for name in names:
+        if name in options and options[name] is None:
+            raise TypeError(f"option '{name}' must be an integer here, not None")

@@ -1,0 +1,60 @@
+"""The syntax of labels, for the options `label_selector` and `fallback_strategy`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Labels follow the syntax of Kubernetes: a name of at most 63 characters. A key may have a DNS prefix and a slash
+# before its name.
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
+_LABEL_NAME = re.compile(_LABEL)
+_LABEL_PREFIX = re.compile(rf"(?:{_LABEL})?(?:\.(?:{_LABEL})?)*")
+_LABEL_CONDITION = re.compile(rf"!?{_LABEL}|!?(?:in)?\({_LABEL}(?:, ?{_LABEL})*\)")
+
+
+def _check_label_key(key: str) -> str | None:
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > 253 or not _LABEL_PREFIX.fullmatch(prefix)):
+        return f"{prefix!r} is not a prefix of a label key: it must be DNS names joined by dots, at most 253 characters"
+    if not _LABEL_NAME.fullmatch(name):
+        return (
+            f"{name!r} is not a label key: it must be at most 63 letters, digits, '-', '_' and '.', and must begin and "
+            "end with a letter or a digit"
+        )
+    return None
+
+
+def check_label_selector(selector: dict[str, Any] | None) -> str | None:
+    """Return what is wrong with a label selector, or None. Raises TypeError for a key or condition of a wrong type."""
+    for key, condition in (selector or {}).items():
+        if not isinstance(key, str) or not isinstance(condition, (str, type(None))):
+            raise TypeError(f"'label_selector' must be a dict of strings; {key!r}: {condition!r} is not allowed")
+        problem = _check_label_key(key)
+        if problem is None and condition not in (None, "") and not _LABEL_CONDITION.fullmatch(condition):
+            problem = f"{condition!r} is not a condition on a label: write 'value', '!value', 'in(a,b)' or '!in(a,b)'"
+        if problem is not None:
+            return problem
+    return None
+
+
+def check_fallback_strategy(strategies: list[Any] | None) -> str | None:
+    """Return what is wrong with a list of {"label_selector": {...}}, or None.
+
+    Raises what `check_label_selector` raises.
+    """
+    for strategy in strategies or ():
+        if not isinstance(strategy, dict):
+            return f"each item of 'fallback_strategy' must be a dict, not {strategy!r}"
+        if not strategy:
+            return "an item of 'fallback_strategy' must not be empty"
+        unknown = [name for name in strategy if name != "label_selector"]
+        if unknown:
+            return f"an item of 'fallback_strategy' may hold only 'label_selector', not {unknown[0]!r}"
+        selector = strategy["label_selector"]
+        if selector and not isinstance(selector, dict):
+            return f"'label_selector' must be a dict, not {selector!r}"
+        problem = check_label_selector(selector)
+        if problem is not None:
+            return problem
+    return None

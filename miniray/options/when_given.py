@@ -1,0 +1,140 @@
+"""The checks of options when they are given: to `@remote(...)`, to `@method(...)`, or to `.options(...)`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .known_options import ACTOR_OPTIONS, METHOD_DECORATOR_OPTIONS, TASK_OPTIONS, Options, check_each, check_not_none
+from .runtime_env_fields import check_runtime_env
+
+
+def task_options(
+    options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None, is_generator: bool | None = None
+) -> Options:
+    """Check the options of a remote function and return them in a new dict. An option given as None stays None.
+
+    options: those of `@remote(...)` or, if `decorated` is given, those of `.options(...)`. decorated: the decorator's
+    options, already checked. is_generator: whether the function yields; if None, the caller must call
+    `check_num_returns` itself.
+
+    Raises ValueError for an unknown name, a value out of range, an impossible combination, and for `max_calls` or a
+    different `_num_objects_per_yield` in `.options()`; TypeError for a wrong type.
+    """
+    if decorated is not None and "_num_objects_per_yield" in options:
+        if options["_num_objects_per_yield"] != (decorated.get("_num_objects_per_yield") or 1):
+            raise ValueError("'_num_objects_per_yield' belongs to the function: give it to @remote, not to .options()")
+    check_each(options, TASK_OPTIONS, "remote functions")
+    if decorated is not None and "max_calls" in options:
+        raise ValueError("'max_calls' belongs to the function: give it to @remote, not to .options()")
+    _check_one_placement({**(decorated or {}), **options})
+    if is_generator is not None:
+        check_num_returns(options.get("num_returns"), is_generator)
+    check_runtime_env(options.get("runtime_env"))
+    return _normalised(options)
+
+
+def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None) -> Options:
+    """Check the options of an actor class and return them in a new dict. An option given as None stays None.
+
+    options, decorated: as for `task_options`. Raises ValueError for an unknown name, a value out of range, an
+    impossible combination, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
+    """
+    check_each(options, ACTOR_OPTIONS, "actors")
+    if decorated is None:
+        check_not_none(options, "max_restarts")
+    elif "concurrency_groups" in options:
+        raise ValueError("'concurrency_groups' belong to the class: give them to @remote, not to .options()")
+    together = {**(decorated or {}), **options}
+    if together.get("get_if_exists") and not together.get("name"):
+        raise ValueError("'get_if_exists' needs the 'name' of the actor")
+    if "object_store_memory" in options:
+        _deprecated(
+            "'object_store_memory' of an actor reserves nothing; objects that do not fit into the store are spilled"
+        )
+    _check_one_placement(together)
+    check_runtime_env(options.get("runtime_env"))
+    return _normalised(options)
+
+
+def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
+    """Check the options of `@method(...)` and return them in a new dict.
+
+    is_generator: whether the method yields. None means that the method is not known yet; then only names are checked.
+    Raises AssertionError for an unknown name, as Ray does; ValueError or TypeError for an impossible `num_returns` or
+    `_num_objects_per_yield`. The other options are checked when the method is called (`at_call.check_method_call`).
+    """
+    for name in options:
+        assert name in METHOD_DECORATOR_OPTIONS, (
+            f"@method has no option '{name}'. The options are: {', '.join(METHOD_DECORATOR_OPTIONS)}"
+        )
+    if is_generator is not None:
+        check_num_returns(options.get("num_returns"), is_generator)
+        if "_num_objects_per_yield" in options:
+            check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, TASK_OPTIONS, "methods")
+        if "tensor_transport" in options:
+            raise ValueError(
+                f"miniray has no tensor transport {options['tensor_transport'].upper()!r}: values go through the "
+                "object store"
+            )
+    return _normalised(options)
+
+
+def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
+    """Check the options of `handle.method.options(...)` and return them in a new dict.
+
+    Raises ValueError for `_num_objects_per_yield` and for a `num_returns` that does not fit the method, as Ray does.
+    Names and types are checked at `.remote()` (`at_call.check_method_call`).
+    """
+    if "_num_objects_per_yield" in options:
+        raise ValueError("'_num_objects_per_yield' belongs to the method: give it to @method, not to .options()")
+    check_num_returns(options.get("num_returns"), is_generator)
+    if options.get("tensor_transport") is not None:
+        check_tensor_transport(options["tensor_transport"])
+    return _normalised(options)
+
+
+def check_num_returns(num_returns: Any, is_generator: bool) -> None:
+    """Raise ValueError for a negative number, and for "streaming" or "dynamic" if the function does not yield."""
+    if isinstance(num_returns, int) and num_returns < 0:
+        raise ValueError(f"num_returns must be >= 0, not {num_returns}")
+    if num_returns in ("streaming", "dynamic") and not is_generator:
+        raise ValueError(f"num_returns='{num_returns}' is for a generator function, and this one does not yield")
+    if num_returns == "dynamic":
+        _deprecated("num_returns='dynamic' is an older form of num_returns='streaming'")
+
+
+def check_tensor_transport(value: Any) -> None:
+    """Raise ValueError for any transport other than the object store: miniray does not move tensors between devices."""
+    if value.upper() != "OBJECT_STORE":
+        raise ValueError(f"miniray has no tensor transport {value!r}: values go through the object store")
+
+
+def _check_one_placement(options: Mapping[str, Any]) -> None:
+    if options.get("placement_group") not in (None, "default") and options.get("scheduling_strategy") is not None:
+        raise ValueError(
+            "'placement_group' and 'scheduling_strategy' both decide where to run: give only the strategy, "
+            "PlacementGroupSchedulingStrategy(group)"
+        )
+
+
+def _normalised(options: Mapping[str, Any]) -> Options:
+    """Return a copy that is not affected if the caller later changes a list or dict that was given."""
+    copied = dict(options)
+    for name, value in copied.items():
+        if type(value) is dict:
+            copied[name] = value.copy()
+        elif type(value) is list:
+            copied[name] = tuple(value) if name == "retry_exceptions" else value.copy()
+    return copied
+
+
+def _deprecated(text: str) -> None:
+    """Issue a DeprecationWarning for the line of the nearest caller outside this package, which is the user's code."""
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(0), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
