@@ -39,7 +39,7 @@ def test_many_actors_made_at_once_all_come_up_each_with_a_thread_of_its_own(sess
     actors = [Named.remote(name) for name in range(MANY)]
     assert ray.get([actor.who.remote() for actor in actors], timeout=60) == [(name, True) for name in range(MANY)]
     assert len({handle.ident for handle in session.threads if handle.record.actor is not None}) == MANY
-    assert len(session.may_start) == STARTING_AT_A_TIME and not session.unstarted
+    assert len(session.start_permits) == STARTING_AT_A_TIME and not session.unstarted
 
 
 def test_an_actor_whose_constructor_blocks_holds_up_no_other(session: Any):
@@ -78,7 +78,7 @@ def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypa
     for _, (_, handle) in started:
         assert handle.done.acquire(timeout=60)
     assert ray.get(Named.remote(1).who.remote(), timeout=60) == (1, True)
-    assert not session.unstarted and len(session.may_start) == STARTING_AT_A_TIME
+    assert not session.unstarted and len(session.start_permits) == STARTING_AT_A_TIME
 
 
 def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: Any, monkeypatch: pytest.MonkeyPatch):
