@@ -244,14 +244,14 @@ class LocalRuntime(Runtime):
         following = self.report_from_inside(report, self, worker, task, outcome)
         if following is not None:
             self.runnable.appendleft(partial(self._execute, worker, following))
-        if ctrl_c.in_task or ctrl_c.put_off is not None:
+        if ctrl_c.in_task or ctrl_c.postponed is not None:
             self._pass_on_ctrl_c(task, outcome)
 
     def _pass_on_ctrl_c(self, task: TaskRecord, outcome: Outcome) -> None:
         """Ctrl-C is meant for the program, not only for the task that happens to run on its thread. So if the task was
         ended by KeyboardInterrupt, raise it in the code that called the task as well; and if one was postponed, raise
         it here, since between two tasks there may be no user code in which it could be raised."""
-        if ctrl_c.put_off is not None and threading.current_thread() is threading.main_thread():
+        if ctrl_c.postponed is not None and threading.current_thread() is threading.main_thread():
             ctrl_c.interrupt()
         cancelled = (
             outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
