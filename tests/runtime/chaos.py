@@ -3,9 +3,10 @@
     python -m tests.runtime.chaos --seed 7             one seed, told strike by strike
     python -m tests.runtime.chaos --seeds 200          all of them, as `make chaos N=200` does
 
-A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked (`--every N`:
-after every Nth, and always after a strike). At the end every result is compared with what plain Python gives, every attempt
-must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread, no descriptor.
+A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked
+(`--every N`: after every Nth, and always after a strike). At the end every result is compared with what plain Python
+gives, every attempt must be explained by the event log, and nothing may be left: no resource, no reference, no file, no
+thread, no descriptor.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def reduce_words(*parts: tuple) -> dict:
 
 @ray.remote(max_retries=-1)
 def merge(refs: list) -> dict:
-    """All parts in one. It waits inside, and lends its CPU meanwhile; a part that is lost is made again under its hands."""
+    """All parts in one. It waits inside, and lends its CPU meanwhile; a part that is lost is made again under its
+    hands."""
     notes.enter()
     total: dict = {}
     for part in ray.get([add_nothing.remote(ref) for ref in refs]):
@@ -166,7 +168,8 @@ def expected(sizes: Sizes, texts: list[str]) -> tuple:
 
 
 class Striker:
-    """Stands around every event of a cluster: strikes at its end when the plan says so, and checks the invariants after it."""
+    """Stands around every event of a cluster: strikes at its end when the plan says so, and checks the invariants after
+    it."""
 
     def __init__(self, runtime: Any, plan: dict[int, tuple[str, float]], every: int, tell: Callable[[str], None]):
         self.runtime, self.cluster, self.plan, self.every, self.tell = runtime, runtime.cluster, plan, every, tell
@@ -353,7 +356,8 @@ def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
 def play(
     seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None
 ) -> dict[str, int]:
-    """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is wrong."""
+    """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is
+    wrong."""
     chance, descriptors = random.Random(seed), open_descriptors()
     texts = texts_of(chance, sizes.texts)
     notes.entered.clear()

@@ -1,4 +1,5 @@
-"""What the tasks of the chaos programs leave behind. A module travels by reference, so that all workers see this one."""
+"""What the tasks of the chaos programs leave behind. A module travels by reference, so that all workers see this
+one."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ class Async:
 @frees_memory
 @pytest.mark.parametrize("base", [object, Async], ids=["threaded", "async"])
 def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, base):
-    """Its record stays, for the tables; it used to keep the actor's copies of classes and functions, 50 KB for each actor."""
+    """Its record stays, for the tables; it used to keep the actor's copies of classes and functions, 50 KB for each
+    actor."""
     classes.clear()
     actor = ray.remote(local_class(base)).remote()
     assert ray.get(actor.note.remote()) == 1 and classes[0]() is not None

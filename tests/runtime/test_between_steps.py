@@ -1,5 +1,5 @@
-"""What another thread does between two steps of a call of ours. Each situation is brought about on purpose, where it would
-otherwise need a million tries."""
+"""What another thread does between two steps of a call of ours. Each situation is brought about on purpose, where it
+would otherwise need a million tries."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ def a_thread_that_waits(session: Any) -> tuple[threading.Thread, list[BaseExcept
 
 
 def test_one_who_stops_waiting_while_the_session_ends_is_woken_once(session: Any):
-    """It was counted among those who wait, and then, since it had left the table meanwhile, among those who subscribed as well.
-    The end of the session raised `release unlocked lock`."""
+    """It was counted among those who wait, and then, since it had left the table meanwhile, among those who subscribed
+    as well. The end of the session raised `release unlocked lock`."""
     thread, errors = a_thread_that_waits(session)
     session.driver_waiters = Leaving(session.driver_waiters)
     ray.shutdown()
@@ -276,7 +276,8 @@ def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
 
 
 def test_a_value_that_was_let_go_of_is_an_error_and_no_endless_loop(session: Any):
-    """It never happens while references are counted right. Were they not, `get` would look for the value without end."""
+    """It never happens while references are counted right. Were they not, `get` would look for the value without
+    end."""
     ref = ray.put(1)
     record = ref._record
     del ref

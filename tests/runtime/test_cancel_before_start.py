@@ -39,8 +39,8 @@ def session():
 
 
 def test_a_task_that_is_cancelled_at_once_does_not_run():
-    """Whether its worker is just being started, takes it from its inbox, or has entered its code: it used to run to its end,
-    since the interrupt found nobody to be raised in. Ray answers the same."""
+    """Whether its worker is just being started, takes it from its inbox, or has entered its code: it used to run to its
+    end, since the interrupt found nobody to be raised in. Ray answers the same."""
     for _ in range(10):
         ref = busy.remote()
         ray.cancel(ref)

@@ -1,5 +1,5 @@
-"""A generator that does nothing but yield is stopped as any other code is. It used to run on: each time somebody looked it was
-storing an item, in which it must not be interrupted."""
+"""A generator that does nothing but yield is stopped as any other code is. It used to run on: each time somebody looked
+it was storing an item, in which it must not be interrupted."""
 
 from __future__ import annotations
 

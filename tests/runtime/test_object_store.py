@@ -1,4 +1,5 @@
-"""Object stores in a running session: capacity, eviction, spilling to files and reading back, and what happens when that fails."""
+"""Object stores in a running session: capacity, eviction, spilling to files and reading back, and what happens when
+that fails."""
 
 from __future__ import annotations
 
@@ -203,7 +204,8 @@ def test_ten_times_the_capacity_goes_through_a_store(session):
 )
 @frees_memory
 def test_memory_stays_near_the_capacity_when_ten_times_as_much_goes_through():
-    """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's heap."""
+    """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's
+    heap."""
     program = """
 import os, sys
 import miniray as ray
@@ -266,7 +268,8 @@ def test_a_value_is_written_once_however_often_it_is_read_back(session):
 
 
 def test_to_read_and_let_go_writes_nothing(session):
-    """What was let go of counts before anything is spilled for what is read back; each value read used to push another out."""
+    """What was let go of counts before anything is spilled for what is read back; each value read used to push another
+    out."""
     refs = [put(number) for number in range(20)]
     spilled = stats()["spilled"]
     for number in range(20):

@@ -1,4 +1,5 @@
-"""Placement groups over several nodes: where bundles lie, who runs in them, and what becomes of them when a node goes."""
+"""Placement groups over several nodes: where bundles lie, who runs in them, and what becomes of them when a node
+goes."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Where:
 
 
 def made(strategy: str, bundles: list, *sizes: int) -> list[int] | None:
-    """The places (0 for the head) at which the bundles of a group lie in a cluster of nodes of these sizes; None when it
-    does not fit."""
+    """The places (0 for the head) at which the bundles of a group lie in a cluster of nodes of these sizes; None when
+    it does not fit."""
     with cluster(head_cpus=sizes[0]) as nodes:
         for size in sizes[1:]:
             nodes.add_node(num_cpus=size)

@@ -1,4 +1,5 @@
-"""Many threads of the program do everything at once, under seeds. Each call is answered, and at the end nothing is left."""
+"""Many threads of the program do everything at once, under seeds. Each call is answered, and at the end nothing is
+left."""
 
 from __future__ import annotations
 
