@@ -150,8 +150,7 @@ def _expanded(text: str, layer: Layer, environ: Any) -> str:
 
 
 class _Environ(os._Environ[Any]):
-    """The class of `os.environ` while layers are in use. The object stays the same, so that code that holds it sees
-    them too."""
+    """The class of `os.environ` while layers are in use. The object stays the same."""
 
     @property
     def _data(self) -> Any:

@@ -1,8 +1,8 @@
 """Standard output and error in a process where many workers write: the writer decides where the text goes.
 
 In Ray each worker is a process with its own `sys.stdout`. Here all workers share one, so while a session runs, a *door*
-stands in its place. The door looks at `context.current`: what the driver writes goes to the driver's stream, and what a
-task writes goes to the session's logs. Three measures keep this true whatever the program does with `sys.stdout`:
+stands in its place. The door looks at `context.current`: the driver's text goes to the driver's stream, and a task's
+text to the session's logs. Three measures keep this true whatever the program does with `sys.stdout`:
 
 - `print`, `input` and the interpreter itself find the stream in `sys.__dict__`, where the door always is.
 - Everything else reads and sets the attribute `sys.stdout`. While a door is open, the `sys` module has a class in which
@@ -229,8 +229,7 @@ _session: object = None  # the holder that has set `Door.find_outlet`
 _doors: dict[str, Door] = {}
 _sys_class: type = type(sys)
 above_bars: Callable[[Any, str], int] | None = None
-"""How to write while there are progress bars on the terminal, set by `progress_bars`. Called with the stream and the
-text."""
+"""How to write above progress bars on the terminal; set by `progress_bars`. Called with the stream and the text."""
 
 
 def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None] | None = None) -> None:

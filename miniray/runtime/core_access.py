@@ -79,7 +79,8 @@ class CoreAccess:
         """Report an event to the core, as in `self.tell(cluster.kill_actor, actor)`, and carry out the resulting
         actions.
 
-        event: called with `now` and `args` under the lock; returns the list of actions. What it raises, `tell` raises.
+        event: called with `now` and `args` under the lock; returns the list of actions. `tell` raises any error of the
+        event.
         """
         with self.lock:
             now = self.now()

@@ -262,7 +262,7 @@ class LocalRuntime(Runtime):
             raise KeyboardInterrupt
 
     def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
-        """Call report(*args). What the report makes possible is run further down the stack, not inside this call, so
+        """Call report(*args). Tasks that the report makes runnable run further down the stack, not inside this call, so
         that a long chain of tasks does not need a deep stack."""
         outer, self._here.reporting = getattr(self._here, "reporting", False), True
         try:

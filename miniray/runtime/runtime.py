@@ -157,8 +157,7 @@ class Runtime(Getting, Verbs):
     def prepare(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
-        """Make a record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be
-        sent."""
+        """Make a call's record, with a snapshot of the arguments. Raises TypeError if one cannot be sent."""
         if kwargs:
             stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
         else:

@@ -19,8 +19,8 @@ from .waiting import session_over
 
 @dataclass
 class StreamingGeneratorStats:
-    """What Ray sends into a generator at each yield. object_creation_dur_s: the time it took to store the item, in
-    seconds; not measured here."""
+    """The value that Ray sends into a generator at each yield. object_creation_dur_s: the time it took to store the
+    item, in seconds; not measured here."""
 
     object_creation_dur_s: float = 0.0
 

@@ -15,7 +15,7 @@ from ..core.records import TaskRecord, WorkerRecord
 
 
 class Verbs(Protocol):
-    """What `Runtime` leaves to the classes below it. Most verbs carry out the action of the same name.
+    """The methods that `Runtime` leaves to its subclasses. Most verbs carry out the action of the same name.
 
     The core's lock must not be held when a verb is called.
     """

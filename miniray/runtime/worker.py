@@ -31,8 +31,8 @@ DEAD = WorkerStatus.DEAD
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
     """Run the current attempt of a task, which is not a coroutine, on this thread. The worker has a handle.
 
-    What the task raises is in the outcome. Only an asynchronous interrupt that arrives too late can come out of this
-    call.
+    An error that the task raises becomes a part of the outcome. Only an asynchronous interrupt that arrives too late
+    can come out of this call.
     """
     handle = worker.handle
     execution = Execution(runtime, worker, task, handle.space, handle.ident)
@@ -125,8 +125,7 @@ def _construct(execution: Execution, cls: Any, args: tuple[Any, ...], kwargs: di
 
 
 def constructed(execution: Execution) -> Outcome:
-    """The outcome of a constructor that has returned. If the actor's class defines __repr__, its text names the
-    actor."""
+    """The outcome of a constructor that has returned. If the actor's class defines __repr__, note the text."""
     instance, actor = execution.instance, execution.worker.actor
     cls: Any = type(instance)
     if cls.__repr__ is not object.__repr__:
@@ -135,8 +134,8 @@ def constructed(execution: Execution) -> Outcome:
 
 
 def shut_down(handle: WorkerHandle | None, context: Context) -> None:
-    """Let an actor that ends in order clean up: call its `__ray_shutdown__`, if it has one, in this context. What the
-    hook raises is only logged."""
+    """Let an actor that ends in order clean up: call its `__ray_shutdown__`, if it has one, in this context. An error
+    of the hook is only logged."""
     instance = handle.instance if handle is not None else None
     hook = getattr(type(instance), "__ray_shutdown__", None)
     if hook is None:

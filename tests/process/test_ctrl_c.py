@@ -223,8 +223,7 @@ def test_pressed_again_and_again_while_coroutines_submit():
 
 
 def test_the_program_s_own_handler_is_called_at_once_and_can_be_removed():
-    """It is called even inside a call of ours, since it raises nothing. `signal.signal` returns the program's last
-    handler."""
+    """It is called even inside a call of ours, since it raises nothing. `signal.signal` returns the last one."""
     calls = []
     before = signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
     assert before is signal.default_int_handler

@@ -51,8 +51,7 @@ class Async:
 @frees_memory
 @pytest.mark.parametrize("base", [object, Async], ids=["threaded", "async"])
 def test_the_record_of_a_dead_actor_does_not_keep_its_class(session, base):
-    """The record is kept for the tables. It used to keep the actor's copies of classes and functions: 50 KB for each
-    actor."""
+    """The record is kept for the tables. It used to keep the actor's copies of classes and functions, 50 KB each."""
     classes.clear()
     actor = ray.remote(local_class(base)).remote()
     assert ray.get(actor.note.remote()) == 1 and classes[0]() is not None

@@ -56,8 +56,7 @@ def nodes() -> Iterator[Any]:
 
 @EVENTS
 def test_until_notices_the_event(nodes: Any, cause: Callable[[], Any], count: Callable[[Any], int]):
-    """The waiting thread has checked the condition once, in vain, when the event happens; nothing else happens
-    later."""
+    """The waiting thread has already checked the condition, in vain; no other event happens later."""
     before, looked, found = count(core()), threading.Semaphore(0), []
 
     def has_happened() -> bool:

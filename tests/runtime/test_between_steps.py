@@ -261,8 +261,7 @@ def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session
 
 
 def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
-    """Otherwise another thread could drop the last reference in between, and the new reference would refer to
-    nothing."""
+    """Otherwise another thread could drop the last reference in between."""
 
     class Watched(dict):
         def get(self, *args: Any) -> Any:
@@ -278,8 +277,7 @@ def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
 
 
 def test_getting_a_released_value_is_an_error_and_no_endless_loop(session: Any):
-    """This cannot happen while references are counted correctly. If they were not, `get` would look for the value
-    forever."""
+    """It cannot happen while references are counted correctly. Otherwise `get` would look forever."""
     ref = ray.put(1)
     record = ref._record
     del ref
@@ -375,8 +373,8 @@ class Sleeper:
 
 
 def test_a_loop_that_is_woken_as_its_turn_ends_has_another_turn(local: LocalRuntime, monkeypatch: pytest.MonkeyPatch):
-    """The waking thread sees that the loop still runs and leaves the work to the running thread, which used to look no
-    more."""
+    """The waking thread sees that the loop still runs and leaves the work to the running thread, which did not look
+    again."""
     actor = Sleeper.remote()
     ray.get(actor.answer.remote())
     loop, came = actor._record.actor.worker.handle.loop, []

@@ -60,8 +60,7 @@ def test_a_call_that_waits_releases_an_actor(one_cpu: Any, call: Any):
 
 
 def test_the_end_of_a_task_releases_an_actor_while_the_program_waits(one_cpu: Any):
-    """The program drops the handle and makes no further call. The drop is noticed as soon as any task of the session
-    ends."""
+    """The program drops the handle and makes no further call. The end of any task notices it."""
     actor = Holder.remote()
     ray.get(actor.__ray_ready__.remote())
     ref = needs_a_cpu.remote()

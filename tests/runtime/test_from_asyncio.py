@@ -139,7 +139,7 @@ def test_a_stream_is_iterated_in_a_loop(session):
 def test_the_loop_goes_on_while_values_are_awaited(session):
     """Nothing blocks the loop: its own timers run meanwhile."""
     if session == "local_mode":
-        pytest.skip("there a task runs on the thread of whoever calls it")
+        pytest.skip("in local_mode a task runs on the thread of its caller")
 
     @ray.remote
     def waits(seconds):

@@ -1,5 +1,4 @@
-"""Lineage: a value that was lost with its node is rebuilt if the program allows it; otherwise the error says why
-not."""
+"""Lineage: a value that was lost with its node is rebuilt if the program allows it; otherwise an error says why."""
 
 from __future__ import annotations
 

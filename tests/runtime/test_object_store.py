@@ -258,8 +258,7 @@ def test_a_file_is_removed_with_its_value(session):
 
 
 def test_a_value_is_written_once_however_often_it_is_read_back(session):
-    """As in Ray: a program that repeatedly goes through more values than fit reads repeatedly, but does not write
-    again."""
+    """As in Ray: a program that goes through more values than fit reads again and again, but writes only once."""
     refs = [put(number) for number in range(7)]
     for _ in range(3):
         assert [ray.get(ref)[0] for ref in refs] == list(range(7))
@@ -268,8 +267,7 @@ def test_a_value_is_written_once_however_often_it_is_read_back(session):
 
 
 def test_reading_and_dropping_values_writes_nothing(session):
-    """Dropped values are released before others are spilled to make room. Each value that was read used to push out
-    another."""
+    """Dropped values are released before others are spilled. Each value that was read used to push out another."""
     refs = [put(number) for number in range(20)]
     spilled = stats()["spilled"]
     for number in range(20):

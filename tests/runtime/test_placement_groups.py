@@ -1,5 +1,5 @@
-"""Placement groups over several nodes: where bundles are placed, what runs in them, and what happens to them when a
-node dies."""
+"""Placement groups over several nodes: where bundles are placed, what runs in them, and how a node's death affects
+them."""
 
 from __future__ import annotations
 
@@ -240,8 +240,7 @@ def test_the_table_knows_every_group():
 
 
 def test_lost_bundles_are_reserved_again_and_the_others_stay():
-    """Work in the remaining bundles goes on, and new work too. Work in the lost bundles waits until they are placed
-    again."""
+    """Work in the remaining bundles goes on, and new work too. Work in the lost bundles waits for their return."""
     with cluster(head_cpus=1) as nodes:
         node = nodes.add_node(num_cpus=1)
         group = placement_group([ONE, ONE], strategy="STRICT_SPREAD")

@@ -1,5 +1,4 @@
-"""Many threads of the program do everything at once, under seeds. Each call is answered, and nothing is left at the
-end."""
+"""Many threads of the program do everything at once, under seeds. Each call is answered, and nothing is left."""
 
 from __future__ import annotations
 
