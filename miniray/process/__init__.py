@@ -1,1 +1,1 @@
-"""How one process acts as many: what Python keeps once per process, given to each worker as its own."""
+"""How one process acts as many: each worker gets its own version of what Python keeps once per process."""

@@ -1,4 +1,4 @@
-"""Which session runs, and which task runs here: what a worker's thread, or a coroutine of an async actor, knows of itself."""
+"""Which session runs, and which task runs here: all that a worker's thread, or a coroutine, knows about itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ..exceptions import RaySystemError
 class Execution:
     """One attempt of a task that is being run.
 
-    runtime: the runtime of its session (`runtime.Runtime`, which is above this module). worker.key tells workers apart as a
-    process id would in Ray. space: the copies of classes and functions that this worker sees (`values.spaces.Space`). thread: the
-    ident of the thread that runs it; a thread that user code starts in a task copies nothing of this, and counts as the driver.
-    environ: unset until somebody reads `os.environ` (see `environment`).
+    runtime: the session's runtime, a `runtime.Runtime` (this module may not import it). worker: its `key` tells workers
+    apart, as a process id does in Ray. space: the worker's copies of classes and functions, a `values.spaces.Space`.
+    thread: the ident of the thread that runs the attempt. A thread that the task's code starts has no Execution, and
+    counts as the driver. instance: the actor, in a call of an actor. environ: unset until the task reads `os.environ`
+    (see `environment`).
     """
 
     __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
@@ -32,20 +33,24 @@ class Execution:
 
     @property
     def hex(self) -> str:
-        """The task's id, spelled when somebody asks for it."""
+        """The task's id in hex, computed when it is first needed."""
         self._hex = self._hex or self.task.hex
         return self._hex
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
-session: Any = None  # the one that runs; set by `init` and `shutdown` alone
-at_end: list[Callable[[], None]] = []  # of modules that keep something for a session: called when one has ended
-in_forked_child: list[Callable[[], None]] = []  # and in a child, where it is the parent's session
+session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
+# Modules that keep something for a session add functions to these lists.
+at_end: list[Callable[[], None]] = []  # called when a session has ended
+in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
 
 
 def exit_of_the_program() -> SystemExit | None:
-    """For a daemon thread of the driver's that goes on while the interpreter is about to end: SystemExit ends it without a word.
-    An event loop that it runs would speak of every coroutine that this ends, and is told not to."""
+    """For a daemon thread of the driver that still runs while the interpreter is about to end: the SystemExit that ends
+    the thread silently. None in any other case.
+
+    If the thread runs an event loop, the loop's exception handler is silenced as well: it would report every coroutine.
+    """
     main = threading.main_thread()
     if main.is_alive() or main.ident == threading.get_ident():
         return None
@@ -79,7 +84,7 @@ def not_found(
 
 
 def running() -> Any:
-    """The running session. Raises RuntimeError when there is none."""
+    """The runtime of the running session. Raises RuntimeError if there is none; SystemExit at the end of the program."""
     if session is None:
         raise exit_of_the_program() or not_started()
     return session

@@ -1,12 +1,14 @@
-"""Ctrl-C: a KeyboardInterrupt comes out of the user's code or out of a wait, never out of the middle of an event in the core.
+"""Ctrl-C: KeyboardInterrupt is raised in the user's code or in a wait, never in the middle of an event in the core.
 
-Python runs a signal's handler between any two steps of the main thread. One that raises in the middle of `.remote()` would leave
-the core's lock held or its tables half changed, and the session could only be thrown away. So while the main thread is
-inside a call of ours, the interrupt is put off until it is not.
+Python runs a signal handler between any two steps of the main thread. If the handler raised in the middle of
+`.remote()`, the core's lock would stay held or its tables half changed, and the session would be lost. So while the
+main thread is inside a call of ours, the interrupt is postponed: a helper thread sends the signal again until the
+handler finds the main thread in a place where it may raise.
 
-Only Python's own handler is replaced, and nobody sees that it was: `signal.getsignal` tells of Python's, so that `asyncio.run` puts
-its own in place, which cancels the main coroutine. A handler that is set during the session is called behind ours, at once; only
-what it raises is put off. One that was set before has other plans, and is left alone.
+Only Python's own handler is replaced, and the program does not notice: `signal.getsignal` still returns Python's
+handler. So `asyncio.run` still installs its own handler, which cancels the main coroutine. If the program sets a
+handler during the session, our handler calls it at once; only an exception that it raises is postponed. A handler that
+the program set before the session is not replaced.
 """
 
 from __future__ import annotations
@@ -29,29 +31,28 @@ RETRY_S = 0.001
 
 Handler = Callable[[int, Optional[FrameType]], Any]
 _signal, _getsignal = signal.signal, signal.getsignal
-behind: Handler = signal.default_int_handler  # what the program takes for the handler; called where it may be
-put_off: object | None = None  # one for each interrupt that was put off; None when it has been raised
-on_its_way = False  # it was sent once more, and the main thread has not heard of that yet
-overtaken = False  # and it was raised meanwhile: that is not to be raised again
-_sending = (
-    _thread.allocate_lock()
-)  # held while it is sent, and while it is noted that there is nothing to send any more
-in_task = False  # what was interrupted is a task on the main thread, in local_mode
+behind: Handler = signal.default_int_handler  # the handler that the program believes to be installed; ours calls it
+postponed: object | None = None  # a new object for each interrupt that was postponed; None once it has been raised
+resent = False  # the signal was sent again, and our handler has not been called for it yet
+already_raised = False  # the postponed interrupt was raised in the meantime, so the resent signal must be ignored
+_sending = _thread.allocate_lock()  # held while the signal is sent again, and while `postponed` is cleared
+in_task = False  # the last KeyboardInterrupt was raised in a task on the main thread, in local_mode
 
 
 def install() -> None:
-    """Take Ctrl-C over, if it is still Python's and this is the main thread."""
+    """Replace the handler of Ctrl-C, if it is still Python's own and this is the main thread."""
     global behind
-    if _getsignal(signal.SIGINT) is not _on_interrupt:  # a session that ended on another thread could not give it back
+    # Our handler may still be installed, if the last session ended on a thread that could not restore the other.
+    if _getsignal(signal.SIGINT) is not _on_interrupt:
         behind = signal.default_int_handler
     signal.__dict__.update(signal=_set, getsignal=_get)
     _replace(signal.default_int_handler, _on_interrupt)
 
 
 def uninstall() -> None:
-    """Give Ctrl-C back to whoever has it behind us, unless an interrupt is still to be raised."""
+    """Restore the program's handler, unless a postponed interrupt is still to be raised."""
     signal.__dict__.update(signal=_signal, getsignal=_getsignal)
-    if put_off is None:
+    if postponed is None:
         _replace(_on_interrupt, behind)
 
 
@@ -62,7 +63,7 @@ def _replace(old: Any, new: Any) -> None:
 
 @wraps(_signal)
 def _set(number: Any, handler: Any) -> Any:
-    """`signal.signal`: what is set in place of Python's handler, or is Python's, stands behind ours."""
+    """Stands in for `signal.signal`. Python's handler, and any that takes its place, goes to `behind`."""
     global behind
     ours = (
         number == signal.SIGINT
@@ -78,46 +79,48 @@ def _set(number: Any, handler: Any) -> Any:
 
 @wraps(_getsignal)
 def _get(number: Any) -> Any:
-    """`signal.getsignal`: what the program has set itself."""
+    """Stands in for `signal.getsignal`: returns the handler that the program has set."""
     handler = _getsignal(number)
     return behind if handler is _on_interrupt else handler
 
 
 def interrupt() -> None:
-    """Raise the KeyboardInterrupt here and now. To be called on the main thread."""
+    """Raise KeyboardInterrupt at once. Called on the main thread."""
     global in_task
-    _put_off_no_more()
+    _clear_postponed()
     in_task = current.get() is not None
     raise KeyboardInterrupt
 
 
-def _put_off_no_more() -> None:
-    global put_off, overtaken
+def _clear_postponed() -> None:
+    global postponed, already_raised
     with _sending:
-        put_off, overtaken = None, on_its_way
+        postponed, already_raised = None, resent
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:
-    global put_off, on_its_way, overtaken
-    on_its_way = False  # it is this one, or came together with it
-    if overtaken:
-        overtaken = False
+    """Our handler of SIGINT: raise or call the program's handler, or postpone the interrupt."""
+    global postponed, resent, already_raised
+    resent = False  # this is the resent signal, or a new one that arrived together with it
+    if already_raised:
+        already_raised = False
         return
     if not inside(frame):
         if behind is signal.default_int_handler:
             interrupt()
-        _put_off_no_more()
+        _clear_postponed()
         behind(number, frame)
         if _blocks_a_loop(frame):
             raise KeyboardInterrupt
-    elif put_off is None and _wants_to_raise(number, frame):
-        put_off = object()
-        _thread.start_new_thread(_again, (threading.get_ident(), put_off))
+    elif postponed is None and _wants_to_raise(number, frame):
+        postponed = object()
+        _thread.start_new_thread(_resend_until_raised, (threading.get_ident(), postponed))
 
 
 def _blocks_a_loop(frame: FrameType | None) -> bool:
-    """Whether a `get` or `wait` stands where `asyncio.run` should go on: it has cancelled the main coroutine now, which nobody
-    would find out before that is over."""
+    """Whether a `get` or `wait` blocks the event loop of `asyncio.run`. The handler of `asyncio.run` has just cancelled
+    the main coroutine, but the coroutine would not notice before the wait is over; so the wait must be interrupted as
+    well."""
     while frame is not None and frame.f_code not in our_code.parks and _of_the_library(frame.f_code.co_filename):
         frame = frame.f_back
     runner = getattr(getattr(behind, "func", None), "__self__", None)
@@ -131,7 +134,8 @@ def _blocks_a_loop(frame: FrameType | None) -> bool:
 
 
 def _wants_to_raise(number: int, frame: FrameType | None) -> bool:
-    """Whether the handler would raise here: Python's own does; any other is called. asyncio's does at the second time."""
+    """Whether the program's handler raises KeyboardInterrupt. Python's own does, and is not called; any other handler
+    is called to find out. The handler of asyncio raises from the second time on."""
     if behind is signal.default_int_handler:
         return True
     try:
@@ -141,36 +145,40 @@ def _wants_to_raise(number: int, frame: FrameType | None) -> bool:
     return False
 
 
-def _again(ident: int, this: object) -> None:
-    """Interrupt the main thread once more, and again until it is found where it can be interrupted. Never before it has heard of
-    the last time: on a machine that is slow it would hear of the others afterwards, as if the key had been pressed again."""
-    global put_off, on_its_way
+def _resend_until_raised(ident: int, this: object) -> None:
+    """On a helper thread: send the signal to the main thread again and again, until the interrupt `this` has been
+    raised.
+
+    The signal is not sent again before our handler has been called for the last one. On a slow machine the handler
+    would otherwise be called several times afterwards, as if the user had pressed the keys again.
+    """
+    global postponed, resent
     never = _thread.allocate_lock()
     never.acquire()
     never.acquire(True, RETRY_S)
-    while put_off is this:
-        if _getsignal(signal.SIGINT) is not _on_interrupt:  # somebody else's handler now: it hears of it once
-            put_off = None
-            _interrupt(ident)
+    while postponed is this:
+        if _getsignal(signal.SIGINT) is not _on_interrupt:  # the program's handler has taken over; it is called once
+            postponed = None
+            _send(ident)
             return
         with _sending:
-            if put_off is this and not on_its_way:
-                on_its_way = True
-                _interrupt(ident)
+            if postponed is this and not resent:
+                resent = True
+                _send(ident)
         never.acquire(True, RETRY_S)
 
 
-def _interrupt(ident: int) -> None:
+def _send(ident: int) -> None:
     if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(ident, signal.SIGINT)  # which also ends the wait for a lock
+        signal.pthread_kill(ident, signal.SIGINT)  # unlike interrupt_main, this also ends a wait for a lock
     else:
         _thread.interrupt_main()
 
 
 def _after_fork() -> None:
-    """The thread that would try again is not in the child, and its parent's Ctrl-C not its own."""
-    global put_off, _sending, on_its_way, overtaken
-    put_off, _sending, on_its_way, overtaken = None, _thread.allocate_lock(), False, False
+    """In a forked child: the helper thread does not exist there, and the parent's Ctrl-C is not meant for the child."""
+    global postponed, _sending, resent, already_raised
+    postponed, _sending, resent, already_raised = None, _thread.allocate_lock(), False, False
 
 
 if hasattr(os, "register_at_fork"):
@@ -178,7 +186,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def inside(frame: FrameType | None) -> bool:
-    """Whether the innermost code that is not the standard library's is a call of ours that must come to its end."""
+    """Whether the innermost frame outside of the standard library is a call of ours that must not be interrupted."""
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(our_code.FOLDER):

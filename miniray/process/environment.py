@@ -1,13 +1,14 @@
-"""`runtime_env={"env_vars": ...}`: what a task or an actor sees in `os.environ`, and nobody else does.
+"""`runtime_env={"env_vars": ...}`: variables in `os.environ` that only one task or one actor sees.
 
-In Ray a worker is a process, with an environment of its own. Here there is one process; so while a session has such variables,
-`os.environ` looks first at who is asking. A task with variables sees them on top of the real ones, and what it sets itself stays
-with it: to its end, or as long as the actor lives. The process's own environment is never touched, so a library in C, which asks
-there, sees none of this; programs that the task starts do, since they are handed a copy.
+In Ray a worker is a process with an environment of its own. Here there is one process. So while a session has such
+variables, `os.environ` first looks at which task is asking. A task with variables sees them on top of the real ones.
+Changes that the task makes stay with the task, or with the actor for as long as it lives. The real environment of the
+process is never touched: a C library, which reads the real environment, sees none of this, but programs that the task
+starts do, since they get a copy.
 
-So does a task with GPUs see in CUDA_VISIBLE_DEVICES which are its own.
+A task with GPUs sees their numbers in CUDA_VISIBLE_DEVICES in the same way.
 
-Nothing is in place, and nothing is paid, before the first variable, or GPU, is asked for.
+Nothing is replaced, and nothing costs time, until the first variable or GPU is asked for.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from ..options.runtime_env_fields import check_variable
 from .context import Execution, current
 from .replaced import replace
 
-_threads: dict[int, threading.Thread] = getattr(
-    threading, "_active", {}
-)  # by ident; current_thread() would add to them
+# Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
+_threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
 _installing = threading.Lock()
-_making = threading.RLock()  # so that all threads of an actor get the same one
-_STAMP = "_miniray_environment"  # of a thread that a task started: it sees what the task does
+_making = threading.RLock()  # held while an actor's layer is made, so that all its threads get the same one
+_STAMP = "_miniray_environment"  # an attribute of a thread that a task started: the layer that the task sees
 _REFERENCE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
 _UNKNOWN = re.compile(r"\$\{[A-Z0-9_]+\}")
 
@@ -37,16 +37,16 @@ _UNKNOWN = re.compile(r"\$\{[A-Z0-9_]+\}")
 
 
 def env_of(execution: Execution) -> Any:
-    """The runtime environment of a running task, which for an actor's call is the actor's; None when it has none."""
+    """The runtime environment of a running task, or of the actor in an actor's call; None if there is none."""
     actor = execution.worker.actor
     return (actor.creation.spec if actor is not None else execution.task.spec).runtime_env
 
 
 def inherited(runtime: Any, own: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What a call made here runs in: the caller's environment with its own on top. Variables are added to the caller's, every
-    other field takes the place of the caller's. Ray: _private/runtime_env, override_task_or_actor_runtime_env."""
-    outer = _callers(runtime)
-    merged = outer
+    """The runtime environment of a call that is made here: the caller's with the call's own on top. Variables are
+    merged; every other field replaces the caller's. Ray: _private/runtime_env, override_task_or_actor_runtime_env."""
+    outer = _env_of_caller(runtime)
+    merged: dict[str, Any] | None = outer
     if own:
         variables = {**((outer or {}).get("env_vars") or {}), **(own.get("env_vars") or {})}
         merged = {**(outer or {}), **own, "env_vars": variables}
@@ -59,24 +59,25 @@ def inherited(runtime: Any, own: Mapping[str, Any] | None) -> Mapping[str, Any] 
 
 
 def hands_down(runtime: Any) -> bool:
-    """Whether a call made here runs in an environment that is not simply the job's."""
-    return _callers(runtime) is not _jobs(runtime)
+    """Whether the caller's runtime environment, which a call made here inherits, is not simply the job's."""
+    return _env_of_caller(runtime) is not _env_of_job(runtime)
 
 
-def _jobs(runtime: Any) -> Any:
+def _env_of_job(runtime: Any) -> Any:
     return runtime.options.get("runtime_env") or None
 
 
-def _callers(runtime: Any) -> Any:
+def _env_of_caller(runtime: Any) -> Any:
     execution = current.get()
-    return _jobs(runtime) if execution is None else env_of(execution)
+    return _env_of_job(runtime) if execution is None else env_of(execution)
 
 
 # ---------------------------------------------------------------- what it sees
 
 
-class Layer(Mapping):
-    """The real variables with changes on top; None stands for a deleted one. Keys and values as `os.environ` keeps them."""
+class Layer(Mapping[Any, Any]):
+    """The real variables with changes on top. In `changes`, None marks a deleted variable. Keys and values are encoded,
+    as in `os.environ._data`."""
 
     def __init__(self, real: Mapping[Any, Any]):
         self.real = real
@@ -97,15 +98,15 @@ class Layer(Mapping):
 
 
 def layer() -> Layer | None:
-    """That of the running task, or of the task that started this thread; None for those who see the process's own."""
+    """The layer of the running task, or of the task that started this thread; None for the real environment."""
     execution = current.get()
     if execution is None:
         return getattr(_threads.get(threading.get_ident()), _STAMP, None)
     try:
-        return execution.environ
-    except AttributeError:  # it is asked for the first time
+        found: Layer | None = execution.environ
+    except AttributeError:  # this is the first time that the task looks
         execution.environ = found = _layer_of(execution)
-        return found
+    return found
 
 
 def _layer_of(execution: Execution) -> Layer | None:
@@ -119,17 +120,18 @@ def _layer_of(execution: Execution) -> Layer | None:
     if actor is None:
         return _make(variables)
     handle = (actor.worker or execution.worker).handle
-    if handle is None:  # a thread of the actor's that has outlived it
+    if handle is None:  # this thread of the actor has outlived the actor
         return _make(variables)
     with _making:
         if not hasattr(handle, "environ"):
             handle.environ = _make(variables)
-        return handle.environ
+        shared: Layer = handle.environ
+    return shared
 
 
 def _make(variables: Mapping[str, str]) -> Layer:
-    """A layer with these. `${NAME}` and `$NAME` in a value stand for what is there already: also for one of these, when its name
-    comes earlier in the alphabet, since Ray sends them in that order."""
+    """A layer with these variables. `${NAME}` and `$NAME` in a value are replaced by the variable's present value. This
+    may be one of `variables` whose name comes earlier in the alphabet, since Ray sends the variables in that order."""
     environ: Any = os.environ
     made = Layer(vars(environ)["_data"])
     for name, text in sorted(variables.items()):
@@ -138,17 +140,17 @@ def _make(variables: Mapping[str, str]) -> Layer:
 
 
 def _expanded(text: str, layer: Layer, environ: Any) -> str:
-    def value(match: re.Match) -> str:
+    def value(match: re.Match[str]) -> str:
         found = layer.get(environ.encodekey(match[1].strip("{}")))
-        return match[0] if found is None else environ.decodevalue(found)
+        known: str = match[0] if found is None else environ.decodevalue(found)
+        return known
 
-    return _UNKNOWN.sub(
-        "", _REFERENCE.sub(value, text)
-    )  # which leaves `$NAME` that is nowhere as it stands, as Ray does
+    # An unknown `${NAME}` is removed and an unknown `$NAME` is left as it is, as in Ray.
+    return _UNKNOWN.sub("", _REFERENCE.sub(value, text))
 
 
-class _Environ(os._Environ):
-    """`os.environ` while it is in place: the same object, with this class, so that whoever holds it sees it too."""
+class _Environ(os._Environ[Any]):
+    """The class of `os.environ` while layers are in use. The object stays the same."""
 
     @property
     def _data(self) -> Any:
@@ -175,29 +177,30 @@ class _Environ(os._Environ):
         own.changes[encoded] = None
 
 
-# ---------------------------------------------------------------- in place
+# ---------------------------------------------------------------- replacing os.environ
 
 
 def install() -> None:
-    """Put it in place, until the session ends."""
+    """Make `os.environ` look at layers, until the session ends. Does nothing if that is done already."""
     if type(os.environ) is _Environ:
         return
     with _installing:
         if type(os.environ) is _Environ:
             return
-        import subprocess  # for those only who have variables
+        import subprocess  # only sessions with variables need it
 
         _replace(subprocess.Popen, "__init__", _popen)
         _replace(threading.Thread, "start", _start)
         _replace(os, "system", _system)
-        _replace(os, "execv", _execv)  # through which go os.execl, os.execvp, os.spawnv and their like
+        _replace(os, "execv", _execv)  # os.execl, os.execvp, os.spawnv and others call it
         for environ in os.environ, getattr(os, "environb", None):
             if environ is not None:
                 replace(environ, "__class__", _Environ)
 
 
 def keep_what_is_seen() -> None:
-    """In a forked child of a task: what the task sees is the child's own environment, also for C code and whatever it executes."""
+    """In a forked child of a task: make the variables that the task sees the real environment of the child process, so
+    that C code and programs that the child starts see them too."""
     own = layer()
     if own is None:
         return
@@ -215,7 +218,7 @@ def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
     replace(module, name, wraps(original)(make(original)))
 
 
-ENV = 10  # where Popen takes env, when it is not given by its name
+ENV = 10  # the position of `env` among the arguments of Popen
 
 
 def _popen(original: Any) -> Any:
@@ -243,11 +246,12 @@ def _start(original: Any) -> Any:
 def _system(original: Any) -> Any:
     def system(command: Any) -> int:
         if layer() is None:
-            return original(command)
+            status: int = original(command)
+            return status
         import subprocess
 
         code = subprocess.call(command, shell=True)
-        return code if os.name == "nt" else code << 8 if code >= 0 else -code  # as wait() tells it
+        return code if os.name == "nt" else code << 8 if code >= 0 else -code  # the format of os.wait
 
     return system
 

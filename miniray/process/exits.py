@@ -1,4 +1,7 @@
-"""The exceptions that end a task, a worker or an actor from inside. None of them is an Exception: user code should not stop one."""
+"""The exceptions that end a task, a worker or an actor from inside.
+
+None of them derives from Exception, so that `except Exception` in user code does not stop them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from .context import current
 
 
 class WorkerExit(BaseException):
-    """Ends the worker in which it is raised: `os._exit`, a signal to the own process, or a kill, inside a task."""
+    """Ends the worker in which it is raised: `os._exit`, a signal to the task's own process, or a kill."""
 
 
 class ActorExit(BaseException):
-    """Ends the actor in which it is raised: `exit_actor`, `__ray_terminate__`."""
+    """Ends the actor in which it is raised, in order: `exit_actor` or `__ray_terminate__` was called."""
 
 
 class SessionEnded(BaseException):
@@ -18,7 +21,8 @@ class SessionEnded(BaseException):
 
 
 class TaskInterrupt(KeyboardInterrupt):
-    """The KeyboardInterrupt of a cancelled task. The constructor notes that it has reached the task's code."""
+    """The KeyboardInterrupt of a cancelled task. Python calls the constructor in the task's thread, when it raises the
+    exception there; so the constructor notes in the task's record that the interrupt has arrived."""
 
     def __init__(self, *args: object):
         super().__init__(*args)

@@ -1,8 +1,8 @@
-"""The frames of all threads, asked for without a trap of CPython's.
+"""The frames of all threads, without a deadlock that CPython before 3.12 allows.
 
-Before 3.12 the cyclic collector may run inside `sys._current_frames`, and with it code of the program (finalisers, weak references'
-callbacks), while that holds the lock which every new thread needs. If another thread then has its turn and starts one, it waits for
-this lock and keeps the GIL, and everything stands still for ever.
+There the cyclic collector may run inside `sys._current_frames`, and with it code of the program (finalisers, callbacks
+of weak references), while the function holds a lock that every new thread needs. If another thread then runs and starts
+a thread, it waits for this lock without releasing the GIL, and the whole process stands still forever.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import sys
 import threading
 from types import FrameType
 
-# One at a time, so that each finds the collector as the program has set it. Re-entrant, for a signal's handler may come back here.
+# One thread at a time, so that each finds the collector as the program has set it. Re-entrant, since a signal handler
+# may come back here.
 _lock = threading.RLock()
 
 
 def current_frames() -> dict[int, FrameType]:
-    """The topmost frame of every thread, by ident. The collector is off meanwhile."""
+    """The innermost frame of every thread, by the thread's ident. The cyclic collector is off meanwhile."""
     with _lock:
         collects = gc.isenabled()
         gc.disable()
@@ -30,7 +31,7 @@ def current_frames() -> dict[int, FrameType]:
 
 
 def _after_fork() -> None:
-    """In a forked child: a thread of the parent's may have held the lock."""
+    """In a forked child: a thread of the parent may have held the lock, and is not there to release it."""
     global _lock
     _lock = threading.RLock()
 

@@ -1,8 +1,10 @@
-"""In Ray a worker is a process, and may end itself. Here it is a thread, and the process is everybody's.
+"""Guards: functions of `os`, `signal` and `time` that act on the worker instead of the process while a session runs.
 
-While a session runs, `os._exit`, `os.abort` and signals to the own process end the worker that calls them, and do what they
-always do on the driver. `time.sleep` in a task waits where a cancellation or the end of the session reaches it, which the real
-one, being a call into C, does not let through. Ctrl-C on the driver does not hit the session's own code (see `ctrl_c`).
+In Ray a worker is a process and may end itself. Here a worker is a thread of a process that it shares with everybody.
+So in a task `os._exit`, `os.abort` and signals to the own process end only the worker; on the driver they do what they
+always do. `time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the
+real function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see
+`ctrl_c`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .exits import WorkerExit
 from .our_code import only_waits
 from .replaced import replace, restore_all
 
-_users = 0
+_users = 0  # how many sessions have the guards installed
 
 
 def _in_task() -> bool:
@@ -26,6 +28,8 @@ def _in_task() -> bool:
 
 
 def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
+    """Guard a function: in a task it raises WorkerExit with the reason. reason: called with the arguments; None for a
+    call that does the process no harm, which goes to the original."""
     original = getattr(module, name)
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -39,14 +43,15 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
 
 
 def _put(module: Any, name: str, guard: Any) -> None:
-    """Set a guard in place of the original, under its name: so it is sent to tasks by reference, as the original is."""
+    """Replace a function by a guard. The guard has the original's name, so that it travels to tasks by reference, like
+    the original."""
     original = getattr(module, name)
     guard.__name__ = guard.__qualname__ = name
     guard.__module__, guard.__doc__, guard.__wrapped__ = module.__name__, original.__doc__, original
     replace(module, name, guard)
 
 
-def _own(pid: int, number: int) -> str | None:
+def _signal_to_self(pid: int, number: int) -> str | None:
     if pid in (0, os.getpid()) and number != 0:
         return f"SYSTEM_ERROR: it sent signal {int(number)} to itself"
     return None
@@ -66,7 +71,7 @@ def _guard_sleep() -> None:
 
 
 def install() -> None:
-    """Put the guards up. May be called by several sessions; the last `uninstall` takes them down."""
+    """Install the guards, unless they are installed. Each session calls this once, and `uninstall` once."""
     global _users
     _users += 1
     if _users > 1:
@@ -75,12 +80,12 @@ def install() -> None:
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
-    _guard(os, "kill", _own)
-    _guard(signal, "raise_signal", lambda number: _own(0, number))
+    _guard(os, "kill", _signal_to_self)
+    _guard(signal, "raise_signal", lambda number: _signal_to_self(0, number))
 
 
 def uninstall() -> None:
-    """Take the guards down."""
+    """Remove the guards, if no other session needs them."""
     global _users
     _users -= 1
     if _users == 0:

@@ -1,21 +1,22 @@
-"""Standard output and error in a process where many workers write: who writes decides where the text goes.
+"""Standard output and error in a process where many workers write: the writer decides where the text goes.
 
-In Ray each worker is a process with its own `sys.stdout`. Here all share one, so while a session runs, a *door* stands
-in its place. It looks at `context.current`: what the driver writes goes to the driver's stream, what a task writes goes
-to the session's logs. Three things make that hold whatever the program does with `sys.stdout`:
+In Ray each worker is a process with its own `sys.stdout`. Here all workers share one, so while a session runs, a *door*
+stands in its place. The door looks at `context.current`: the driver's text goes to the driver's stream, and a task's
+text to the session's logs. Three measures keep this true whatever the program does with `sys.stdout`:
 
-- `print`, `input` and the interpreter itself find the stream in `sys.__dict__`; there stands the door, always.
-- Everything else reads and sets the attribute `sys.stdout`. While a door is open the `sys` module has a class in which
-  that is a property. On the driver it gives and takes the driver's own stream, unwrapped: in `redirect_stdout(buffer)`,
-  or in a test with capsys, `sys.stdout` is what was put there, and tasks' lines reach it too. In a task it gives the
-  worker's stream, and what a task sets there is set for its worker alone.
-- `logging.StreamHandler` keeps the stream it was made with. Its attribute `stream` becomes a descriptor likewise: a
-  handler that holds the driver's screen writes to the worker's stream while a task logs.
+- `print`, `input` and the interpreter itself find the stream in `sys.__dict__`, where the door always is.
+- Everything else reads and sets the attribute `sys.stdout`. While a door is open, the `sys` module has a class in which
+  this attribute is a property. On the driver the property gets and sets the driver's own stream, unwrapped: in
+  `redirect_stdout(buffer)`, or in a test with capsys, `sys.stdout` is the object that was put there, and the tasks'
+  lines reach it too. In a task the property gets the worker's stream, and a stream that the task sets is set for its
+  worker alone.
+- `logging.StreamHandler` keeps the stream with which it was made. Its attribute `stream` becomes a descriptor in the
+  same way: a handler that holds the driver's screen writes to the worker's stream while a task logs.
 
-Replacing `sys.stdout` once would not do: the next `redirect_stdout` puts the replacement out of play until it ends, and
-a task that runs meanwhile would print past us. Checking at the start of each task costs every task, and misses those
-that run already. When the last door closes, `sys` and `logging` are as they were. Ray: configure_log_file,
-log_monitor.py.
+Replacing `sys.stdout` once would not be enough: the next `redirect_stdout` would disable the replacement until it ends,
+and a task that runs meanwhile would print past us. A check at the start of each task would cost every task time, and
+would miss the tasks that are already running. When the last door closes, `sys` and `logging` are as they were before.
+Ray: configure_log_file, log_monitor.py.
 """
 
 from __future__ import annotations
@@ -35,28 +36,28 @@ NAMES = ("stdout", "stderr")
 
 
 class Outlet(Protocol):
-    """Where one worker's text goes. redirected: what its tasks have set `sys.stdout` or `sys.stderr` to, by name."""
+    """Where one worker's text goes. redirected: streams that its tasks have set as "stdout" or "stderr", by name."""
 
     redirected: dict[str, Any]
 
     def write(self, execution: Execution, name: str, text: str) -> None:
-        """Take what a task wrote; name is "stdout" or "stderr"."""
+        """Take text that a task wrote. name: "stdout" or "stderr"."""
 
 
 class _Nowhere:
-    """The outlet of a worker that is dead: in Ray its process would be gone."""
+    """The outlet of a dead worker, whose process would be gone in Ray. Drops everything."""
 
     redirected: dict[str, Any] = {}
 
     def write(self, execution: Execution, name: str, text: str) -> None:
-        """Drop it."""
+        """Drop the text."""
 
 
 NOWHERE: Outlet = _Nowhere()
 
 
 class WorkerStream:
-    """What `sys.stdout` or `sys.stderr` is in a task: a text file that can only be written to, as in Ray's workers."""
+    """`sys.stdout` or `sys.stderr` as a task sees it: a write-only text file, as in Ray's workers."""
 
     encoding, errors, newlines, mode = "utf-8", "backslashreplace", None, "w"
     closed, line_buffering, write_through = False, True, False
@@ -67,74 +68,79 @@ class WorkerStream:
         self.buffer = _WorkerBytes(self)
 
     def write(self, text: str) -> int:
-        """Write text for the task that calls; for the driver, when it is called outside of one."""
+        """Write text for the calling task, or for the driver if no task calls. Returns the number of characters."""
         return self._door.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each of them."""
+        """Write each of the lines, without adding line ends."""
         for line in lines:
             self._door.write(line)
 
     def flush(self) -> None:
-        """Nothing is held back but a line that has not ended."""
+        """Does nothing: only an unfinished line is held back, until it ends or the task does."""
 
     def close(self) -> None:
-        """The worker's streams stay open."""
+        """Does nothing: a task cannot close its worker's stream."""
 
     def isatty(self) -> bool:
-        """False: a worker writes to a log."""
+        """Whether the stream is a terminal. It is not: a worker writes to a log."""
         return False
 
     def readable(self) -> bool:
-        """False."""
+        """Whether the stream can be read. It cannot."""
         return False
 
     def writable(self) -> bool:
-        """True."""
+        """Whether the stream can be written to. It always can."""
         return True
 
     def seekable(self) -> bool:
-        """False."""
+        """Whether the stream has a position that can be set. It has not."""
         return False
 
     def reconfigure(self, **options: Any) -> None:
-        """Accepted, and changes nothing: the encoding is the log's."""
+        """Accepted, but changes nothing: the log determines the encoding."""
 
     def fileno(self) -> int:
-        """The driver's descriptor, for a subprocess to inherit. Raises io.UnsupportedOperation when it has none."""
-        return self._door.target.fileno()
+        """The descriptor of the driver's stream, for a subprocess. Raises io.UnsupportedOperation if there is none."""
+        number: int = self._door.target.fileno()
+        return number
 
-    def __reduce__(self):
-        raise TypeError("cannot pickle '_io.TextIOWrapper' object")  # what Ray's workers have there, and say
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "cannot pickle '_io.TextIOWrapper' object"
+        )  # the type of this stream in Ray's workers, and its error
 
 
 io.TextIOBase.register(WorkerStream)
 
 
 class _WorkerBytes:
-    """`sys.stdout.buffer` in a task: UTF-8 that is written as text. Half a character is kept until its rest comes."""
+    """`sys.stdout.buffer` in a task: UTF-8 bytes, written as text. Incomplete characters are kept until complete."""
 
     def __init__(self, stream: WorkerStream):
         self.raw = stream
         self._decode = getincrementaldecoder("utf-8")("backslashreplace").decode
 
     def write(self, data: bytes) -> int:
-        """Write bytes; returns how many."""
+        """Write bytes. Returns how many there were."""
         self.raw.write(self._decode(bytes(data)))
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: no complete character is held back."""
 
 
 class Door:
-    """What stands in `sys.__dict__` in place of a standard stream.
+    """The object that takes the place of a standard stream in `sys.__dict__`.
 
-    target: the driver's own stream as it is now, None when it has none. first: what it was when the door was opened.
-    face: what the stream is in tasks. find_outlet: who takes the text of an execution, None while no session is there.
+    target: the driver's own stream at present, None if it has none. first: the driver's stream when the door was
+    opened. face: the stream as tasks see it. find_outlet: returns the outlet for an execution's text, or None for an
+    execution that writes to the driver's stream; itself None while no session runs. It belongs to the class, since both
+    streams share it.
     """
 
-    find_outlet: Callable[[Execution], Outlet | None] | None = None  # the class's: the same for both streams
+    find_outlet: Callable[[Execution], Outlet | None] | None = None
 
     def __init__(self, name: str, target: Any):
         self.name, self.target, self.first = name, target, target
@@ -142,40 +148,42 @@ class Door:
 
     @staticmethod
     def outlet(execution: Execution | None) -> Outlet | None:
-        """Who takes what this execution writes; None for the driver's own."""
+        """The outlet for the text of this execution; None if the text goes to the driver's stream."""
         return None if execution is None or Door.find_outlet is None else Door.find_outlet(execution)
 
     def write(self, text: str) -> int:
-        """Write for whoever calls. TypeError when text is no str."""
+        """Write for the caller, a task or the driver. Returns the number of characters. Raises TypeError for bytes."""
         execution = current.get()
         outlet = self.outlet(execution)
         if outlet is None or execution is None:
             stream = self.target if _doors.get(self.name) is self else getattr(sys, self.name)
             if stream is None:
                 return len(text)
-            return stream.write(text) if above_bars is None else above_bars(stream, text)
+            written: int = stream.write(text) if above_bars is None else above_bars(stream, text)
+            return written
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         stream = outlet.redirected.get(self.name, self.face)
         if stream is self.face:
             outlet.write(execution, self.name, text)
         elif stream is not None:
-            return stream.write(text)
+            redirected: int = stream.write(text)
+            return redirected
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream of whoever calls."""
+        """Flush the caller's stream."""
         stream = self.seen()
         if stream is not None:
             stream.flush()
 
     def seen(self) -> Any:
-        """What `sys.stdout` is for whoever asks."""
+        """The stream that the caller sees as `sys.stdout` or `sys.stderr`; None if there is none."""
         outlet = self.outlet(current.get())
         return self.target if outlet is None else outlet.redirected.get(self.name, self.face)
 
     def replace(self, stream: Any) -> None:
-        """`sys.stdout = stream`, by whoever calls."""
+        """Carry out `sys.stdout = stream` for the caller: for a task's worker, or for the driver."""
         outlet = self.outlet(current.get())
         if outlet is None:
             self.target = self.first if isinstance(stream, WorkerStream) else stream
@@ -189,9 +197,9 @@ class Door:
 
 
 class _HandlerStream:
-    """`stream` of every logging.StreamHandler: what is the driver's screen becomes in a task the worker's stream."""
+    """`stream` of every logging.StreamHandler. In a task it is the worker's stream instead of the driver's screen."""
 
-    def __get__(self, handler: logging.StreamHandler | None, owner: type) -> Any:
+    def __get__(self, handler: logging.StreamHandler[Any] | None, owner: type) -> Any:
         if handler is None:
             return self
         try:
@@ -207,25 +215,27 @@ class _HandlerStream:
                     return door.seen()
         return stream
 
-    def __set__(self, handler: logging.StreamHandler, stream: Any) -> None:
-        if isinstance(stream, WorkerStream):  # a handler made in a task outlives it: it holds the screen itself
+    def __set__(self, handler: logging.StreamHandler[Any], stream: Any) -> None:
+        if isinstance(
+            stream, WorkerStream
+        ):  # a handler that a task makes may outlive the task, so it keeps the driver's stream
             stream = driver_stream(stream._door.name)
         handler.__dict__["stream"] = stream
 
 
-_lock = threading.Lock()  # guards opening and closing; the rest reads single references
-_holders: list[object] = []  # whoever needs the doors open: a session, bars on a terminal
-_session: object = None  # the holder whose workers are told apart
+_lock = threading.Lock()  # held while doors are opened and closed; all other code reads single references
+_holders: list[object] = []  # the objects that need the doors: sessions, and progress bars on a terminal
+_session: object = None  # the holder that has set `Door.find_outlet`
 _doors: dict[str, Door] = {}
 _sys_class: type = type(sys)
 above_bars: Callable[[Any, str], int] | None = None
-"""How to write while progress bars stand on the terminal: set by `bars`; called with the stream and the text."""
+"""How to write above progress bars on the terminal; set by `progress_bars`. Called with the stream and the text."""
 
 
 def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None] | None = None) -> None:
-    """Put the doors in place, if they are not; they stay until each holder has closed them.
+    """Put the doors in place, unless they are. They stay until each holder has called `close_doors`.
 
-    find_outlet: given by a session: who takes the text of an execution, None for one whose text is the driver's own.
+    find_outlet: given by a session; see Door.
     """
     global _session, _sys_class
     with _lock:
@@ -234,19 +244,19 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
             _doors.update((name, Door(name, sys.__dict__.get(name))) for name in NAMES)
             sys.__dict__.update(_doors)
             attributes: dict[str, Any] = {name: _attribute(door) for name, door in _doors.items()}
-            # Who pickles functions that use `sys` sends modules by name, and knows them by their exact type.
+            # A library that pickles functions sends modules by name, but recognises a module by its exact type.
             attributes["__reduce__"] = lambda module: (importlib.import_module, ("sys",))
-            # importlib makes every new module by calling type(sys): those are to be plain ones.
+            # importlib makes each new module by calling type(sys). New modules must be plain modules.
             attributes["__new__"] = lambda cls, name, doc=None: _sys_class(name, doc)
             sys.__class__ = type("module", (_sys_class,), attributes)
         _holders.append(holder)
         if find_outlet is not None:
             _session, Door.find_outlet = holder, find_outlet
-            setattr(logging.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - a checker knows it as a stream
+            setattr(logging.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - to mypy the attribute is a stream
 
 
 def after_fork() -> None:
-    """In a forked child: a thread of the parent's may have held the lock."""
+    """In a forked child: a thread of the parent may have held the lock, and is not there to release it."""
     global _lock
     _lock = threading.Lock()
 
@@ -258,7 +268,8 @@ def _attribute(door: Door) -> property:
 
 
 def close_doors(holder: object) -> None:
-    """A holder needs them no more. The last one takes them away; streams that the program set meanwhile stay set."""
+    """The holder no longer needs the doors. When the last holder calls this, they are removed; streams that the program
+    has set meanwhile stay set."""
     global _session
     with _lock:
         _holders.remove(holder)
@@ -272,21 +283,22 @@ def close_doors(holder: object) -> None:
 
 
 def driver_stream(name: str) -> Any:
-    """The driver's stream as it is now, also when a task asks."""
+    """The driver's stream at present, even if a task asks. name: "stdout" or "stderr"."""
     door = _doors.get(name)
     return door.target if door is not None else getattr(sys, name)
 
 
 def write_to_driver(name: str, text: str) -> bool:
-    """Write whole lines to the driver's stream, in one piece. Returns whether that could be done.
+    """Write whole lines to the driver's stream, in one piece. Returns whether that succeeded. Never raises an
+    Exception.
 
-    A screen that is gone, closed or refuses must not fail the task that printed: its text is in the log all the same.
-    What the stream's encoding lacks is written as escapes.
+    A stream that is closed, or fails, must not fail the task that printed; its text is in the log anyway. Characters
+    that the stream's encoding lacks are written as escapes.
     """
     stream = driver_stream(name)
     if stream is None:
         return False
-    token = current.set(None)  # a stream that is user code, and prints, prints for the driver
+    token = current.set(None)  # if the stream is user code and prints something itself, it prints for the driver
     try:
         try:
             _write(stream, text)

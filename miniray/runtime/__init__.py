@@ -1,1 +1,1 @@
-"""The runtimes: they carry out the core's actions with threads, or at once on the caller's own thread."""
+"""The runtimes carry out the core's actions: `threaded` with threads, `local_mode` on the caller's own thread."""

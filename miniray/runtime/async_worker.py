@@ -1,6 +1,8 @@
-"""An async actor's worker: an event loop on the actor's own thread, in which its calls interleave at their awaits.
+"""An async actor's worker: an event loop on the actor's own thread. The actor's calls are coroutines that take turns at
+their awaits.
 
-Plain methods run on the loop too, one after the other. Ray: _private/async_compat.py, the asyncio fibers of core_worker.
+Plain methods run on the loop as well, one after the other. Ray: _private/async_compat.py, the asyncio fibers of
+core_worker.
 """
 
 from __future__ import annotations
@@ -19,27 +21,34 @@ from ..process.exits import WorkerExit
 from ..process.our_code import enters_user_code
 from ..values import errors
 from .handles import WorkerHandle, settle_interrupt
-from .outcomes import Outcome, not_stored, note_end, outcome_of_error, store
+from .outcomes import Outcome, note_end, note_start, outcome_of_error, outcome_of_return
 from .runtime import Runtime
-from .streams import GENERATOR_STATISTICS, report_item, wait_for_consumer
-from .worker import call_of, note_repr, report
+from .streams import GENERATOR_STATISTICS, report_item, stream_ended, wait_for_consumer
+from .worker import call_of, constructed, report
 
 DEAD = WorkerStatus.DEAD
 
 
 class AsyncWorker:
-    """Runs an async actor's calls. `post`, `cancel` and `stop` may be called from any thread; the rest on the loop's."""
+    """Runs an async actor's calls. `post`, `cancel` and `stop` may be called on any thread, all else on the loop's
+    thread.
+
+    loop: an asyncio.AbstractEventLoop, made on the actor's own thread; None before and afterwards. posted: tasks that
+    have not begun. calls: the asyncio task of each call that runs, by the task's number. scheduled: the loop has been
+    told to look at `posted`. stopping: the actor is dead. ending: the loop has been stopped, and the remaining
+    coroutines are being cancelled.
+    """
 
     def __init__(self, runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle):
         self.runtime, self.worker, self.handle = runtime, worker, handle
-        self.loop: Any = None  # asyncio.AbstractEventLoop, made on the actor's own thread
+        self.loop: Any = None
         self.posted: deque[TaskRecord] = deque()
-        self.calls: dict[int, asyncio.Task] = {}
-        self.scheduled = False  # the loop has been told that something was posted
+        self.calls: dict[int, asyncio.Task[None]] = {}
+        self.scheduled = False
         self.stopping = self.ending = False
 
     def run(self) -> None:
-        """Serve until the actor ends. The constructor runs first, then every call as it is posted."""
+        """Serve until the actor ends. The constructor runs first; each call begins when it is posted."""
         loop = self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         try:
@@ -52,7 +61,7 @@ class AsyncWorker:
         finally:
             asyncio.set_event_loop(None)
             loop.close()
-            self.loop = None  # the record of a dead worker is kept, and this with it
+            self.loop = None  # others may still hold this object
 
     def _cancel_what_is_left(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ending = True
@@ -64,24 +73,21 @@ class AsyncWorker:
         loop.run_until_complete(loop.shutdown_asyncgens())
 
     def post(self, task: TaskRecord) -> None:
-        """A call to run."""
+        """Begin a call as soon as the loop has time for it."""
         self.posted.append(task)
-        self._tell(self._take)
-
-    def _tell(self, callback) -> None:
         loop = self.loop
         if loop is None or self.scheduled:
-            return  # it looks into `posted` before it sleeps
+            return  # the loop will look at `posted` before it sleeps
         self.scheduled = True
         try:
-            loop.call_soon_threadsafe(callback)
-        except RuntimeError:  # closed: the actor has ended meanwhile
+            loop.call_soon_threadsafe(self._take)
+        except RuntimeError:  # the loop is closed, because the actor has ended meanwhile
             self.scheduled = False
 
     def cancel(self, task: TaskRecord) -> None:
-        """Cancel the coroutine of a call."""
+        """Cancel the coroutine of a call, if it runs."""
 
-        def on_loop():
+        def on_loop() -> None:
             running = self.calls.get(task.number)
             if running is not None:
                 running.cancel()
@@ -94,12 +100,12 @@ class AsyncWorker:
         self._soon(self._stop_loop)
 
     def _soon(self, callback: Callable[[], None]) -> None:
-        """Have the loop call something, if it is there and not closed yet."""
+        """Have the loop call something, unless it has not been made yet or is closed."""
         loop = self.loop
         if loop is not None and not loop.is_closed():
             try:
                 loop.call_soon_threadsafe(callback)
-            except RuntimeError:  # closed between the question and the call
+            except RuntimeError:  # the loop was closed between the check and the call
                 return
 
     def _take(self) -> None:
@@ -111,12 +117,12 @@ class AsyncWorker:
         execution = Execution(self.runtime, self.worker, task, self.handle.space, self.handle.ident)
         context = Context()
         context.run(current.set, execution)
-        # The Task takes a copy of the context it is made in; asyncio takes one as an argument only since 3.11.
+        # An asyncio task runs in a copy of the context in which it is made. asyncio accepts a context only since 3.11.
         call = self.calls[task.number] = context.run(self.loop.create_task, self._call(execution))
         call.add_done_callback(lambda call: self._ended(execution))
 
     def _ended(self, execution: Execution) -> None:
-        """A call's coroutine is over. One that was cancelled before its first step never came to report that."""
+        """A call's coroutine is over. If it was cancelled before its first step, report that: the coroutine did not."""
         task = execution.task
         if task.number in self.calls:
             self._over(execution, self._cancelled(execution, asyncio.CancelledError()))
@@ -125,9 +131,8 @@ class AsyncWorker:
         task = execution.task
         try:
             outcome = await self._attempt(execution)
-            if (
-                task.cancel_requested
-            ):  # it caught its CancelledError, or never waited: it counts as cancelled, as in Ray
+            if task.cancel_requested:
+                # The coroutine caught its CancelledError, or never awaited anything. It counts as cancelled, as in Ray.
                 outcome = self._cancelled(execution, asyncio.CancelledError())
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) or task.cancel_requested and isinstance(error, Exception):
@@ -149,7 +154,9 @@ class AsyncWorker:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        if not self.ending:  # what is left is being cancelled: that has an end of its own
+        if (
+            not self.ending
+        ):  # otherwise the loop runs until the remaining coroutines are cancelled, and then stops by itself
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
@@ -162,72 +169,50 @@ class AsyncWorker:
 
     @enters_user_code
     async def _attempt(self, execution: Execution) -> Outcome:
+        """The counterpart of `worker._run`."""
         runtime, task = self.runtime, execution.task
         try:
-            if task.spec.kind == ACTOR_CREATION_TASK:
-                return await self._construct(execution)
-            if task.cancel_requested:  # before it came here: there was no coroutine to cancel
+            if task.cancel_requested:  # before the coroutine existed, so there was nothing to cancel
                 raise asyncio.CancelledError
             function, args, kwargs = call_of(runtime, execution)
-            self._note_start(task)
+            note_start(runtime, execution)
             self.handle.user_task = task
             result = function(*args, **kwargs)
             del args, kwargs
-            if inspect.iscoroutinefunction(function):  # a plain method's coroutine is a value, which cannot be sent
+            constructs = task.spec.kind == ACTOR_CREATION_TASK
+            # A coroutine that a plain method returns is a value, and cannot be sent.
+            if inspect.isawaitable(result) if constructs else inspect.iscoroutinefunction(function):
                 result = await result
             if runtime.unfinished_lines:
                 runtime.end_lines(execution)
+            if constructs:
+                return constructed(execution)
             if task.spec.streams:
                 return await self._stream(execution, result)
-            note_end(runtime, execution)
-            try:
-                return store(runtime, task, result)
-            except Exception as error:
-                return not_stored(runtime, execution, error)
+            return outcome_of_return(runtime, execution, result)
         finally:
             settle_interrupt(self.handle)
 
-    def _note_start(self, task: TaskRecord) -> None:
-        """The call's code is about to be entered, unless the actor was declared dead meanwhile. As `note_end`."""
-        now = self.runtime.now()
-        if self.worker.status is DEAD:
-            raise WorkerExit("SYSTEM_ERROR: the worker is dead")
-        if not task.t_finished:
-            task.t_started = now
-
-    @enters_user_code
-    async def _construct(self, execution: Execution) -> Outcome:
-        runtime, task = self.runtime, execution.task
-        construct, (_, _, cls, args, kwargs), _ = call_of(runtime, execution)
-        self._note_start(task)
-        instance = execution.instance = self.handle.instance = cls.__new__(cls)
-        if cls.__init__ is not object.__init__:
-            waiting = instance.__init__(*args, **kwargs)
-            if inspect.isawaitable(waiting):
-                await waiting
-        note_repr(execution)
-        return Outcome()
-
     @enters_user_code
     async def _stream(self, execution: Execution, generator: Any) -> Outcome:
+        """The counterpart of `streams.run_stream`."""
         runtime, task = self.runtime, execution.task
         is_async: bool = inspect.isasyncgen(generator)
         if is_async:
-            send = None
+            answer = None
             while True:
                 try:
-                    item = await (generator.__anext__() if send is None else generator.asend(send))
+                    item = await (generator.__anext__() if answer is None else generator.asend(answer))
                 except StopAsyncIteration:
                     break
-                send = GENERATOR_STATISTICS
+                answer = GENERATOR_STATISTICS
                 report_item(runtime, self.worker, task, item)
                 del item
-                await asyncio.sleep(0)  # others have their turn also when the generator never waits
+                await asyncio.sleep(0)  # let other calls run, even if the generator itself never waits
         else:
             for item in generator:
                 report_item(runtime, self.worker, task, item)
                 wait_for_consumer(runtime, execution)
-                if self.worker.status is DEAD:  # its loop, which this blocks, was told to stop
+                if self.worker.status is DEAD:  # this generator blocks the loop, which therefore could not be stopped
                     raise WorkerExit("SYSTEM_ERROR: the worker is dead")
-        note_end(runtime, execution)
-        return Outcome((None,), (0,))
+        return stream_ended(runtime, execution)

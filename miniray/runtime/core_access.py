@@ -1,11 +1,15 @@
 """Access to the core: the lock around it, events in, actions out.
 
-The lock guards everything in `cluster`, and the value and status of its objects. While a thread holds it, that thread runs no
-user code, no pickle, no `__del__`, no callback and no log call. So a thread does three things in turn: it takes the lock and
+The lock guards everything in `cluster`, and the value and status of each object. While a thread holds the lock, it runs
+no user code, no pickle, no `__del__`, no callback and no log call. So a thread takes three steps: it takes the lock and
 reports an event, it releases the lock, and it carries out the actions that the core has returned.
 
-References that the program drops arrive in `dropped`. A finaliser may run on any thread, even on one that holds the lock, so
-it only appends there. Whoever takes the lock next reports them first.
+References that the program drops go to the deque `dropped`. A finaliser may run on any thread, even on one that holds
+the lock, so it only appends. The next thread that takes the lock to report an event reports the dropped references
+first.
+
+Values that the core no longer needs are dropped without the lock too, since their finalisers may be user code. The core
+collects them in `references.freed`, and `carry_out` drops them after the actions.
 """
 
 from __future__ import annotations
@@ -25,11 +29,13 @@ from .spill_folder import SpilledFile, SpillFolder
 class CoreAccess:
     """The core of one session behind its lock.
 
-    carriers: for each class of action, the function that carries it out; filled by the classes below this one.
-    closed: the session has been shut down, or is being shut down.
+    options: as given to `init`. dropped: where finalisers append the records of dropped references. now: the clock;
+    seconds since an arbitrary moment, and `epoch` added to them makes a Unix time. carriers: for each class of action
+    the function that carries it out; subclasses add theirs. closed: the session has been shut down, or is being shut
+    down; set once, under the lock.
     """
 
-    def __init__(self, options: dict[str, Any], dropped: deque):
+    def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         self.options = options
         self.lock = CoreLock()
         self.cluster = Cluster()
@@ -45,12 +51,14 @@ class CoreAccess:
 
     @property
     def head(self) -> NodeRecord:
-        """The node that the driver is on: the first that is alive."""
-        return self.cluster.scheduler.alive[0]
+        """The driver's node: the first node that is alive."""
+        node: NodeRecord = self.cluster.scheduler.alive[0]
+        return node
 
     @contextmanager
     def locked(self) -> Iterator[Cluster]:
-        """The lock, for a reader: what the program has dropped is reported first, also when the reader raises."""
+        """Hold the lock to read the tables. Dropped references are reported first; the resulting actions are carried
+        out when the lock has been released, even if the reader raises."""
         actions = NOTHING
         try:
             with self.lock:
@@ -63,12 +71,17 @@ class CoreAccess:
             self.carry_out(actions)
 
     def drain(self) -> None:
-        """Report what the program has dropped. Every call of `tell` does so, too."""
+        """Report the references that the program has dropped. Every call of `tell` does so as well."""
         with self.locked():
             return
 
-    def tell(self, event: Callable[..., list], *args: Any) -> None:
-        """Report an event to the core, as `self.tell(cluster.kill_actor, actor)`, and carry out the resulting actions."""
+    def tell(self, event: Callable[..., list[Any]], *args: Any) -> None:
+        """Report an event to the core, as in `self.tell(cluster.kill_actor, actor)`, and carry out the resulting
+        actions.
+
+        event: called with `now` and `args` under the lock; returns the list of actions. `tell` raises any error of the
+        event.
+        """
         with self.lock:
             now = self.now()
             if self.dropped:
@@ -76,8 +89,8 @@ class CoreAccess:
             actions = event(now, *args)
         self.carry_out(actions)
 
-    def carry_out(self, actions: list) -> None:
-        """Carry out the core's actions, in order, without the lock. Then drop the values that nobody can reach any more."""
+    def carry_out(self, actions: list[Any]) -> None:
+        """Carry out the core's actions in order, then drop the values that it has freed. The lock must not be held."""
         for action in actions:
             self.carriers[type(action)](action)
         if self.cluster.references.freed:
@@ -90,8 +103,8 @@ def _wake(action: act.Wake) -> None:
     action.waiter.token()
 
 
-def drop_values(values: list) -> None:
-    """Drop values outside the lock, since their finalisers may run user code. A spilled value's file is deleted."""
+def drop_values(values: list[Any]) -> None:
+    """Delete the files of spilled values. The caller then drops the list, and so all other values, without the lock."""
     for value in values:
         if type(value) is SpilledFile:
             value.delete()

@@ -1,9 +1,10 @@
-"""The lock around the core: a thread that was waiting for it takes it only when it can also run.
+"""The lock around the core: a thread that waits for the lock takes it only when the thread can also run.
 
-With a plain lock, a waiter that is woken owns the lock before it has the GIL. The thread that has the GIL then runs into the lock
-at its next entry and must let the waiter run, which leaves it in the same position: from there on the threads change at every
-entry, at the price of two system calls each (a lock convoy). Here a waiter is only told that it may try again, and tries when
-it runs. Whoever has the GIL goes on for its whole turn meanwhile.
+With a plain lock, a waiting thread that is woken owns the lock before it has the GIL. The thread that has the GIL then
+finds the lock taken at its next entry and must let the other thread run, which leaves that one in the same position.
+From then on the threads alternate at every entry, at a cost of two system calls each: a lock convoy. Here a waiting
+thread is only told that it may try again, and tries when it runs. The thread that has the GIL meanwhile goes on for its
+whole time slice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _allocate_lock = _thread.allocate_lock
 class CoreLock:
     """A mutual exclusion lock, for `with`. It is not re-entrant, and not first come, first served.
 
-    The hottest paths write `with` out, since that calls two functions of ours:
+    The hottest paths write the `with` statement out, because the statement calls two Python functions:
 
         if not lock.try_enter(False):
             lock.wait()
@@ -28,6 +29,9 @@ class CoreLock:
             lock.release()
             if lock.line:
                 lock.wake_one()
+
+    try_enter, release: the real lock's `acquire` and `release`. line: one closed lock for each waiting thread, on which
+    the thread sleeps, in the order in which they came.
     """
 
     __slots__ = ("_lock", "try_enter", "release", "line")
@@ -35,7 +39,7 @@ class CoreLock:
     def __init__(self) -> None:
         self._lock = _allocate_lock()
         self.try_enter, self.release = self._lock.acquire, self._lock.release
-        self.line: deque[Any] = deque()  # locks that those who wait sleep on; append and popleft are atomic
+        self.line: deque[Any] = deque()  # append and popleft are atomic, also without the GIL
 
     def __enter__(self) -> None:
         if not self.try_enter(False):
@@ -47,39 +51,42 @@ class CoreLock:
             self.wake_one()
 
     def locked(self) -> bool:
-        """Whether somebody holds it just now."""
+        """Whether a thread holds the lock at this moment."""
         return self._lock.locked()
 
     def wait(self) -> None:
-        """Enter after somebody else has left."""
+        """Enter once another thread has left. Called after `try_enter` has failed."""
         mine = _allocate_lock()
         mine.acquire()
         try:
             while True:
-                # First in line, then one more try: a holder that leaves after it looks into the line and finds us.
+                # Join the line first, then try once more. A holder looks at the line only after it has released the
+                # lock. So either this try succeeds, or the thread that holds the lock now will find us in the line and
+                # wake us.
                 self.line.append(mine)
                 if self.try_enter(False):
                     break
                 mine.acquire()
                 if self.try_enter(False):
                     return
-        except BaseException:  # a signal's handler raised: somebody else is to be told instead
-            self._give_up(mine)
+        except BaseException:  # a signal handler raised; our turn goes to the next thread in line
+            self._leave_line(mine)
             self.wake_one()
             raise
-        self._give_up(mine)
+        self._leave_line(mine)
 
-    def _give_up(self, mine: Any) -> None:
-        """Step out of the line. One who was called out of it meanwhile holds the lock, and will wake the next."""
+    def _leave_line(self, mine: Any) -> None:
+        """Leave the line. A holder may have taken us out of it already; that is no loss, since we hold the lock now and
+        will wake the next thread when we leave."""
         if mine in self.line:
             try:
                 self.line.remove(mine)
-            except ValueError:  # called out of it between the two
+            except ValueError:  # a holder took us out between the two statements
                 return
 
     def wake_one(self) -> None:
-        """Tell the first in line to try again."""
+        """Tell the first thread in line to try again."""
         try:
             self.line.popleft().release()
-        except IndexError:  # another one who left was quicker
+        except IndexError:  # another thread that left has emptied the line
             return

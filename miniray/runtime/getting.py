@@ -11,18 +11,22 @@ from ..values import errors
 from ..values.serialization import Serialized
 from .spill_folder import SpilledFile
 from .spilling import read_back
-from .waiting import Waiting, of_an_ended_session, refuse_the_dead
+from .waiting import Waiting, of_an_ended_session, refuse_dead_worker
 
 
 class ArgumentLost(Exception):
-    """An argument of a task is lost, although the task was given to a worker."""
+    """The value of an argument was lost after the task was given to its worker. The core rebuilds the value."""
 
 
 class Getting(Waiting):
-    """How a thread gets values."""
+    """How a thread gets values. None of the methods may be called with the lock held."""
 
     def wait_values(self, objects: list[ObjectRecord], timeout: float | None) -> bool:
-        """Wait until all are there, or one has failed. Returns False when the time ran out."""
+        """Wait until every object has a value, or one has failed. timeout: seconds; None waits forever.
+
+        Returns False if the time ran out. Raises ValueError for an object of an ended session, ObjectLostError for one
+        that is unknown here (unless there is a timeout), and what interrupts the wait (see `wait_for`).
+        """
         deadline = None if timeout is None else self.now() + timeout
         while True:
             pending = [obj for obj in objects if obj.status is not READY and obj.status is not SPILLED]
@@ -32,25 +36,29 @@ class Getting(Waiting):
                 if obj.status is FAILED:
                     return True
                 if timeout is None:
-                    self._refuse_foreign(obj)
+                    self._refuse_unknown(obj)
                 if obj.status is ENDED:
                     raise of_an_ended_session(obj)
                 if obj.status is RELEASED:
-                    self._it_went(obj)
+                    self._check_can_return(obj)
             left = None if deadline is None else max(0.0, deadline - self.now())
             if not self.wait_for(pending, len(pending), True, left):
                 return False
 
     @staticmethod
-    def _refuse_foreign(obj: ObjectRecord) -> None:
-        """ObjectLostError for an id that nothing here has: who waits for it without a timeout would wait for ever, as on Ray."""
+    def _refuse_unknown(obj: ObjectRecord) -> None:
+        """Raise ObjectLostError for an id that no object of this session has. On Ray the get waits forever."""
         if obj.number < 0 and obj.status is not ENDED:
             raise ObjectLostError(obj.hex, None, "")
 
-    def get_one(self, obj: ObjectRecord) -> tuple | None:
-        """The value in a tuple, when it is there or comes soon enough for nobody to ask why; None when `get` has to see to it."""
+    def get_one(self, obj: ObjectRecord) -> tuple[Any] | None:
+        """The fast way for the common case: wait for the object, and return its value in a tuple.
+
+        Returns None if the case is not a common one (the object has failed, or its value is in a store or a file);
+        `get` then handles it. Raises ObjectLostError for an unknown object, and what interrupts the wait.
+        """
         if obj.status is PENDING:
-            self._refuse_foreign(obj)
+            self._refuse_unknown(obj)
             self.wait_for([obj], 1, True, None)
         value = obj.value
         if obj.status is not READY or obj.locations is not None:
@@ -61,13 +69,17 @@ class Getting(Waiting):
         return None if kind is SpilledFile or value is DROPPED else (value,)
 
     @overload
-    def get(self, objects: list[ObjectRecord], timeout: None = None) -> list: ...
+    def get(self, objects: list[ObjectRecord], timeout: None = None) -> list[Any]: ...
 
     @overload
-    def get(self, objects: list[ObjectRecord], timeout: float | None) -> list | None: ...
+    def get(self, objects: list[ObjectRecord], timeout: float | None) -> list[Any] | None: ...
 
-    def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list | None:
-        """The values, in order, or None when the time ran out. Raises the error of the first that has one."""
+    def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> list[Any] | None:
+        """The values, in order; None if the time ran out. timeout: seconds; None waits forever.
+
+        Raises the error of the first object in the list that has failed, as soon as one has; and what `wait_values`
+        raises.
+        """
         while True:
             for obj in objects:
                 if obj.status is not READY and obj.status is not SPILLED:
@@ -82,7 +94,8 @@ class Getting(Waiting):
                 if obj.status is FAILED:
                     raise errors.to_exception(obj.value, obj)
 
-    def _load(self, objects: list[ObjectRecord]) -> list | None:
+    def _load(self, objects: list[ObjectRecord]) -> list[Any] | None:
+        """The values of objects that were READY or SPILLED a moment ago; None if one of them has vanished since."""
         values = []
         for obj in objects:
             value = obj.value
@@ -93,26 +106,30 @@ class Getting(Waiting):
             if kind is Serialized:
                 value = errors.loaded(value)
             elif value is DROPPED or kind is Failure:
-                self._it_went(obj)
+                self._check_can_return(obj)
                 return None
             if obj.locations is not None:
-                self._used_here(obj)
+                self._note_use(obj)
             values.append(value)
         return values
 
-    def _it_went(self, obj: ObjectRecord) -> None:
-        """A value went meanwhile: it is to be waited for again, or has failed. For the thread of a dead worker it may have gone
-        for good, with the arguments of its task. ReferenceCountingAssertionError for one that will not come again."""
+    def _check_can_return(self, obj: ObjectRecord) -> None:
+        """A value has vanished. Return if the object can have a value or an error again, so that the caller may try
+        again.
+
+        Raises WorkerExit in the thread of a dead worker, whose task's arguments may have been released, and otherwise
+        ReferenceCountingAssertionError for an object that was released.
+        """
         execution = current.get()
         if execution is not None:
-            refuse_the_dead(execution.worker)
+            refuse_dead_worker(execution.worker)
         with self.lock:
             gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
-        if gone:  # a mistake of ours, which is not to be waited for as long as there is a processor
+        if gone:  # our own mistake in counting; without this error the caller would try again forever, at full speed
             raise ReferenceCountingAssertionError(obj.hex)
 
-    def _used_here(self, obj: ObjectRecord) -> None:
-        """A large value was fetched: a copy of it is on this node now."""
+    def _note_use(self, obj: ObjectRecord) -> None:
+        """Report that a large value was read, so that a copy of it is now on this thread's node."""
         execution = current.get()
         with self.lock:
             node = execution.worker.node if execution is not None else self.head
@@ -120,11 +137,14 @@ class Getting(Waiting):
         self.carry_out(actions)
 
     def value_of(self, obj: ObjectRecord) -> Any:
-        """One value, waited for as long as it takes."""
+        """One value. Waits for it without a timeout, and raises what `get` raises."""
         return self.get([obj])[0]
 
     def argument_of(self, obj: ObjectRecord) -> Any:
-        """The value of an argument, which was there when the task was given to its worker. ArgumentLost when it is not."""
+        """The value of an argument, which had one when the task was given to its worker. Never waits.
+
+        Raises the argument's error if it has failed, and ArgumentLost if its value has been lost since.
+        """
         while True:
             if obj.status is READY or obj.status is SPILLED:
                 values = self._load([obj])
@@ -133,5 +153,5 @@ class Getting(Waiting):
             elif obj.status is FAILED:
                 raise errors.to_exception(obj.value, obj)
             else:
-                self._it_went(obj)
+                self._check_can_return(obj)
                 raise ArgumentLost

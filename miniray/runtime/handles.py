@@ -1,4 +1,4 @@
-"""Worker handles: the runtime's side of a worker, and asynchronous exceptions in its thread."""
+"""Worker handles: the runtime's side of a worker, and asynchronous exceptions in the worker's thread."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ from ..values.spaces import Space
 
 
 class WorkerHandle:
-    """The runtime's side of a worker: what cannot be in the core's record.
+    """The runtime's side of a worker: everything that the core's record must not hold.
 
-    ident: the thread that runs it. waiter, waiting: what its thread waits for in get or wait. interrupted: an exception to be
-    raised when that wait is over. user_task: the task whose user code is being run; guarded by the runtime's lock.
-    instance: the actor that lives in it. space: its copies of classes and functions; both None when the worker has ended.
-    environ: as an Execution's, for the actor.
+    Each slot is set by the worker's own thread, unless its comment says otherwise. `worker.handle` is None before the
+    worker is started and after its thread has ended.
     """
 
     __slots__ = (
-        "record",
-        "ident",
-        "waiter",
-        "waiting",
-        "interrupted",
-        "user_task",
-        "instance",
-        "space",
-        "inbox",
-        "done",
-        "loop",
-        "sent",
-        "environ",
+        "record",  # the core's record of the worker
+        "ident",  # of the thread that runs the worker; 0 until the thread has started
+        "waiter",  # of the wait that the thread is in, None outside of waits; guarded by the core's lock
+        "waiting",  # the records that this wait is for
+        "interrupted",  # an exception to raise when the wait is over; set by the interrupting thread, under the lock
+        "user_task",  # the task whose user code runs; an interrupt is sent only while it is set
+        "instance",  # the actor that lives in this worker; None when the worker has ended
+        "space",  # the worker's copies of classes and functions; None when the worker has ended
+        "inbox",  # how tasks reach the thread; None in local_mode and until the thread is started
+        "done",  # a lock that opens when the thread ends; None in local_mode
+        "loop",  # the AsyncWorker of an async actor, otherwise None
+        "sent",  # an asynchronous exception has been sent to the thread and may not have been raised yet
+        "environ",  # the actor's environment variables, as an Execution's; unset until somebody reads `os.environ`
     )
 
     def __init__(self, record: WorkerRecord, space: Space):
@@ -46,17 +44,27 @@ class WorkerHandle:
         self.inbox: Any = None
         self.done: Any = None
         self.loop: Any = None
-        self.sent = False  # an asynchronous exception is on its way to the thread
+        self.sent = False
+
+
+def new_handle(worker: WorkerRecord) -> WorkerHandle:
+    """A handle for a worker that is being started. All threads of one actor share one space."""
+    first = actor_handle(worker)
+    return WorkerHandle(worker, first.space if first is not None else Space())
 
 
 def actor_handle(worker: WorkerRecord) -> WorkerHandle | None:
-    """The handle that holds the actor's instance: that of the worker which ran its constructor."""
-    first = worker.actor.worker if worker.actor is not None else None  # read once: an actor that dies has none any more
-    return first.handle if first is not None else worker.handle
+    """The handle that holds the actor's instance: that of the worker which ran the constructor. For a worker without an
+    actor, its own handle."""
+    # Read actor.worker once: another thread sets it to None when the actor dies.
+    first = worker.actor.worker if worker.actor is not None else None
+    handle: WorkerHandle | None = first.handle if first is not None else worker.handle
+    return handle
 
 
 def settle_interrupt(handle: WorkerHandle) -> None:
-    """The user's code has ended: an interrupt that is still on its way to this thread must not hit anything else."""
+    """The user's code has ended: no more interrupts are sent, and one that was sent but not raised yet is taken back,
+    so that it does not hit our own code."""
     handle.user_task = None
     if handle.sent:
         clear_async_exception(handle)
@@ -73,8 +81,9 @@ def clear_async_exception(handle: WorkerHandle) -> None:
     handle.sent = False
     send = ctypes.pythonapi.PyThreadState_SetAsyncExc
     send(ctypes.c_ulong(handle.ident), None)
-    # Before 3.13 the interpreter then goes on looking for it, at every call and every turn of every loop in every thread, until
-    # one is raised anywhere. So one is raised here: it replaces what was on its way, and comes out of the call that sent it.
+    # Before 3.13 the interpreter keeps looking for the exception, at every call and every turn of every loop in every
+    # thread, until an asynchronous exception is raised anywhere. So raise one here: it comes out of the call that sends
+    # it.
     try:
         send(ctypes.c_ulong(_thread.get_ident()), ctypes.py_object(_Absorbed))
         send(ctypes.c_ulong(_thread.get_ident()), None)

@@ -1,9 +1,10 @@
-"""Inboxes: how work reaches a worker's thread that sleeps.
+"""Inboxes: how work reaches a worker's thread, which sleeps until then.
 
-A sleeper on a lock, which is what a SimpleQueue has inside, is often woken on another processor, where it first has to wait for the
-GIL that its waker holds. A sleeper on a pipe is woken on the waker's own processor and runs when the waker goes to sleep, as
-callers that wait for an answer do at once: a call and its answer take a third of the time. A pipe needs two of the process's
-file descriptors, though, so only the first workers have one.
+A thread that sleeps on a lock (a SimpleQueue is one inside) is often woken on another processor, where it first has to
+wait for the GIL that the waking thread holds. A thread that sleeps on a pipe is woken on the same processor, and runs
+when the waking thread goes to sleep, which a caller that waits for an answer does at once. So a call and its answer
+take a third of the time. But a pipe needs two of the process's file descriptors, so only the first MOST_PIPES workers
+get one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from collections import deque
 from typing import Any
 
 MOST_PIPES = 64
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it, to wake on the same processor is no gain
-_pipes: deque[None] = deque([None] * MOST_PIPES)  # one for each that may still be opened; append and pop are atomic
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the GIL, pipes are not faster
+_pipes: deque[None] = deque(
+    [None] * MOST_PIPES
+)  # one item for each pipe that may still be opened; append and pop are atomic
 
 
 class PipeInbox:
-    """As much of a queue.SimpleQueue as a worker needs: any thread may put, its own thread gets."""
+    """The part of queue.SimpleQueue that a worker needs. Any thread may put; only the worker's own thread may get."""
 
     __slots__ = ("_items", "_read_end", "_write_end", "_open", "_closing")
 
@@ -29,22 +32,25 @@ class PipeInbox:
         self._items: deque[Any] = deque()
         self._read_end, self._write_end = os.pipe()
         self._open = True
-        self._closing = _thread.allocate_lock()  # nobody may write to a number that is somebody else's file by now
+        # Guards `_open` and each write: once closed, the descriptor's number may belong to some other file.
+        self._closing = _thread.allocate_lock()
 
     def put(self, item: Any) -> None:
         """Hand over an item."""
         self._items.append(item)
         with self._closing:
             if self._open:
-                os.write(self._write_end, b"!")  # a byte an item: whoever has read one finds an item
+                os.write(
+                    self._write_end, b"!"
+                )  # one byte for each item, written after it: a reader of a byte finds an item
 
     def get(self) -> Any:
-        """The next item, slept for."""
+        """Remove and return the next item. Sleeps until there is one."""
         os.read(self._read_end, 1)
         return self._items.popleft()
 
     def close(self) -> None:
-        """The worker's thread ends: nothing that is put from now on is ever got."""
+        """Close the pipe, because the worker's thread ends. Items that are put later are ignored."""
         with self._closing:
             self._open = False
             os.close(self._read_end)
@@ -52,23 +58,23 @@ class PipeInbox:
         _pipes.append(None)
 
 
-class QueueInbox(queue.SimpleQueue):
-    """The same for the workers beyond."""
+class QueueInbox(queue.SimpleQueue[Any]):
+    """An inbox without a pipe."""
 
     def close(self) -> None:
-        """Nothing is held that would have to be given back."""
+        """There is nothing to close."""
 
 
 def new_inbox() -> Any:
-    """An inbox for a new worker."""
+    """An inbox for a new worker: a PipeInbox while there are few workers, otherwise a QueueInbox."""
     if os.name != "posix" or not HAS_GIL:
         return QueueInbox()
     try:
         _pipes.pop()
-    except IndexError:  # there are as many as there may be
+    except IndexError:  # MOST_PIPES are open
         return QueueInbox()
     try:
         return PipeInbox()
-    except OSError:  # no descriptor is left
+    except OSError:  # the process has no descriptors left
         _pipes.append(None)
         return QueueInbox()

@@ -1,4 +1,4 @@
-"""Interrupts: how an exception gets into the thread that runs a task, and never into the middle of an event in the core."""
+"""Interrupts: how an exception gets into the thread that runs a task, but never into an event of the core."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from .handles import WorkerHandle
 from .inbox import HAS_GIL
 from .runtime import Runtime
 
-FIRST_RETRY_S, LAST_RETRY_S = (
-    0.001,
-    1.0,
-)  # a thread inside a call of ours is interrupted again, after twice the time each try
-# Code of the standard library that takes a lock of the whole process by a call: an exception that is raised as that call returns
-# finds the lock taken and nobody yet bound to give it back. `with` on a lock itself has no such moment.
-TAKES_A_LOCK = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
-ENTERS_A_LOCK = {threading.Condition.__enter__.__code__}
+# If a thread cannot be interrupted now, try again after this time, and after twice the time on each further try.
+FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0
+# Files and functions of the standard library in which a lock of the whole process is acquired by a call. An exception
+# that is raised as this call returns finds the lock taken, while no `with` or `finally` is responsible for its release
+# yet. A `with` statement on the lock itself has no such gap.
+FILES_THAT_ACQUIRE = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
+FUNCTIONS_THAT_ACQUIRE = {threading.Condition.__enter__.__code__}
 
 
 class Interrupts:
-    """Raises exceptions in the threads of workers. postponed: the arguments of `raise_in` for those that must be tried again."""
+    """Raises exceptions in the threads of workers.
+
+    postponed: the arguments of `raise_in` for each interrupt that must be tried again. Append and popleft are atomic.
+    """
 
     def __init__(self, runtime: Runtime):
         self.runtime = runtime
-        self.postponed: deque = deque()
+        self.postponed: deque[tuple[WorkerHandle, type[BaseException], TaskRecord | None, float]] = deque()
 
     def raise_in(
         self,
@@ -38,12 +40,16 @@ class Interrupts:
         task: TaskRecord | None = None,
         again_in_s: float = FIRST_RETRY_S,
     ) -> None:
-        """Raise in the thread that runs this worker's user code: out of its wait if it waits, at its next bytecode if not.
+        """Raise `error` in the thread that runs this worker's user code: out of its wait if it waits, otherwise at its
+        next bytecode. Does nothing if no user code runs, if it is another task's (task: None for any), or on the thread
+        itself.
 
-        A thread that is inside a call of ours is asked again a little later: what the core has told it to do must be done, and
-        a reference that was counted must come to somebody. So is one that takes a lock which others need after it. Since the
-        core's lock is held here, a thread that is seen in the user's code comes no further than to that lock, and what is raised
-        comes out at the first call after it.
+        If the thread is inside a call of ours the interrupt is postponed: the thread must carry out what the core has
+        ordered, and pass on each reference that was counted. It is also postponed if the thread is acquiring a lock of
+        the whole process. The core's lock is held while we look. So a thread that we find in user code can come no
+        further than to that lock, and the exception is raised at the latest at the first call after that.
+
+        again_in_s: when to try again. After the try in LAST_RETRY_S seconds the interrupt is dropped.
         """
         with self.runtime.lock:
             running = handle.user_task
@@ -68,30 +74,34 @@ class Interrupts:
                 handle.sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
                 if not HAS_GIL:
-                    # The thread may be about to take the lock that is held here, and would have it before it looks for what
-                    # was raised. This stops all threads where they look.
+                    # Without the GIL the thread may be about to take the lock that is held here, and would have the
+                    # lock before it checks for exceptions. Listing the frames stops every thread at a point where it
+                    # does check.
                     current_frames()
                 return
         waiter.token()
 
     def retry(self) -> None:
-        """Try the postponed interrupts again."""
+        """Try each postponed interrupt again. Called by the runtime's timer."""
         for _ in range(len(self.postponed)):
             try:
                 postponed = self.postponed.popleft()
-            except IndexError:  # a generator has taken its own
+            except IndexError:  # a generator's thread has taken its own interrupt
                 break
             self.raise_in(*postponed)
 
     def take(self, handle: WorkerHandle) -> BaseException | None:
-        """The interrupt that was put off for this worker. Asked by its own thread between the items of a generator, to raise it
-        there: one that yields all the time is in a call of ours whenever `_raise_in` looks."""
+        """Remove and return the interrupt that was postponed for this worker; None if there is none.
+
+        Called by the worker's own thread between two items of a generator, and raised there: a generator that does
+        nothing but yield is inside a call of ours nearly every time that `raise_in` looks.
+        """
         found = None
         with self.runtime.lock:
             for _ in range(len(self.postponed)):
                 try:
                     postponed = self.postponed.popleft()
-                except IndexError:  # the timer has them
+                except IndexError:  # the timer's thread has taken the rest
                     break
                 of, error, task, _again = postponed
                 if of is not handle:
@@ -102,15 +112,16 @@ class Interrupts:
 
 
 def runs_user_code(ident: int) -> bool:
-    """Whether a thread is in the user's own code, or a library's, rather than in a call of ours or at a lock that all share."""
+    """Whether the thread runs the user's code or a library called by it, and may be interrupted: it is neither inside a
+    call of ours nor acquiring a lock of the whole process."""
     frame = current_frames().get(ident)
-    if frame is not None and (frame.f_code.co_filename in TAKES_A_LOCK or frame.f_code in ENTERS_A_LOCK):
+    if frame is not None and (frame.f_code.co_filename in FILES_THAT_ACQUIRE or frame.f_code in FUNCTIONS_THAT_ACQUIRE):
         return False
     top = True
     while frame is not None:
         code = frame.f_code
         if code in our_code.entries:
-            return not top  # the user's code was called from here
+            return not top  # at the top it is our own code; further down, it has called the user's code
         if code.co_filename.startswith(our_code.FOLDER) and not code.co_filename.startswith(our_code.AS_USERS):
             return False
         frame, top = frame.f_back, False

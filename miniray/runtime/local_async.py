@@ -1,7 +1,7 @@
-"""Async actors in local_mode: each has an event loop, which is run by whoever makes something in it runnable.
+"""Async actors in local_mode: each has an event loop, which runs on any thread that makes something in it runnable.
 
-A call is run at once until it has to wait. Then it is set aside, and whoever waits for anything later lets it go on: there is no
-thread that could stand still for it alone. Files and helper threads are waited for on the spot.
+A call runs at once until it has to wait. Then it is set aside, and the next thread that parks lets it continue: no
+thread may stand still for this call alone. The loop blocks its thread only to wait for files and for helper threads.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from .async_worker import DEAD, AsyncWorker
 from .handles import WorkerHandle
 from .outcomes import Outcome
 
-OWN_FILES = 1  # a loop watches one file itself, through which other threads wake it
+OWN_FILES = 1  # each loop itself watches one file, through which other threads wake it
 
 
 class _Selector(selectors.DefaultSelector):
-    """Ends the loop's turn where it would wait for nothing but a timer, or for nothing at all."""
+    """A selector that ends the loop's turn instead of waiting for nothing but a timer, or for nothing at all."""
 
     loop: LocalLoop
 
     @only_waits
     def select(self, timeout: float | None = None) -> Any:
-        """As a selector's. timeout: seconds until the loop's next timer; None when it has none, 0 when it has things to do."""
+        """See selectors.BaseSelector. timeout: seconds until the loop's next timer; None if it has no timer, 0 if
+        callbacks are ready to run."""
         if timeout == 0 or self.loop.helpers or len(self.get_map()) > OWN_FILES:
             return super().select(timeout)
         events = super().select(0)
@@ -39,20 +40,24 @@ class _Selector(selectors.DefaultSelector):
 
 
 class LocalLoop(asyncio.SelectorEventLoop):
-    """An event loop whose turn ends when it is idle. idle_for_s: seconds from then to its next timer, if it has one.
-    on_woken: called when something is scheduled from outside of it."""
+    """An event loop whose turn ends when the loop is idle.
+
+    idle_for_s: seconds from the end of the last turn to the next timer, None if there is none. helpers: calls in other
+    threads that will report to the loop. on_woken: called, on any thread, when something is scheduled from outside the
+    loop.
+    """
 
     def __init__(self, on_woken: Callable[[], None]):
         selector = _Selector()
         selector.loop = self
         self.idle_for_s: float | None = None
-        self.helpers = 0  # calls in other threads that will report to the loop
+        self.helpers = 0
         self.on_woken = on_woken
         super().__init__(selector)
 
-    # asyncio's own signatures tie `args` to what `func` takes, which mypy does not see met by Any.
+    # asyncio's own signatures tie `args` to the parameters of `func`; to mypy, Any does not satisfy that.
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
-        """As asyncio's. While it runs, the loop is not idle."""
+        """See asyncio. The loop is not idle until `func` has returned."""
         future = super().run_in_executor(executor, func, *args)
         self.helpers += 1
         future.add_done_callback(self._helped)
@@ -61,35 +66,32 @@ class LocalLoop(asyncio.SelectorEventLoop):
     def _helped(self, future: Any) -> None:
         self.helpers -= 1
 
-    def call_soon_threadsafe(
-        self,
-        callback: Callable[..., Any],
-        *args: Any,  # type: ignore[override]
-        context: Context | None = None,
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> Any:
-        """As asyncio's; whoever runs this loop is told."""
+        """See asyncio. Also calls `on_woken`."""
         handle = super().call_soon_threadsafe(callback, *args, context=context)
         self.on_woken()
         return handle
 
 
 class Host(Protocol):
-    """What a loop needs of the runtime that it is a part of (`local_mode.LocalRuntime`, which is above this module)."""
+    """The part of `local_mode.LocalRuntime` that a loop uses. Importing the class itself would make a circle."""
 
     runnable: Any
 
     def run_soon(self, run: Callable[[], None]) -> None:
-        """Have something run by the first thread that can."""
+        """See LocalRuntime."""
 
     def run_later(self, delay_s: float, run: Callable[[], None]) -> None:
-        """Have something run after so many seconds."""
+        """See LocalRuntime."""
 
     def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
-        """Report the end of an attempt."""
+        """See LocalRuntime."""
 
 
 class LocalAsyncWorker(AsyncWorker):
-    """Runs an async actor's calls on the threads of those who make them."""
+    """Runs an async actor's calls on the threads that make them. mine: a lock, held while the loop runs."""
 
     loop: LocalLoop
 
@@ -97,29 +99,30 @@ class LocalAsyncWorker(AsyncWorker):
         super().__init__(runtime, worker, handle)
         self.host: Host = runtime
         self.loop = LocalLoop(self._woken)
-        self.mine = _thread.allocate_lock()  # held by the thread that runs the loop
+        self.mine = _thread.allocate_lock()
 
     def begin(self, task: TaskRecord) -> None:
         """Run a call until it has to wait."""
         self.posted.append(task)
         if self.mine.acquire(False):
-            if not self.loop.is_closed():  # by a thread that has killed the actor just now
+            if not self.loop.is_closed():  # another thread may have killed the actor just now
                 self.loop.call_soon(self._take)
             self._turn()
-        else:  # the loop is further up the stack, or another thread's: it finds the call there
+        else:  # the loop runs further down this stack, or on another thread, and will begin the call there
             self._soon(self._take)
 
     def go_on(self) -> None:
-        """Run what was set aside and can go on."""
+        """Run the calls that were set aside and can continue, unless another thread is running the loop."""
         if self.mine.acquire(False):
             self._turn()
 
     def _woken(self) -> None:
-        if not self.loop.is_running():  # whoever runs it looks for what has come when its turn is over
+        if not self.loop.is_running():  # otherwise the thread that runs the loop looks again at the end of its turn
             self.host.run_soon(self.go_on)
 
     def _turn(self) -> None:
-        """Run the loop until a call has ended or nothing can go on. The caller may be inside another loop, which is set aside."""
+        """Run the loop until a call has ended or nothing can continue. The caller holds `mine`, and may be inside
+        another event loop, which is hidden meanwhile."""
         outer = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         before = len(self.calls) + len(self.posted)
@@ -136,27 +139,29 @@ class LocalAsyncWorker(AsyncWorker):
         elif idle_for_s is not None:
             self.host.run_later(idle_for_s, self.go_on)
         elif self.calls and fewer:
-            self.host.runnable.append(self.go_on)  # the others may not have come as far as they can
+            self.host.runnable.append(
+                self.go_on
+            )  # the end of that call has stopped the loop; others may be able to continue
             return
-        # What another thread woke the loop for at the end of this turn. Looked at after the loop is nobody's: who wakes it from
-        # now on sees that it does not run, and is let in.
+        # Another thread may have woken the loop at the end of this turn and left the work to us. Look only after `mine`
+        # is free: a thread that wakes the loop later sees that it does not run, and gets `mine` itself.
         if self.loop._ready:  # type: ignore[attr-defined]
             self.host.run_soon(self.go_on)
 
     def _report(self, task: TaskRecord, outcome: Outcome) -> None:
         self.host.report_from_inside(super()._report, task, outcome)
-        self._stop_loop()  # whoever waits for this call looks whether that is enough
+        self._stop_loop()  # the thread that runs the loop may be waiting for just this call
 
     def stop(self) -> None:
         """The actor is dead: cancel what was set aside, and close the loop."""
         self.stopping = True
         if not self.mine.acquire(False):
-            return  # it is being run: its turn ends here again
+            return  # the loop is running; its thread calls this method again at the end of the turn
         outer = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         try:
             if not self.loop.is_closed():
-                self.loop.helpers += 1  # from now on it waits for its timers
+                self.loop.helpers += 1  # from now on the loop waits for its timers, instead of ending its turn
                 self._cancel_what_is_left(self.loop)
                 self.loop.close()
         finally:

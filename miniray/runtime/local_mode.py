@@ -1,8 +1,9 @@
-"""local_mode: the same core, and each task run at once on the thread of whoever makes it possible to run.
+"""local_mode: the same core, and each task runs at once on the thread that makes it possible to run.
 
-A debugger steps straight into a task, and what tasks print comes in the order of the program. A task that another thread is to
-unblock, or that waits for a later call, cannot be waited for here: there is nobody else to run it. Whoever waits so is told,
-by a DeadlockError, if no other thread is there that could change it.
+A debugger steps straight into a task, and what tasks print comes in the order of the program. The price: a thread that
+has to wait cannot leave the work to another thread. It runs tasks itself instead of sleeping (`park`), and if nothing
+is left to run, and no other thread of the driver could change that, the wait raises DeadlockError. So a task that
+another thread must unblock, or that waits for a later call of the program, cannot be waited for here.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import Any, Callable
 from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process import ctrl_c
-from .runtime import Runtime
 from ..process.context import Execution, current
 from ..process.frames import current_frames
-from ..values.serialization import Space
 from .ending import end_session
-from .handles import WorkerHandle, actor_handle
+from .handles import new_handle
 from .outcomes import Outcome
+from .runtime import Runtime
+from .verbs import Verbs
 from .waiting import get_ident
 from .worker import report, run_attempt
 
@@ -32,8 +33,8 @@ BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
 
 
 class Bell:
-    """What a waiter sleeps on here: a lock that opens when what it waits for is there, and a gate before it that is also opened
-    for one who is to look for work again."""
+    """The lock of a waiter in local_mode. A thread sleeps on `gate`, which opens for two reasons: the wait is over
+    (`release`), or there may be work to run (`ring`). `acquire` then tells which."""
 
     __slots__ = ("gate", "_opened", "_taken")
 
@@ -42,53 +43,61 @@ class Bell:
         self._opened, self._taken = True, False
 
     def acquire(self, blocking: bool = True) -> bool:
-        """The first call, its maker's, shuts it. From then on: whether it is open."""
+        """The first call closes the bell. Later calls do not block: they return whether the wait is over."""
         if not self._taken:
             self._taken, self._opened = True, False
             return self.gate.acquire()
         return self._opened
 
     def release(self) -> None:
-        """What is waited for is there."""
+        """The wait is over."""
         self._opened = True
         self.ring()
 
     def ring(self) -> None:
-        """Let the sleeper through the gate. Whoever sleeps looks again afterwards, so once is enough for several who ring."""
+        """Open the gate. Whether one thread rings or several, the sleeper looks around once afterwards."""
         try:
             self.gate.release()
-        except RuntimeError:  # it is open
+        except RuntimeError:  # the gate is already open
             return
 
 
 class LocalRuntime(Runtime):
-    """Carries out the core's actions on the spot."""
+    """Carries out the core's actions on the spot.
+
+    runnable: attempts to begin, and event loops that can continue; any thread may run them. delayed: a heap of (time,
+    order, function) of event loops that wait for a timer. parked: the bells of threads that have found nothing to run.
+    awaited: for each thread the records that its innermost wait is for, and whether this wait has a timeout.
+    """
 
     local = True
     allocate_lock = Bell  # type: ignore[assignment]
     stuck_after_s = 0.0
 
-    def __init__(self, options: dict[str, Any], dropped: deque):
+    def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         super().__init__(options, dropped)
-        self.runnable: deque[Callable[[], None]] = deque()  # attempts to begin, and loops that can go on
-        self.put_off: list[
-            tuple[float, int, Callable[[], None]]
-        ] = []  # a heap by time: loops that wait for their timers
-        self._order = 0
-        self._putting_off = threading.Lock()  # guards these two; nothing is called under it that could come back here
-        self.parked: dict[Bell, None] = {}  # of the threads that have found nothing to run
-        self.cluster.resumes_at_wake = False  # a task that waits goes on when those above it on the stack have returned
-        self._here = threading.local()  # .reporting: this thread is inside the report of a task that it ran
-        self.awaited: dict[int, tuple[list, bool]] = {}  # by thread: what its innermost wait is for; has it a timeout
+        self.runnable: deque[Callable[[], None]] = deque()
+        self.delayed: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = 0  # of the last item of `delayed`; it decides between items with the same time
+        self._delayed_lock = threading.Lock()  # guards these two; no code that could come back here runs under it
+        self.parked: dict[Bell, None] = {}
+        # A woken task continues only when the tasks above it on the stack have returned, so it cannot take its CPU back
+        # yet.
+        self.cluster.resumes_at_wake = False
+        self._here = threading.local()  # .reporting: this thread is reporting the end of a task that it ran
+        self.awaited: dict[int, tuple[list[Any], bool]] = {}
 
-    def carry_out(self, actions: list) -> None:
-        """Run what became possible, before the call that made it possible returns. Whoever made that call, if it is a task,
-        lends its CPU meanwhile; one that waits has done so already."""
+    def carry_out(self, actions: list[Any]) -> None:
+        """Carry out the actions, and run everything that they made possible before this call returns.
+
+        If the caller is a task, it lends its CPU meanwhile, unless it is an actor's or waits and has lent the CPU
+        already.
+        """
         execution = current.get()
         lender = execution.worker if execution is not None and execution.thread == get_ident() else None
         super().carry_out(actions)
         if getattr(self._here, "reporting", False) or not self.runnable and not self.cluster.scheduler.waiting:
-            return  # the loop that ran the task goes on with what there is
+            return  # the loop that ran the task will run what is runnable now
         if lender is None or lender.actor is not None or lender.status is BLOCKED:
             self._run_all()
             return
@@ -101,8 +110,8 @@ class LocalRuntime(Runtime):
             with self.lock:
                 self.cluster.unblocked(self.now(), lender)
 
-    def wait_for(self, objects: list, need: int, fail_fast: bool, timeout: float | None) -> bool:
-        """As every runtime's."""
+    def wait_for(self, objects: list[Any], need: int, fail_fast: bool, timeout: float | None) -> bool:
+        """See `Waiting.wait_for`. Keeps `awaited` up to date: waits of one thread are nested."""
         ident = get_ident()
         outer = self.awaited.get(ident)
         self.awaited[ident] = objects, timeout is not None
@@ -115,27 +124,34 @@ class LocalRuntime(Runtime):
                 self.awaited[ident] = outer
 
     def waits_forever(self, ident: int) -> bool:
-        """Whether the innermost wait of a thread has no timeout."""
+        """Whether this thread waits, and its innermost wait has no timeout."""
         _, timed = self.awaited.get(ident, ((), True))
         return not timed
 
     def park(self, lock: Any, timeout: float | None) -> bool:
-        """Instead of waiting, run what can be run, and what was put off when its time has come: what is waited for may be behind
-        it. Raises DeadlockError when there is nothing, and `timeout` is None."""
+        """Wait until the lock opens, and meanwhile run what is runnable and, when its time has come, what is delayed:
+        the wait may depend on it. Sleeps only when there is nothing to run.
+
+        timeout: seconds; None waits forever. Returns False if the time ran out. Without a timeout, and with nothing
+        left to run, calls the stuck check, which may raise DeadlockError.
+        """
         deadline = None if timeout is None else self.now() + timeout
         try:
             while not lock.acquire(False):
-                self.parked[lock] = None  # before the look for work: what comes after it rings
+                # Enter `parked` before looking for work: a thread that adds work after we looked finds our bell and
+                # rings it.
+                self.parked[lock] = None
                 if self.runnable:
                     self.parked.pop(lock, None)
                     self._run_one()
                     continue
-                now, due = self.now(), self._due()
+                now, due = self.now(), self._first_due()
                 if due is not None and due <= now:
-                    self._take_due()
+                    self._collect_due()
                     continue
                 if deadline is not None and deadline <= now:
-                    return lock.acquire(False)
+                    opened: bool = lock.acquire(False)
+                    return opened
                 until = [at for at in (due, deadline) if at is not None]
                 if not until and self.stuck is not None:
                     self.stuck(self.awaited[get_ident()][0])
@@ -143,11 +159,11 @@ class LocalRuntime(Runtime):
             return True
         finally:
             self.parked.pop(lock, None)
-            if self.parked and (self.runnable or self.put_off):
-                self.ring()  # who leaves leaves it to another who is parked
+            if self.parked and (self.runnable or self.delayed):
+                self.ring()  # this thread runs nothing more, so another parked thread must look for work
 
     def ring(self) -> None:
-        """Have one who is parked look for work again; those who are not come by it when they park, or make a call."""
+        """Let one parked thread look for work. All other threads look when they park, or when they make a call."""
         try:
             bell, _ = self.parked.popitem()
         except KeyError:
@@ -155,13 +171,13 @@ class LocalRuntime(Runtime):
         bell.ring()
 
     def run_soon(self, run: Callable[[], None]) -> None:
-        """Something can be run, by whoever comes first."""
+        """Have `run` called by the first thread that looks for work."""
         self.runnable.append(run)
         self.ring()
 
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
-        """As every runtime's; also the driver lets others go on while it sleeps."""
-        if execution is not None or not self.put_off or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
+        """See `Waiting.sleep`. If something is delayed, a sleep of the driver runs it meanwhile."""
+        if execution is not None or not self.delayed or type(seconds) not in (int, float) or not 0 < seconds < 1e8:
             return super().sleep(execution, seconds)
         lock = self.allocate_lock()
         lock.acquire()
@@ -169,37 +185,38 @@ class LocalRuntime(Runtime):
         return True
 
     def run_later(self, delay_s: float, run: Callable[[], None]) -> None:
-        """Put something off; whoever parks runs it, or the event loop that the program itself is in."""
-        with self._putting_off:
+        """Have `run` called after `delay_s` seconds, by a thread that parks or by the program's own event loop."""
+        with self._delayed_lock:
             self._order += 1
-            heappush(self.put_off, (self.now() + delay_s, self._order, run))
-        self.ring()  # it may be due before all that was known of
+            heappush(self.delayed, (self.now() + delay_s, self._order, run))
+        self.ring()  # it may be due before everything that the parked threads know of
         self.help_from_running_loop()
 
-    def _due(self) -> float | None:
-        """When the first of what was put off is to be run."""
-        with self._putting_off:
-            return self.put_off[0][0] if self.put_off else None
+    def _first_due(self) -> float | None:
+        """The time of the first delayed item; None if nothing is delayed."""
+        with self._delayed_lock:
+            return self.delayed[0][0] if self.delayed else None
 
-    def _take_due(self) -> None:
-        """What was put off until now can be run."""
-        with self._putting_off:
+    def _collect_due(self) -> None:
+        """Move the delayed items whose time has come to `runnable`."""
+        with self._delayed_lock:
             now = self.now()
-            while self.put_off and self.put_off[0][0] <= now:
-                self.runnable.append(heappop(self.put_off)[2])
+            while self.delayed and self.delayed[0][0] <= now:
+                self.runnable.append(heappop(self.delayed)[2])
 
     def help_from_running_loop(self) -> None:
-        """A program that is in an event loop of its own does not park when it waits: the loop is to run what was put off."""
+        """A program that awaits references in an event loop of its own never parks. So ask its loop, if this thread is
+        in one, to run the delayed items when they are due."""
         asyncio = sys.modules.get("asyncio")
         loop = asyncio._get_running_loop() if asyncio is not None else None
         if loop is None or hasattr(loop, "idle_for_s"):
             return
-        due = self._due()
+        due = self._first_due()
         if due is not None:
-            loop.call_later(max(0.0, due - self.now()), self._help)
+            loop.call_later(max(0.0, due - self.now()), self._run_delayed)
 
-    def _help(self) -> None:
-        self._take_due()
+    def _run_delayed(self) -> None:
+        self._collect_due()
         self._run_all()
         self.help_from_running_loop()
 
@@ -210,12 +227,12 @@ class LocalRuntime(Runtime):
     def _run_one(self) -> None:
         try:
             run = self.runnable.popleft()
-        except IndexError:  # another thread of the driver's was quicker
+        except IndexError:  # another thread of the driver took it
             return
         run()
 
     def _execute(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Run an attempt to its end, and put what follows it in this worker first in line."""
+        """Run an attempt to its end. If the core then gives the worker another task, that task runs next."""
         handle = worker.handle
         if worker.status is DEAD:
             return
@@ -227,25 +244,26 @@ class LocalRuntime(Runtime):
         following = self.report_from_inside(report, self, worker, task, outcome)
         if following is not None:
             self.runnable.appendleft(partial(self._execute, worker, following))
-        if ctrl_c.in_task or ctrl_c.put_off is not None:
+        if ctrl_c.in_task or ctrl_c.postponed is not None:
             self._pass_on_ctrl_c(task, outcome)
 
     def _pass_on_ctrl_c(self, task: TaskRecord, outcome: Outcome) -> None:
-        """Who presses Ctrl-C means the program, and not only the task that runs just then on its thread. And there is little
-        of the user's code between two tasks in which it could be found."""
-        if ctrl_c.put_off is not None and threading.current_thread() is threading.main_thread():
+        """Ctrl-C is meant for the program, not only for the task that happens to run on its thread. So if the task was
+        ended by KeyboardInterrupt, raise it in the code that called the task as well; and if one was postponed, raise
+        it here, since between two tasks there may be no user code in which it could be raised."""
+        if ctrl_c.postponed is not None and threading.current_thread() is threading.main_thread():
             ctrl_c.interrupt()
         cancelled = (
             outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
         )
         if not cancelled or current.get() is None:
-            ctrl_c.in_task = False  # the task has dealt with it, or this is the program
+            ctrl_c.in_task = False  # the task has caught it, or the caller is the program itself
         if cancelled:
             raise KeyboardInterrupt
 
     def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
-        """Report the end of an attempt. What becomes possible by that is run further down the stack, so that a long chain of
-        tasks needs no deep one."""
+        """Call report(*args). Tasks that the report makes runnable run further down the stack, not inside this call, so
+        that a long chain of tasks does not need a deep stack."""
         outer, self._here.reporting = getattr(self._here, "reporting", False), True
         try:
             return report(*args)
@@ -253,12 +271,11 @@ class LocalRuntime(Runtime):
             self._here.reporting = outer
 
     def start_worker(self, worker: WorkerRecord) -> None:
-        """Make the worker; what it was leased for can be run."""
+        """Make the worker's handle, and make the task for which the worker was leased runnable."""
         actor = worker.actor
-        first = actor_handle(worker)  # of an actor's further threads
-        handle = worker.handle = WorkerHandle(worker, first.space if first is not None else Space())
+        handle = worker.handle = new_handle(worker)
         if actor is not None and actor.is_async:
-            from .local_async import LocalAsyncWorker  # and asyncio with it, when the first async actor is made
+            from .local_async import LocalAsyncWorker  # imports asyncio, which only programs with async actors need
 
             handle.loop = LocalAsyncWorker(self, worker, handle)
         with self.lock:
@@ -268,16 +285,16 @@ class LocalRuntime(Runtime):
         super().carry_out(actions)
 
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """The task can be run."""
+        """Make the task runnable."""
         self.runnable.append(partial(self._execute, worker, task))
 
     def stop_worker(self, worker: WorkerRecord) -> None:
-        """There is no thread to stop; the copies of classes that it has made go."""
+        """Drop the worker's copies of classes. There is no thread to stop."""
         if worker.handle is not None:
             worker.handle.space = None
 
     def kill_worker(self, worker: WorkerRecord) -> None:
-        """Let go of the actor; a task that runs further up the stack goes on, and its report does not count."""
+        """Drop the actor's instance. Its task that runs further down the stack goes on; the core ignores the report."""
         handle = worker.handle
         if handle is not None:
             handle.instance = handle.space = None
@@ -285,27 +302,27 @@ class LocalRuntime(Runtime):
                 handle.loop.stop()
 
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Cancel a coroutine that was set aside. Any other task that runs is further up the stack of whoever cancels it."""
+        """Cancel a coroutine that was set aside. Any other running task is further down the caller's own stack."""
         if worker.handle is not None and worker.handle.loop is not None:
             worker.handle.loop.cancel(task)
 
     def call_later(self, at: float) -> None:
-        """Only interrupts have deadlines, and those that are carried out here are carried out at once."""
+        """Does nothing: only interrupts have deadlines, and an interrupt is carried out at once here."""
 
     def nobody_else(self) -> bool:
-        """Whether nothing could bring what this thread waits for: nothing was put off, and every other thread waits here too."""
-        if self.put_off:
+        """Whether nothing can end this wait: nothing is delayed, and all other threads wait without a timeout."""
+        if self.delayed:
             return False
         here = get_ident()
         return all(self.waits_forever(ident) for ident in current_frames() if ident != here)
 
     def shutdown(self) -> None:
-        """Drop everything."""
+        """End the session: wake every waiter, drop every value. There are no threads to wait for."""
         end_session(self)
 
 
 def outside_of_event_loops(run: Callable[..., Any], *args: Any) -> Any:
-    """What run(*args) gives. Whoever makes a call may be inside an event loop; the task is not, as in a process of its own."""
+    """Return run(*args). If the caller is inside an event loop, hide the loop from the task, as a process would."""
     asyncio = sys.modules.get("asyncio")
     outer = asyncio._get_running_loop() if asyncio is not None else None
     if asyncio is None or outer is None:
@@ -315,3 +332,6 @@ def outside_of_event_loops(run: Callable[..., Any], *args: Any) -> Any:
         return run(*args)
     finally:
         asyncio._set_running_loop(outer)
+
+
+_complete: type[Verbs] = LocalRuntime  # an error for mypy if a verb is missing

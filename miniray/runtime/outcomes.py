@@ -19,18 +19,28 @@ from .runtime import Runtime
 from .spilling import make_room
 
 DEAD = WorkerStatus.DEAD
-SIZES = {type(value): size_of(value) for value in (0, 0.0, False, None)}  # immutable, and of a size known beforehand
+SIZES = {
+    type(value): size_of(value) for value in (0, 0.0, False, None)
+}  # immutable types whose values all have one size
 
 
 class Outcome:
-    """How an attempt went. values: what to store for each return, with contained records and sizes; or failure; or exit."""
+    """How an attempt went, for `worker.report`: return values, or a failure, or the end of the worker.
+
+    values, sizes, contained: for each return, what to store, its size in bytes, and the tuple of records inside it;
+    contained is None if there are none in any. failure: the error to store instead; retry: whether the task's options
+    allow a retry after it. exit: why there is neither. "worker": the worker ends. "actor": the actor ends in order.
+    "code": the actor's code raised SystemExit with an error. "arguments": an argument was lost. message: the reason for
+    the exit. result: the returned object itself, kept until the outcome is reported, so that the references in it are
+    not dropped before they are counted.
+    """
 
     __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
 
     def __init__(
         self,
-        values: tuple = (),
-        sizes: tuple = (),
+        values: tuple[Any, ...] = (),
+        sizes: tuple[int, ...] = (),
         contained: Any = None,
         failure: Failure | None = None,
         retry: bool = False,
@@ -39,32 +49,57 @@ class Outcome:
     ):
         self.values, self.sizes, self.contained, self.failure, self.retry = values, sizes, contained, failure, retry
         self.exit, self.message = exit, message
-        self.result: Any = None  # kept until it is reported: the references in it must not go before they are counted
+        self.result: Any = None
+
+
+def note_start(runtime: Runtime, execution: Execution) -> None:
+    """Note when the attempt's code is entered. Raises WorkerExit if the worker has been declared dead meanwhile: the
+    task is some other worker's by now.
+
+    The lock is not taken. The clock is read first: a call is a point where another thread may run, so no call may come
+    between the look at the status and the note. The core allows for a clock that was read a little later than its own.
+    """
+    now, task = runtime.now(), execution.task
+    if execution.worker.status is DEAD:
+        raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+    if not task.t_finished:  # otherwise its owner has died, and the task is over although it still runs
+        task.t_started = now
 
 
 def note_end(runtime: Runtime, execution: Execution) -> None:
-    """Note when the attempt's code ended, unless the core has ended the attempt by itself. The lock is not taken: the clock is read
-    first, so that no call, at which another thread could have its turn, comes between the look and the note. The core allows
-    for a clock that was read a little later than its own."""
+    """Note when the attempt's code ended, unless the core has ended the attempt already. Takes no lock."""
     now, task = runtime.now(), execution.task
     if execution.worker.status is not DEAD and not task.t_finished:
         task.t_ended = now
 
 
-def store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
-    """Take a snapshot of what a task returned, for each of its returns. Raises what pickling the result raises, and
-    ObjectStoreFullError or OutOfDiskError when there is no room for it."""
-    if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
-        return Outcome((result,), (SIZES[type(result)],))
-    outcome = _store(runtime, task, result)
-    for size in outcome.sizes:
-        if size > INLINE_BYTES:
-            make_room(runtime, task.node or runtime.head, size)
-    outcome.result = outcome.result, result
+def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Outcome:
+    """The outcome of an attempt whose code has returned: note the end, and take a snapshot of each return value.
+
+    If that fails (the result cannot be pickled, or there is no room for it) the task fails. It is not retried, as in
+    Ray, because its code has returned. With num_returns="dynamic" the code may not have returned yet, so any error
+    counts.
+    """
+    now, task = runtime.now(), execution.task  # note_end, written out
+    if execution.worker.status is not DEAD and not task.t_finished:
+        task.t_ended = now
+    try:
+        if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
+            return Outcome((result,), (SIZES[type(result)],))
+        outcome = _store(runtime, task, result)
+        for size in outcome.sizes:
+            if size > INLINE_BYTES:
+                make_room(runtime, task.node or runtime.head, size)
+        outcome.result = outcome.result, result
+    except Exception as error:
+        outcome = outcome_of_error(runtime, execution, error)
+        outcome.retry = outcome.retry and task.spec.num_returns == "dynamic"
     return outcome
 
 
 def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
+    """Serialise what a task returned, for each of its returns. Raises what pickling raises, and ValueError or TypeError
+    if the result does not have as many items as there are returns."""
     wanted = task.spec.num_returns
     if wanted == 1 and not inspect.isgenerator(result):
         value = serialize(result)
@@ -93,7 +128,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
             values.append(serialize(one))
         if len(values) < wanted:
             raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
-    except Exception as error:  # what is there is good; the returns that are not are errors
+    except Exception as error:  # keep the values that were yielded; the remaining returns become errors
         if not values:
             raise
         values += [_failure(task, error)] * (wanted - len(values))
@@ -103,7 +138,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
 
 
 def _failure(task: TaskRecord, error: Exception) -> Failure:
-    """Why a value of the task is not there."""
+    """The Failure to store for a return of the task that has no value."""
     actor = task.actor
     if actor is None:
         return errors.from_exception(error, task.spec.func_name, about=task)
@@ -113,8 +148,9 @@ def _failure(task: TaskRecord, error: Exception) -> Failure:
 
 
 def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
-    """num_returns="dynamic": every item becomes an object; the one return holds their references. An error that is not to be
-    tried again is the last of them; an item that cannot be stored fails too."""
+    """num_returns="dynamic": each item becomes an object, and the one return value holds references to them. An item
+    that cannot be stored becomes an object with the error, and is the last item. An error that ends the generator, and
+    is not retried, becomes one more object."""
     new_ref = runtime.ref_type._adopt
     refs = []
     items = iter(result)
@@ -136,16 +172,8 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     return outcome
 
 
-def not_stored(runtime: Runtime, execution: Execution, error: Exception) -> Outcome:
-    """What `store` raised fails the task, which is not tried again, as in Ray: its code has returned. With "dynamic" it has not,
-    and the error is as good as any."""
-    outcome = outcome_of_error(runtime, execution, error)
-    outcome.retry = outcome.retry and execution.task.spec.num_returns == "dynamic"
-    return outcome
-
-
 def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseException) -> Outcome:
-    """What an exception that left a task's code means for the task and its worker."""
+    """The outcome of an attempt from which an exception came out: it fails the task, or ends its worker or actor."""
     task, worker = execution.task, execution.worker
     actor = worker.actor
     if runtime.unfinished_lines:
@@ -166,12 +194,12 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
             message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})",
         )
     if task.cancel_requested and actor is not None and isinstance(error, exceptions.TaskCancelledError):
-        return Outcome(
-            failure=Failure("TASK_CANCELLED", "it was cancelled", about=task)
-        )  # what it waited for was, with it
+        # Cancelling the call also cancelled a task that the call was waiting for, and `get` has raised that task's
+        # error.
+        return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))
     try:
         str(error)
-    except Exception as problem:  # as in Ray, what its own text raises takes the error's place
+    except Exception as problem:  # as in Ray: if the error's own __str__ raises, that exception takes its place
         error = problem
     name = task.spec.func_name
     repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
@@ -193,7 +221,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
 
 
 def may_retry(task: TaskRecord, error: BaseException) -> bool:
-    """Whether the task's options let this error be tried again. Whether attempts are left is the core's question."""
+    """Whether `retry_exceptions` allows a retry after this error. The core decides whether attempts are left."""
     allowed = task.spec.retry_exceptions
     if allowed is True or not allowed:
         return bool(allowed)
@@ -202,7 +230,9 @@ def may_retry(task: TaskRecord, error: BaseException) -> bool:
         cause = cause.__cause__
     if isinstance(cause, tuple(allowed)):
         return True
-    try:  # a class that travels by value has a copy where the task runs; the options name the driver's
+    # If the class travels by value, the task's worker has a copy of it, but the options name the driver's class. So
+    # send the error to the driver and look at its class there.
+    try:
         return isinstance(Context().run(deserialize, serialize(cause)), tuple(allowed))
     except Exception:
         return False

@@ -1,7 +1,8 @@
-"""The runtime: what `threaded` and `local_mode` have in common. They add the verbs (see `verbs`).
+"""The runtime: everything that `threaded` and `local_mode` have in common. They add the verbs (see `verbs`).
 
-Four classes, each on top of the one before: `CoreAccess` (the lock, events in, actions out), `Waiting` (how a thread waits),
-`Getting` (how it gets values), and `Runtime` (calls, actors, values and nodes, from the API's terms to the core's events).
+Four classes, each on top of the one before: `CoreAccess` (the lock, events in, actions out), `Waiting` (how a thread
+waits), `Getting` (how it gets values), and `Runtime` (which translates the API's calls into the core's events: tasks,
+actors, values, nodes and placement groups).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .collector import CHECK, CollectorPace, ForgottenFunctions
 from .getting import Getting
 from .spilling import make_room, spill
 from .verbs import Verbs
-from .waiting import refuse_the_dead, the_end
+from .waiting import refuse_dead_worker, session_over
 
 DRIVER = task_hex(0)
 
@@ -42,27 +43,32 @@ DRIVER = task_hex(0)
 class Runtime(Getting, Verbs):
     """One session: the core's tables behind their lock, and the values.
 
-    ref_type, dynamic_type: the classes of references and of dynamic generators, which are above this module. exported: remote
-    functions and actor classes that were pickled; they are sent by number. spans: what the program has profiled.
+    local: whether this is local_mode. ref_type, dynamic_type: the classes ObjectRef and DynamicObjectRefGenerator,
+    which this module may not import. exported: remote functions and actor classes that were pickled, by number; a
+    pickle holds only the number. spans: the profiling spans that the program has recorded, for the timeline.
+    asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
+    captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
+    how to log a line of text; takes its level first. postponed: interrupts that are still to be raised (see
+    `interrupts`); empty in local_mode.
+
+    Set by the logs. unfinished_lines: lines that tasks have begun to print. end_lines: called with an execution at the
+    end of its task, if there are such lines. worker_ended: called by a worker's thread before it ends.
     """
 
     local = False
 
-    def __init__(self, options: dict[str, Any], dropped: deque):
+    def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         super().__init__(options, dropped)
         self.cluster.references.plain_types = PLAIN | {Serialized}
-        self.spans: deque = deque(maxlen=100_000)
+        self.spans: deque[Any] = deque(maxlen=100_000)
         self.collector = CollectorPace()
         self.forgotten = ForgottenFunctions()
-        # Whether what a call asks for may depend on the task that makes it: a placement group captures child tasks, or a runtime
-        # environment is handed down.
         self.asks_caller = False
         self.ref_type: Any = object
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.say: Callable[[str, str], None] = lambda level, text: None
-        self.postponed: Any = ()  # interrupts that are to be tried again
-        # Set by the logs: lines that tasks have begun and not ended, what to do with them at a task's end, and at a worker's.
+        self.postponed: Any = ()
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
         self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
@@ -80,32 +86,34 @@ class Runtime(Getting, Verbs):
             }
         )
 
-    # ------------------------------------------------------------ what a runtime may do in its own way
+    # ------------------------------------------------------------ what a runtime may override
 
     def end_workers(self, workers: list[WorkerRecord]) -> None:
-        """Kill some of the workers of a session that ends."""
+        """Kill some of the workers of a session that is ending."""
         for worker in workers:
             self.kill_worker(worker)
 
     def take_postponed(self, handle: Any) -> BaseException | None:
-        """What is among `postponed` for this worker: its thread asks, in order to raise it."""
+        """Remove and return the exception in `postponed` that is meant for this worker, or None. Called by the worker's
+        own thread, which raises it. Never called in local_mode, where `postponed` is empty."""
         raise NotImplementedError
 
     def nobody_else(self) -> bool:
-        """Whether nothing could bring what this thread waits for. Asked when it has waited for a while."""
-        return False  # a worker may yet
-
-    def _owned(self, now: float, owner: WorkerRecord | None, event: Callable[..., list], *args: Any) -> list:
-        """An event by which the owner comes to own something."""
-        if self.closed:
-            raise the_end()
-        if owner is not None:
-            refuse_the_dead(owner)
-        return event(now, *args)
+        """Whether no other thread could end this thread's wait. Part of the stuck check (see `waiting`)."""
+        return False  # a worker's thread could
 
     def timer(self) -> None:
-        """A time that the core asked for has come."""
+        """The time has come that the core asked for with CallLater."""
         self.tell(self.cluster.timer)
+
+    def _owned(self, now: float, owner: WorkerRecord | None, event: Callable[..., list[Any]], *args: Any) -> list[Any]:
+        """Report an event through which `owner` (None: the driver) comes to own something. Raises SessionEnded or
+        RaySystemError if the session has ended, and WorkerExit if the owner is dead. The caller holds the lock."""
+        if self.closed:
+            raise session_over()
+        if owner is not None:
+            refuse_dead_worker(owner)
+        return event(now, *args)
 
     # ------------------------------------------------------------ nodes
 
@@ -116,7 +124,7 @@ class Runtime(Getting, Verbs):
         store_bytes: int = 1 << 62,
         is_head: bool = False,
     ) -> NodeRecord:
-        """A node joins. resources: amounts by name."""
+        """Add a node to the cluster. resources: amounts by name. store_bytes: the capacity of its object store."""
         with self.lock:
             self.last_node += 1
             node, actions = self.cluster.add_node(
@@ -126,22 +134,30 @@ class Runtime(Getting, Verbs):
         return node
 
     def remove_node(self, node: NodeRecord, why: str = "it was removed") -> None:
-        """A node dies."""
+        """Remove a node, as if it had died. why: for the event log and the errors."""
         self.tell(self.cluster.remove_node, node, why)
 
     def scheduling_class(
-        self, need: dict[str, float], hold: dict[str, float], strategy: tuple = ("DEFAULT",), selector: tuple = ()
+        self,
+        need: dict[str, float],
+        hold: dict[str, float],
+        strategy: tuple[Any, ...] = ("DEFAULT",),
+        selector: tuple[Any, ...] = (),
     ) -> SchedulingClass:
-        """The class of tasks that ask for this."""
+        """The scheduling class of all tasks with these demands. need: amounts by name that a node must have to be
+        chosen. hold: the amounts that are taken while the task runs or the actor lives."""
         with self.lock:
-            return self.cluster.scheduler.scheduling_class(units(need), units(hold), strategy, selector)
+            found: SchedulingClass = self.cluster.scheduler.scheduling_class(
+                units(need), units(hold), strategy, selector
+            )
+        return found
 
     # ------------------------------------------------------------ tasks and actors
 
     def prepare(
-        self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None
+        self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
-        """A record for a call, with a snapshot of its arguments. Raises TypeError for an argument that cannot be sent."""
+        """Make a call's record, with a snapshot of the arguments. Raises TypeError if one cannot be sent."""
         if kwargs:
             stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
         else:
@@ -156,22 +172,25 @@ class Runtime(Getting, Verbs):
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
 
     def submit(
-        self, spec: TaskSpec, args: tuple, kwargs: dict[str, Any], actor: ActorRecord | None = None
+        self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
-        """`.remote()` of a function, or of a method of the actor. Each of the returned task's `returns` carries one reference,
-        which is the caller's."""
+        """`.remote()` of a function, or of a method of `actor`. The caller owns one reference to each of the task's
+        `returns`.
+
+        Raises TypeError for an argument that cannot be sent, and what `_owned` raises.
+        """
         task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out
+        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
             lock.wait()
         try:
             now = self.now()
             if self.dropped:
                 cluster.references_dropped(now, self.dropped)
             if self.closed:
-                raise the_end()
+                raise session_over()
             if task.owner is not None:
-                refuse_the_dead(task.owner)
+                refuse_dead_worker(task.owner)
             actions = cluster.submit_task(now, task) if actor is None else cluster.submit_actor_task(now, task)
             if not cluster.number & CHECK:
                 self.collector.adjust(len(cluster.tasks))
@@ -184,14 +203,17 @@ class Runtime(Getting, Verbs):
         return task
 
     def release_forgotten(self) -> None:
-        """Release the functions and classes that the program has dropped, if that is worth the search."""
+        """Release the functions and classes that the program has dropped, if there are enough of them to search for."""
         if self.forgotten.worth_a_search():
             with self.lock:
                 released = self.forgotten.release(self.cluster)
             del released  # their finalisers run here, without the lock
 
-    def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple, kwargs: dict[str, Any]) -> None:
-        """`.remote()` of an actor class. The handle's one reference is the caller's. Raises actor_manager.NameTaken."""
+    def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`.remote()` of an actor class. The caller owns one reference to the actor.
+
+        Raises actor_manager.NameTaken if another actor has the name, and what `submit` raises.
+        """
         creation = self.prepare(spec, args, kwargs, actor)
         self.tell(self._owned, creation.owner, self.cluster.create_actor, actor, creation)
         if not self.cluster.number & CHECK:
@@ -201,7 +223,11 @@ class Runtime(Getting, Verbs):
     # ------------------------------------------------------------ objects
 
     def put(self, value: Any) -> ObjectRecord:
-        """Store a snapshot of a value; the record's one reference is the caller's. Raises TypeError for what cannot be sent."""
+        """Store a snapshot of a value. The caller owns one reference to the returned record.
+
+        Raises TypeError for a value that cannot be sent, and for a large value ObjectStoreFullError or OutOfDiskError
+        if there is no room for it.
+        """
         stored = serialize(value, "the put value")
         execution = current.get()
         obj = ObjectRecord(
@@ -216,7 +242,7 @@ class Runtime(Getting, Verbs):
         if size > INLINE_BYTES:
             make_room(self, node, size)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out
+        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
             lock.wait()
         try:
             now = self.now()
@@ -232,23 +258,23 @@ class Runtime(Getting, Verbs):
         return obj
 
     def add_reference(self, record: ObjectRecord) -> None:
-        """One more ObjectRef or handle refers to the record."""
+        """Count one more ObjectRef or handle for the record."""
         with self.lock:
-            now = self.now()  # an interrupt that is on its way is raised here, before anything has changed
+            now = self.now()  # an asynchronous interrupt is raised here, in the first call, before anything has changed
             self.cluster.add_reference(now, record)
 
     def find_and_hold(self, find: Callable[[Cluster], ObjectRecord | None]) -> ObjectRecord | None:
-        """The object that `find` returns, with one more reference. Both happen in one step: in between, another thread could
-        drop the last reference, and the object would be gone."""
+        """Call `find` and count one more reference to the object that it returns, in one step under the lock. Otherwise
+        another thread could drop the last reference in between, and the object would be gone."""
         with self.lock:
-            now = self.now()  # as in add_reference
+            now = self.now()  # for the same reason as in add_reference
             record = find(self.cluster)
             if record is not None:
                 self.cluster.add_reference(now, record)
         return record
 
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
-        """The next item of a stream, with one reference, which is the caller's; None when it has not been yielded yet."""
+        """Take the next item of a stream; None if there is none yet. The caller owns one reference to the item."""
         with self.lock:
             item, actions = self.cluster.take_item(self.now(), stream)
         self.carry_out(actions)
@@ -257,16 +283,20 @@ class Runtime(Getting, Verbs):
     # ------------------------------------------------------------ placement groups
 
     def create_placement_group(self, group: PlacementGroupRecord) -> None:
-        """Ask for a placement group; its `ready` object's one reference is the caller's."""
+        """Ask the core for a placement group. The caller owns one reference to `group.ready`.
+
+        Raises actor_manager.NameTaken if another group has the name, and what `_owned` raises.
+        """
         self.tell(self._owned, group.owner, self.cluster.create_placement_group, group)
 
     def placement_group_ready(self, group: PlacementGroupRecord, value: Any) -> ObjectRecord:
-        """The object that becomes ready with the group and then has this (stored) value; its one reference is the caller's."""
+        """The object that becomes ready when the group is placed. value: its value then, already serialised. The caller
+        owns one reference to it."""
         with self.lock:
             obj, actions = self.cluster.placement_group_ready(self.now(), group, value)
         self.carry_out(actions)
         return obj
 
     def error_text(self, failure: Any) -> str:
-        """What a state row shows as the error."""
+        """The text that a state row shows for a Failure."""
         return errors.text_of(failure)

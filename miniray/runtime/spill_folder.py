@@ -1,7 +1,8 @@
-"""The files of spilled values, and the folder that they are in.
+"""The files of spilled values, and the folder that holds them.
 
-The folder is made with the first file (mode 0700, since values may be secret). It is gone after shutdown, also after a crash
-of the session, if the interpreter gets to run its exit handlers. Ray: python/ray/_private/external_storage.py.
+The folder is made together with the first file, with mode 0700, since values may be secret. Shutdown removes it. If the
+session crashes, the interpreter's exit handlers remove it, provided that they run. Ray:
+python/ray/_private/external_storage.py.
 """
 
 from __future__ import annotations
@@ -15,27 +16,28 @@ from typing import Any, Callable
 
 from ..values.serialization import Serialized
 
-GIVE_BACK_BYTES = 16_000_000  # that go to files or come from them, until the memory that was freed is given back
+TRIM_AFTER_BYTES = 16_000_000  # after this much has moved to or from files, freed memory is returned to the system
 
 
 class SpilledFile:
-    """Where a spilled value is. Reading gives back what was stored.
+    """The file of a spilled value. `read` returns what was given to `write`.
 
-    length: bytes of the file. stream: what makes a Serialized of a pickle stream and its buffers, and their lengths; None for
-    bytes, which stand in the file as they are, and for everything else, which is pickled as a whole.
+    length: size of the file in bytes. kind: the type of the stored value. stream: for a Serialized whose file holds its
+    pickle stream and its buffers one after the other: (their lengths, contained, size, form). None for other values:
+    bytes are stored in the file as they are, and anything else is pickled as a whole.
     """
 
     __slots__ = ("path", "length", "kind", "stream")
 
     def __init__(self, path: str, stored: Any):
         self.path, self.kind, self.length = path, type(stored), 0
-        self.stream: tuple | None = None
+        self.stream: tuple[Any, ...] | None = None
         if type(stored) is Serialized and type(stored.data) is bytes:
             lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
             self.stream = lengths, stored.contained, stored.size, stored.form
 
     def write(self, file: Any, stored: Any) -> None:
-        """Write the value to its file, which has just been opened. OSError when that fails."""
+        """Write the value to its file, which has just been opened. Raises OSError if that fails."""
         if self.stream is not None:
             file.write(stored.data)
             for buffer in stored.buffers:
@@ -49,7 +51,7 @@ class SpilledFile:
         self.length = file.tell()
 
     def read(self) -> Any:
-        """The stored value. OSError when the file cannot be read, or does not hold what was written to it."""
+        """The stored value. Raises OSError if the file cannot be read, or does not hold what was written to it."""
         with open(self.path, "rb") as file:
             if os.fstat(file.fileno()).st_size != self.length:
                 raise OSError(f"{self.path} is not as long as what was written to it")
@@ -66,7 +68,7 @@ class SpilledFile:
         return Serialized(*value) if self.kind is Serialized else value
 
     def delete(self) -> None:
-        """Remove the file; one that is gone already is as good."""
+        """Remove the file, unless it is gone already."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -74,21 +76,23 @@ class SpilledFile:
 
 
 class SpillFolder:
-    """The folder of one session's spilled values."""
+    """The folder of one session's spilled values. All methods may be called from any thread."""
 
     def __init__(self, parent: str | None = None):
-        """parent: where to make the folder; None for the system's place for temporary files."""
+        """parent: the directory in which to make the folder; None for the system's directory for temporary files."""
         self.parent = parent
         self.path: str | None = None
-        self.before_write: Any = None  # a fault to inject: called with the object's number, may raise
-        self.disk_is_full = False  # the last write failed for want of space
-        self._lock = threading.Lock()
-        self._files = 0
-        self._moved = 0
+        self.before_write: Any = (
+            None  # for fault injection: called with the object's number; what it raises, `write` raises
+        )
+        self.disk_is_full = False  # the last write failed because the disk was full
+        self._lock = threading.Lock()  # guards path, _files and _removed
+        self._files = 0  # how many files have been made
+        self._moved = 0  # bytes since freed memory was last returned to the system
         self._removed = False
 
     def write(self, number: int, stored: Any) -> SpilledFile:
-        """Write a stored value to a new file. OSError when that fails; nothing is left then."""
+        """Write a stored value to a new file. Raises OSError if that fails, and leaves no file behind."""
         file, spilled = self._new_file(number, stored)
         try:
             with file:
@@ -103,12 +107,12 @@ class SpillFolder:
         return spilled
 
     def _new_file(self, number: int, stored: Any) -> tuple[Any, SpilledFile]:
-        """An open file, made under the lock: `remove` finds it, and none is made after that."""
+        """Open a new file, under the lock. Raises OSError once `remove` has run, so that no file is left behind."""
         with self._lock:
             if self._removed:
                 raise OSError("the session has ended")
             if self.path is None:
-                import tempfile  # as shutil below: only a session that spills needs it
+                import tempfile  # like shutil below, needed only by a session that spills
 
                 if self.parent is not None:
                     os.makedirs(self.parent, exist_ok=True)
@@ -118,19 +122,20 @@ class SpillFolder:
             return open(path, "wb"), SpilledFile(path, stored)
 
     def moved(self, size: int) -> None:
-        """So many bytes have gone to a file, or have come from one, and the memory of as many others is free.
+        """Note that `size` bytes have moved to a file or from one, so that about as much memory has been freed. From
+        time to time this returns freed memory to the system.
 
-        glibc keeps a heap for each of several threads, and what is freed in one is of no use to another. A value that a worker
-        made would leave a hole in that worker's heap and come back in its reader's: memory would grow to several times the
-        capacity with no more in the store than before.
+        glibc keeps one heap for each of several threads, and memory that is freed in one heap cannot be used by
+        another. A value that a worker made would leave a hole in that worker's heap and come back in its reader's heap.
+        The process would grow to several times the store's capacity, although the store holds no more than before.
         """
-        self._moved += size  # without a lock: a count that is lost makes it a little later
-        if self._moved >= GIVE_BACK_BYTES:
+        self._moved += size  # without a lock: if a count is lost, the memory is returned a little later
+        if self._moved >= TRIM_AFTER_BYTES:
             self._moved = 0
             malloc_trim()(0)
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder and everything in it. Later writes fail."""
         with self._lock:
             self._removed = True
             path, self.path = self.path, None
@@ -142,10 +147,10 @@ class SpillFolder:
 
 @functools.cache
 def malloc_trim() -> Callable[[int], object]:
-    """glibc's function that gives back to the system whatever is free; one that does nothing with another C library."""
+    """glibc's function that returns free memory to the system. With another C library: one that does nothing."""
     import ctypes
 
     try:
-        return ctypes.CDLL(None).malloc_trim  # it runs without the GIL: the other threads go on meanwhile
+        return ctypes.CDLL(None).malloc_trim  # it runs without the GIL, so other threads go on meanwhile
     except (AttributeError, OSError, TypeError):
         return lambda pad: None

@@ -1,4 +1,9 @@
-"""Spilling: values that do not fit into the object store are written to files until they are needed again."""
+"""Spilling: values that do not fit into the object store are written to files until they are needed again.
+
+The core decides what to spill and when; the functions here read and write the files, without the lock. While a file is
+being written or read, another thread may drop, lose or restore the same value. So each function looks at `obj.value`
+again, under the lock, before it stores its result: the thread that replaced the value first has won.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +16,28 @@ from .spill_folder import SpilledFile
 
 
 def make_room(runtime: CoreAccess, node: NodeRecord, size: int) -> None:
-    """A large value is about to be stored on a node: what must be spilled for it is spilled first, so that memory stays near the
-    capacity. Raises ObjectStoreFullError, or OutOfDiskError when the disk took no more of what is in the way."""
+    """Make room on a node for a large value that is about to be stored. size: in bytes.
+
+    Values are spilled before the new one is stored, so that memory stays near the capacity. Raises ObjectStoreFullError
+    if the store refuses further values, and OutOfDiskError if the values that are in the way cannot be spilled for lack
+    of disk space.
+    """
     runtime.tell(runtime.cluster.make_room, node, size)
     store = node.store
     if store.full:
         raise ObjectStoreFullError(
-            f"the object store of node {node.name} takes no more: {size} bytes were to be stored, "
+            f"the object store of node {node.name} accepts no more values: there is no room for {size} bytes, "
             f"{store.used} of {store.capacity} are in use"
         )
     if runtime.spill.disk_is_full and store.used + size > store.capacity:
         raise OutOfDiskError(
-            f"{size} bytes were to be stored on node {node.name}, {store.used} of {store.capacity} are in use, "
-            "and the disk has no room for values to be spilled"
+            f"node {node.name} has no room for {size} bytes: {store.used} of {store.capacity} are in use, "
+            "and the disk is too full to spill other values"
         )
 
 
 def spill(runtime: CoreAccess, obj: ObjectRecord) -> None:
-    """Write an object's value to a file, as the core has ordered, and tell how that went."""
+    """Carry out SpillObject: write an object's value to a file, and report `object_spilled` or `spill_failed`."""
     value, cluster = obj.value, runtime.cluster
     try:
         spilled = runtime.spill.write(obj.number, value)
@@ -40,7 +49,7 @@ def spill(runtime: CoreAccess, obj: ObjectRecord) -> None:
     with runtime.lock:
         now = runtime.now()
         still = obj.value is value and cluster.store.spilling_node(obj) is not None
-        if still:  # else it was let go of, or lost, while it was being written
+        if still:  # otherwise the value was dropped or lost while it was being written
             obj.value = spilled
         actions = cluster.object_spilled(now, obj) if still else []
     if not still:
@@ -51,18 +60,19 @@ def spill(runtime: CoreAccess, obj: ObjectRecord) -> None:
 
 
 def read_back(runtime: CoreAccess, obj: ObjectRecord, spilled: SpilledFile) -> Any:
-    """What a spilled value's file holds, or what has taken its place meanwhile. A file that cannot be read is a lost value."""
+    """The value in a spilled value's file, or whatever has taken its place in `obj.value` meanwhile. Makes room for the
+    value and reports `object_restored`. If the file cannot be read, the value is lost: reports `restore_failed`."""
     cluster = runtime.cluster
     with runtime.lock:
         now = runtime.now()
-        if runtime.dropped:  # room that has come since the last entry
+        if runtime.dropped:  # this may make room
             cluster.references_dropped(now, runtime.dropped)
         home = next(iter(obj.locations.values())) if obj.locations and obj.value is spilled else None
         actions = cluster.make_room(now, home, obj.size) if home is not None else cluster.settled(now)
     runtime.carry_out(actions)
     try:
         value = spilled.read()
-    except OSError as problem:  # no wonder when another thread has read it and removed the file
+    except OSError as problem:  # the value is lost, unless another thread has restored it and removed the file
         with runtime.lock:
             now = runtime.now()
             lost = obj.value is spilled
@@ -73,7 +83,7 @@ def read_back(runtime: CoreAccess, obj: ObjectRecord, spilled: SpilledFile) -> A
         now = runtime.now()
         mine = obj.value is spilled
         actions = cluster.object_restored(now, obj) if mine else []
-        mine = mine and obj.status is READY  # it has its place in memory again
+        mine = mine and obj.status is READY  # otherwise the value is larger than the store and stays in its file
         if mine:
             obj.value = value
     runtime.spill.moved(spilled.length)

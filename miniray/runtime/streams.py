@@ -1,4 +1,4 @@
-"""Streams: what a generator yields is reported item by item, and its back-pressure is kept."""
+"""Streams: a generator's items are reported one by one, and the generator waits if its consumer is too slow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ..values.serialization import Serialized, serialize, size_of
 from .outcomes import Outcome, note_end
 from .runtime import Runtime
 from .spilling import make_room
-from .waiting import the_end
+from .waiting import session_over
 
 
 @dataclass
 class StreamingGeneratorStats:
-    """What Ray sends into a generator at each yield. object_creation_dur_s: how long it took to store the item; not measured."""
+    """The value that Ray sends into a generator at each yield. object_creation_dur_s: the time it took to store the
+    item, in seconds; not measured here."""
 
     object_creation_dur_s: float = 0.0
 
@@ -29,26 +30,35 @@ GENERATOR_STATISTICS = StreamingGeneratorStats()
 
 @enters_user_code
 def run_stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcome:
-    """Report what a generator yields, item by item. A generator is told statistics at each yield, as in Ray."""
+    """Report the items of a generator one by one, and send it statistics at each yield, as in Ray. Raises what the
+    generator raises, and ValueError for anything but a generator.
+
+    An interrupt that was postponed is thrown into the generator here: a generator that does nothing but yield is in
+    `report_item`, and so cannot be interrupted, nearly every time that `Interrupts` looks at its thread.
+    """
     task, worker = execution.task, execution.worker
     if not hasattr(generator, "__next__"):
         raise ValueError(f"{task.spec.func_name} streams its results, so it must be a generator")
-    told: Any = None
+    answer: Any = None  # to the last yield: the statistics, or an exception
     while True:
         try:
-            item = (
-                generator.send(told)
-                if told is GENERATOR_STATISTICS
-                else next(generator)
-                if told is None
-                else generator.throw(told)
-            )
+            if answer is GENERATOR_STATISTICS:
+                item = generator.send(answer)
+            elif answer is None:
+                item = next(generator)
+            else:
+                item = generator.throw(answer)
         except StopIteration:
             break
         report_item(runtime, worker, task, item)
         del item
         wait_for_consumer(runtime, execution)
-        told = runtime.postponed and runtime.take_postponed(worker.handle) or GENERATOR_STATISTICS
+        answer = runtime.postponed and runtime.take_postponed(worker.handle) or GENERATOR_STATISTICS
+    return stream_ended(runtime, execution)
+
+
+def stream_ended(runtime: Runtime, execution: Execution) -> Outcome:
+    """The outcome of a generator that has ended. Its one return object has the value None."""
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
     note_end(runtime, execution)
@@ -56,7 +66,8 @@ def run_stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcom
 
 
 def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: Any) -> None:
-    """Store one item of a stream. Raises what pickling it raises."""
+    """Store one item of a stream and report it to the core. Raises what pickling the item raises, and
+    ObjectStoreFullError or OutOfDiskError if there is no room for it."""
     value = serialize(item)
     contained = value.contained if type(value) is Serialized else ()
     size = size_of(value)
@@ -66,17 +77,18 @@ def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: 
 
 
 def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
-    """With back-pressure: wait until the consumer has taken enough of what was yielded."""
+    """Back-pressure: wait while `limit` or more items have been yielded and not taken. Returns at once without a limit,
+    or if nobody holds the stream. Raises what interrupts the wait."""
     limit, stream = execution.task.spec.backpressure, execution.task.stream
-    if limit < 0 or runtime.local:  # there the consumer is further down the stack
+    if limit < 0 or runtime.local:  # in local_mode the consumer is further down this stack and cannot take an item now
         return
     while stream.refs and len(stream.items) - stream.taken >= limit:
         lock = _thread.allocate_lock()
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with runtime.lock:
-            if runtime.closed:  # those who end the session have looked for waiters already
-                raise the_end()
+            if runtime.closed:  # the end of the session has already looked for waiters and would not find this one
+                raise session_over()
             if not stream.refs or len(stream.items) - stream.taken < limit:
                 return
             execution.worker.handle.waiter = waiter

@@ -1,7 +1,39 @@
-"""The threaded runtime: each worker is a thread, each actor has one of its own.
+"""The threaded runtime: each worker is a thread, and each actor has a thread of its own.
 
-A worker that ends a task takes its next in the same step in which it reports; there is no dispatcher. Idle workers are parked on
-their inboxes and use no CPU. Threads are started through `_thread`: `threading.Thread.start` waits for the new thread to answer.
+Theory of operation.
+
+Threads. `start_worker` makes a `WorkerHandle` and starts a thread for it through `_thread`, since
+`threading.Thread.start` waits until the new thread answers. The thread runs `_thread_main`: it reports
+`worker_started`, then serves tasks until it is told to end. A worker's thread outlives its tasks; an actor's thread
+lives as long as the actor, since the actor's state may be bound to the thread. An async actor's thread runs an event
+loop instead of `_serve` (see `async_worker`). `threads` holds the handles whose thread has not ended; `handle.done` is
+a lock that opens when the thread ends.
+
+Inboxes. Each thread has an inbox (see `inbox`) and sleeps in `inbox.get` while it is idle, without using any CPU. Any
+thread that carries out a RunTask action puts the task into the worker's inbox. None in the inbox means: end.
+
+The next task. There is no dispatcher. A worker that has finished a task reports the outcome, and in the same step,
+under the same lock, the core may give it the next task: `report` returns `worker.task`, and `_serve` runs it at once.
+No action is carried out, and no other thread has to wake up. The worker sleeps on its inbox only if `report` returns
+None.
+
+Starting actors' threads. A program may create a thousand actors at once; the thread that does so must not wait for a
+thousand threads to start. So at most STARTING_AT_A_TIME threads of actors are starting at any time: `start_permits`
+holds one item for each thread that may start, and `unstarted` the workers in the queue. A new thread gives its permit
+back when it has come up, and starts the next thread. Ray also limits how many workers may be starting. The threads of
+workers for normal tasks need no such limit: the core asks only for as many as it needs to use all CPUs.
+
+How a thread is ended. An idle worker gets None through its inbox (`stop_worker`). A worker that is killed is already
+dead in the core; its thread gets None as well, and if it runs user code, WorkerExit is raised there (see `interrupts`).
+`_serve` leaves its loop as soon as it sees that the worker is dead, and the core ignores anything that a dead worker
+reports. An event loop is stopped, which cancels its coroutines. A thread in C code cannot be interrupted; it is left
+behind and ends when the C code returns.
+
+Shutdown. `end_session` closes the session, wakes every thread of the driver that waits, and kills the workers. It waits
+for the idle workers a few at a time (`end_workers`): thousands of awake threads would compete for the GIL. Then
+`shutdown` waits up to JOIN_S seconds in all for the remaining threads. A thread that was inside one of our calls could
+not be interrupted, so the interrupt is repeated, after twice the time on each try. A thread that is still running after
+that is left behind; it is a daemon and does not keep the process alive.
 """
 
 from __future__ import annotations
@@ -16,43 +48,48 @@ from typing import Any
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
-from ..values.spaces import Space
 from .ending import end_session
-from .handles import WorkerHandle, actor_handle, clear_async_exception
+from .handles import WorkerHandle, clear_async_exception, new_handle
 from .inbox import new_inbox
 from .interrupts import FIRST_RETRY_S, Interrupts
 from .outcomes import Outcome
 from .runtime import Runtime
 from .timers import Timers
+from .verbs import Verbs
 from .worker import report, run_attempt, shut_down, unwanted_end
 
 DEAD = WorkerStatus.DEAD
-STARTING_AT_A_TIME = 4  # threads of actors that have been ordered and have not come up
-ENDS_WITHIN_S = 0.1  # how long the end of a session waits for a worker that is idle
-JOIN_S = 1.0  # how long shutdown waits for threads that were told to end
-IN_USER_CODE_S = 0.1  # and for one of them that was interrupted, and may be in C code that goes on
-# There a traced thread does not go on while an exception is on its way to another: one that never arrives, to a thread that
-# was left behind, would stop every debugger and coverage that is started later.
+STARTING_AT_A_TIME = 4  # how many threads of actors may be starting at the same time
+IDLE_JOIN_S = 0.1  # how long the end of a session waits for each idle worker
+JOIN_S = 1.0  # how long shutdown waits for all threads together
+USER_CODE_JOIN_S = 0.1  # how long shutdown waits for an interrupted thread, which may be in C code that does not return
+# In CPython 3.11 a traced thread stops while an asynchronous exception is pending for another thread. An exception that
+# never arrives, because its thread was left behind, would stop every debugger and every coverage run that is started
+# later.
 CPYTHON_3_11 = sys.version_info[:2] == (3, 11)
 
 
 class ThreadedRuntime(Runtime):
-    """Carries out the core's actions with threads."""
+    """Carries out the core's actions with threads.
 
-    def __init__(self, options: dict[str, Any], dropped: deque):
+    threads: the handles whose thread has not ended. unstarted: workers of actors whose threads are not started yet.
+    start_permits: one item for each further thread of an actor that may start now. The three are changed without a
+    lock, by single operations that are atomic.
+    """
+
+    def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         super().__init__(options, dropped)
         self.timers = Timers(self.timer)
         self.interrupts = Interrupts(self)
         self.postponed = self.interrupts.postponed
-        self.threads: dict[WorkerHandle, None] = {}  # handles whose thread has not ended
-        self.unstarted: deque[WorkerRecord] = deque()  # workers of actors whose threads are still to be started
-        self.may_start: deque[None] = deque([None] * STARTING_AT_A_TIME)  # one for each that may be starting
+        self.threads: dict[WorkerHandle, None] = {}
+        self.unstarted: deque[WorkerRecord] = deque()
+        self.start_permits: deque[None] = deque([None] * STARTING_AT_A_TIME)
 
     # ------------------------------------------------------------ workers
 
     def start_worker(self, worker: WorkerRecord) -> None:
-        """Start the worker's thread. Those of actors are started a few at a time, the next by one that has come up: whoever makes
-        a thousand actors does not wait for a thousand threads. Ray limits how many workers may be starting, too."""
+        """Start the worker's thread, or put it into the queue if it is an actor's and too many are starting."""
         if worker.actor is None:
             self._start_thread(worker)
         else:
@@ -62,43 +99,44 @@ class ThreadedRuntime(Runtime):
     def _start_next(self) -> None:
         while self.unstarted:
             try:
-                self.may_start.pop()
+                self.start_permits.pop()
             except IndexError:
-                return  # who is starting now comes here when it has come up
+                return  # each thread that is starting now calls this when it has come up
             try:
                 worker = self.unstarted.popleft()
             except IndexError:
-                self.may_start.append(None)  # somebody else took it; one may have come between the two
+                # Another thread took the worker. Look again: one may have been added before the permit was back.
+                self.start_permits.append(None)
                 continue
-            if worker.status is DEAD:  # it was killed, or nobody wants it any more: it need not start
-                self.may_start.append(None)
+            if worker.status is DEAD:  # its actor was killed or dropped meanwhile, so it needs no thread
+                self.start_permits.append(None)
             else:
                 self._start_thread(worker)
 
     def _start_thread(self, worker: WorkerRecord) -> None:
         actor = worker.actor
-        first = actor_handle(worker)  # of an actor's further threads
-        space = first.space if first is not None else Space()
-        handle = WorkerHandle(worker, space)
+        handle = new_handle(worker)
         handle.done = _thread.allocate_lock()
         handle.done.acquire()
         handle.inbox = new_inbox()
         if actor is not None and actor.is_async:
-            from .async_worker import AsyncWorker  # and asyncio with it, when the first async actor is made
+            from .async_worker import AsyncWorker  # imports asyncio, which only programs with async actors need
 
             handle.loop = AsyncWorker(self, worker, handle)
         worker.handle = handle
         self.threads[handle] = None
-        if worker.status is DEAD or self.closed:  # it was killed between the order and now, or comes after the end
+        if (
+            worker.status is DEAD or self.closed
+        ):  # killed before it had a handle, so `kill_worker` did nothing; or too late
             handle.inbox.put(None)
         try:
             _thread.start_new_thread(self._thread_main, (worker, handle))
-        except RuntimeError as error:  # the system has no thread left for us
+        except RuntimeError as error:  # the system refuses to start another thread
             self.threads.pop(handle, None)
             handle.done.release()
             handle.inbox.close()
             if actor is not None:
-                self.may_start.append(None)
+                self.start_permits.append(None)
             self.tell(
                 self.cluster.worker_died,
                 worker,
@@ -107,31 +145,31 @@ class ThreadedRuntime(Runtime):
 
     def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
         handle.ident = _thread.get_ident()
-        if threading.gettrace() is not None:  # a debugger's, or coverage's: as threading.Thread does it
+        if threading.gettrace() is not None:  # set by a debugger or coverage; threading.Thread does the same
             sys.settrace(threading.gettrace())
         if threading.getprofile() is not None:
             sys.setprofile(threading.getprofile())
         try:
             self.tell(self.cluster.worker_started, worker)
             if worker.actor is not None:
-                self.may_start.append(None)
+                self.start_permits.append(None)
                 self._start_next()
             if handle.loop is not None:
                 handle.loop.run()
             else:
                 self._serve(worker, handle)
         except (TaskInterrupt, WorkerExit, SessionEnded):
-            pass_on(handle)  # it hit this thread after its task was over
+            discard_interrupt(handle)  # the exception was meant for a task that is already over
         finally:
             if unwanted_end(worker) and not self.closed:
                 shut_down(handle, Context())
-            handle.instance = handle.space = None  # the record of a dead worker is kept, and its handle with it
+            handle.instance = handle.space = None  # others may still hold the handle
             handle.inbox.close()
             self.worker_ended(worker)
             forget_thread()
             self.threads.pop(handle, None)
-            with self.lock:  # under which others look at what the handle has, once they have seen one
-                worker.handle = None  # the record of a dead worker is kept, and would keep all that it had
+            with self.lock:  # other threads read worker.handle, and what it holds, under this lock
+                worker.handle = None  # the core keeps the record of a dead worker; the handle need not live as long
             handle.done.release()
 
     def _serve(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
@@ -151,16 +189,18 @@ class ThreadedRuntime(Runtime):
                 task = self._interrupted_late(worker, handle, task)
 
     def _interrupted_late(self, worker: WorkerRecord, handle: WorkerHandle, task: TaskRecord) -> TaskRecord | None:
-        """An interrupt was raised between the task's end and its report, or in our own code: report it as what it is."""
+        """An interrupt was raised outside of the task's code: before it, or between its end and its report. If the
+        attempt has not been reported yet, report it as cancelled. Returns the worker's next task."""
         clear_async_exception(handle)
         if worker.status is DEAD or worker.task is not task or task.worker is not worker:
-            return worker.task
+            following: TaskRecord | None = worker.task
+            return following
         return report(self, worker, task, Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task)))
 
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Put a task into the worker's inbox."""
+        """Put a task into the worker's inbox, or hand it to the actor's event loop."""
         handle = worker.handle
-        if handle is None:  # it has died since, and its thread has ended
+        if handle is None:  # the worker has died since, and its thread has ended
             return
         if handle.loop is not None:
             handle.loop.post(task)
@@ -168,25 +208,29 @@ class ThreadedRuntime(Runtime):
             handle.inbox.put(task)
 
     def stop_worker(self, worker: WorkerRecord) -> None:
-        """An idle worker's inbox tells it to end."""
+        """Tell an idle worker to end, through its inbox."""
         handle = worker.handle
-        if handle is not None:  # else the session has ended, and its thread before this
+        if handle is not None:  # None if the session is ending and the thread has already ended
             handle.inbox.put(None)
 
     def kill_worker(self, worker: WorkerRecord) -> None:
-        """Wake the worker, or raise in its thread, so that it ends; a thread that sits in C code is left behind."""
+        """End the thread of a worker that the core has declared dead: wake it, or raise WorkerExit in the code that it
+        runs. A thread in C code is left behind."""
         handle = worker.handle
-        if handle is None:  # its thread has ended, or else will see that it is dead when it is started
+        if handle is None:  # the thread has ended, or has not been started and will then see that the worker is dead
             return
         handle.inbox.put(None)
         if handle.loop is None or handle.waiter is not None:
             self.interrupts.raise_in(handle, WorkerExit)
-        if handle.loop is not None:  # its coroutines are cancelled; one that blocks the loop ends when it returns
+        if (
+            handle.loop is not None
+        ):  # this cancels its coroutines; a coroutine that blocks the loop ends when it returns
             handle.loop.stop()
 
     def end_workers(self, workers: list[WorkerRecord]) -> None:
-        """Kill them, and wait for those that are idle: thousands of threads that are awake at once would stand in each other's way,
-        since each that waits for the GIL asks for it every few milliseconds."""
+        """Kill some of the workers of a session that ends, and wait for the idle ones among them. Thousands of awake
+        threads would slow each other down, since each thread that waits for the GIL asks for it every few
+        milliseconds."""
         handles = [worker.handle for worker in workers]
         super().end_workers(workers)
         for handle in handles:
@@ -195,12 +239,12 @@ class ThreadedRuntime(Runtime):
                 and handle.user_task is None
                 and handle.loop is None
                 and handle.ident != _thread.get_ident()
-                and handle.done.acquire(True, ENDS_WITHIN_S)
+                and handle.done.acquire(True, IDLE_JOIN_S)
             ):
                 handle.done.release()
 
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Raise KeyboardInterrupt in the task's code, or cancel its coroutine."""
+        """Raise KeyboardInterrupt in the task's code, or cancel its coroutine, if it still runs."""
         handle = worker.handle
         if handle is None:
             return
@@ -210,22 +254,22 @@ class ThreadedRuntime(Runtime):
             self.interrupts.raise_in(handle, TaskInterrupt, task)
 
     def timer(self) -> None:
-        """A time that was asked for has come: postponed interrupts are tried again, and the core has its turn."""
+        """Called at each time that was given to `call_later`: retry the postponed interrupts, then tell the core."""
         self.interrupts.retry()
         super().timer()
 
     def take_postponed(self, handle: WorkerHandle) -> BaseException | None:
-        """The interrupt that was postponed for this worker."""
+        """Remove and return the interrupt that was postponed for this worker; None if there is none."""
         return self.interrupts.take(handle)
 
     def call_later(self, at: float) -> None:
-        """Have `timer` called at this time, by a thread that lives only while something is due."""
-        self.timers.add(at, self.now())
+        """Have `timer` called at this time on the runtime's clock, by the thread of `timers`."""
+        self.timers.add(at)
 
     # ------------------------------------------------------------ the end
 
     def shutdown(self) -> None:
-        """Stop every worker, wake every waiter, drop every value. A thread in code that cannot be interrupted is left behind."""
+        """Stop every worker, wake every waiter, drop every value. Leaves behind a thread that cannot be interrupted."""
         threads = list(self.threads)
         self.timers.stop()
         end_session(self)
@@ -235,25 +279,32 @@ class ThreadedRuntime(Runtime):
                 continue
             again_in_s = FIRST_RETRY_S
             while True:
-                patience = max(0.0, deadline - self.now())  # all together wait no longer than JOIN_S
+                patience = max(0.0, deadline - self.now())
                 if handle.user_task is not None and handle.waiter is None:
-                    patience = min(patience, again_in_s if handle.loop is None and not handle.sent else IN_USER_CODE_S)
+                    patience = min(
+                        patience, again_in_s if handle.loop is None and not handle.sent else USER_CODE_JOIN_S
+                    )
                 if handle.done.acquire(True, patience) or handle.sent or self.now() >= deadline:
                     break
-                self.interrupts.raise_in(handle, WorkerExit)  # it was in a call of ours, or a coroutine blocks its loop
+                # The thread was inside a call of ours when it was last interrupted, or a coroutine blocks its loop.
+                self.interrupts.raise_in(handle, WorkerExit)
                 again_in_s *= 2
             if handle.sent and handle.done.locked() and (threading.gettrace() is not None or CPYTHON_3_11):
                 clear_async_exception(handle)
 
 
-def pass_on(handle: WorkerHandle) -> None:
-    """The thread ends: an exception still on its way to it goes nowhere."""
+def discard_interrupt(handle: WorkerHandle) -> None:
+    """The thread is about to end: take back an asynchronous exception that has not been raised in it yet."""
     if handle.sent:
         clear_async_exception(handle)
 
 
 def forget_thread() -> None:
-    """`threading.current_thread()` in user code made an entry for this thread, which threading keeps for ever before 3.12."""
+    """Remove the entry that `threading.current_thread()` in user code made for this thread. Before 3.12 the threading
+    module keeps it forever."""
     active = getattr(threading, "_active", None)
     if active is not None:
         active.pop(_thread.get_ident(), None)
+
+
+_complete: type[Verbs] = ThreadedRuntime  # an error for mypy if a verb is missing

@@ -1,4 +1,4 @@
-"""Timers: calls a function at given times, with a thread that lives only while something is due."""
+"""Timers: call a function at given times, on a thread that exists only while something is due."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Callable
 
 
 class Timers:
-    """Calls a function at given times. Its thread sleeps until the next one is due, and ends when none is left."""
+    """Calls a function at given times. The thread sleeps until the next time is due, and ends when no time is left."""
 
     def __init__(self, call: Callable[[], None]):
         self._call = call
-        self._lock = threading.Lock()
-        self._due: list[float] = []
-        self._changed = _thread.allocate_lock()
+        self._lock = threading.Lock()  # guards everything below
+        self._due: list[float] = []  # a heap of times
+        self._changed = _thread.allocate_lock()  # the thread sleeps on it; released when the thread should look again
         self._changed.acquire()
         self._running = self._stopped = False
 
-    def add(self, at: float, now: float) -> None:
-        """Call at `at`; both on the runtime's clock, whose seconds are real ones."""
+    def add(self, at: float) -> None:
+        """Call the function at this time, in seconds of `time.perf_counter`."""
         with self._lock:
-            if self._stopped:  # and at the interpreter's end no thread could be started
+            if self._stopped:
                 return
             heapq.heappush(self._due, at)
             first = self._due[0] == at
             if not self._running:
                 self._running = True
-                _thread.start_new_thread(self._run, (now, threading.get_ident()))
+                _thread.start_new_thread(self._run, ())
             elif first and self._changed.locked():
                 self._changed.release()
 
     def stop(self) -> None:
-        """Nothing is called any more."""
+        """Forget all times. The function may be running at this moment, but is not called again."""
         with self._lock:
             self._stopped = True
             self._due.clear()
             if self._changed.locked() and self._running:
                 self._changed.release()
 
-    def _run(self, _now: float, _starter: int) -> None:
+    def _run(self) -> None:
         while True:
             with self._lock:
                 if not self._due or self._stopped:

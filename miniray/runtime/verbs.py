@@ -1,6 +1,10 @@
-"""The verbs that every runtime provides. Runtimes differ in these alone: how they run a task, how they wait, and their clock.
+"""The verbs: everything in which one runtime differs from another, namely how it runs a task, how it waits, and its
+clock.
 
-mypy holds each runtime to this Protocol: see the end of `threaded.py` and `local_mode.py`.
+`Runtime` inherits from this Protocol, and each concrete runtime inherits it through `Runtime`. So mypy compares the
+signature of each of their methods with the verb's. To mypy a verb without an implementation is an abstract method; the
+assignments at the end of `threaded.py` and `local_mode.py` accept concrete classes only, so a missing verb is an error
+there. None of this is checked when the program runs.
 """
 
 from __future__ import annotations
@@ -11,35 +15,37 @@ from ..core.records import TaskRecord, WorkerRecord
 
 
 class Verbs(Protocol):
-    """What `Runtime` leaves to the classes below it, in the words of the core's actions. None of them may be called with the lock
-    held."""
+    """The methods that `Runtime` leaves to its subclasses. Most verbs carry out the action of the same name.
+
+    The core's lock must not be held when a verb is called.
+    """
 
     now: Callable[[], float]
-    """Seconds on the runtime's clock."""
+    """Seconds on the runtime's clock. The one verb that may be called under the lock."""
 
     def start_worker(self, worker: WorkerRecord) -> None:
-        """Start a worker. It answers with the event `worker_started`."""
+        """Start a worker. The worker answers with the event `worker_started`."""
 
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Give a task to a worker that waits for one. It answers with `task_finished` or `task_failed`."""
+        """Give a task to an idle worker. The worker answers with `task_finished` or `task_failed`."""
 
     def stop_worker(self, worker: WorkerRecord) -> None:
-        """Let an idle worker end."""
+        """Tell an idle worker to end."""
 
     def kill_worker(self, worker: WorkerRecord) -> None:
-        """End what a dead worker runs, as soon as that is possible."""
+        """End the code that a dead worker still runs, as soon as possible."""
 
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Raise KeyboardInterrupt in a running task; a coroutine is cancelled."""
+        """Raise KeyboardInterrupt in a running task, or cancel its coroutine."""
 
     def call_later(self, at: float) -> None:
         """Call `timer` when the clock shows this time."""
 
     def allocate_lock(self) -> Any:
-        """A lock to sleep on in `park`: `acquire` it once, and it opens when `release` is called from any thread."""
+        """A lock to sleep on in `park`. The caller acquires it once; a `release` from any thread then opens it."""
 
     def park(self, lock: Any, timeout: float | None) -> bool:
-        """Wait until the lock opens. Returns False if `timeout` seconds passed first."""
+        """Wait until the lock opens. Returns False if `timeout` seconds passed first; None waits forever."""
 
     def shutdown(self) -> None:
-        """End the session: every worker stops, every waiter is woken, every value and file is dropped."""
+        """End the session: stop every worker, wake every waiter, drop every value and every file."""

@@ -1,6 +1,33 @@
-"""Waiting: how a thread waits. Every place where user code can block comes here.
+"""Waiting: how a thread waits. Every place where user code can block ends up in this module.
 
-A task that waits lends its CPU; it can be interrupted while it waits.
+Theory of operation. A thread that needs something it does not have yet makes a *waiter* and *parks*.
+
+The waiter. `wait_for` makes a lock, takes it, and makes a `Waiter` whose token is that lock's `release`. It then
+reports `Cluster.wait_for` to the core, which attaches the waiter to every object or stream that it waits for. When
+enough of them are ready the core returns a Wake action. Some other thread carries the action out: it calls the token,
+and the lock opens. A waiter fires at most once, because a lock may be released only once: each thread that wakes a
+waiter sets `waiter.fired` first, under the core's lock. A wait that is over reports `stop_waiting`, which detaches the
+waiter and sets `fired` too.
+
+Parking. `park` acquires the waiter's lock a second time, and so sleeps until the lock is released. No other function of
+miniray sleeps while user code waits. A runtime with one thread overrides `park`: local_mode runs tasks there instead.
+
+Lending a CPU. A normal task that waits lends its CPU, since the task that it waits for may need it. Lending costs time
+and lets the core start another worker, so it should happen only when it is useful. If an awaited value comes from a
+task without a worker, the CPU is lent at once: that task may need this CPU. Otherwise the thread first parks for
+`LEND_AFTER_S`, since most waits for running tasks are short, and only then reports `blocked`. The core gives the CPU
+back when it wakes the waiter, or at `stop_waiting`. An actor lends nothing.
+
+Interrupts during a wait. A worker's handle shows the waiter of its thread (`handle.waiter`). To interrupt the thread,
+`Interrupts.raise_in` stores the exception in `handle.interrupted`, marks the waiter as fired and calls its token, all
+but the last under the core's lock. The thread returns from `park`, clears `handle.waiter` under the same lock, and
+raises the stored exception itself. So nothing is ever raised asynchronously in a thread that waits. The end of the
+session wakes the driver's waiters through `driver_waiters`; each of their threads then finds `closed` set and raises
+`session_over()`.
+
+The stuck check. A wait without a timeout that has lasted for `stuck_after_s` calls `self.stuck` once. This function of
+the session asks `find_deadlock` whether the wait can ever end; if it cannot, the function logs the reason or raises
+DeadlockError. A wait with a timeout is not checked: it ends anyway.
 """
 
 from __future__ import annotations
@@ -18,30 +45,32 @@ from ..process.our_code import parks_here
 from .core_access import CoreAccess
 
 DEAD = WorkerStatus.DEAD
-LEND_AFTER_S = 0.01  # a task that waits for what already runs keeps its CPU for so long: most such waits are short
+LEND_AFTER_S = 0.01  # how long a task keeps its CPU while it waits for a task that already runs
 get_ident = _thread.get_ident
 
 
-def the_end() -> BaseException:
-    """What a call is answered with whose session was shut down meanwhile: a task is ended, a thread of the driver gets an error."""
+def session_over() -> BaseException:
+    """The exception for a call whose session was shut down while it waited: SessionEnded in a task, which ends the
+    task; RaySystemError in a thread of the driver."""
     if current.get() is not None:
         return SessionEnded()
     return exit_of_the_program() or RaySystemError("the session was shut down by another thread")
 
 
 def of_an_ended_session(obj: ObjectRecord) -> BaseException:
-    """What a reference is answered with that was made in a session which is over."""
+    """The exception for the use of a reference from an earlier session."""
     return exit_of_the_program() or ValueError(f"the object {obj.hex} belongs to a session that has been shut down")
 
 
-def refuse_the_dead(worker: WorkerRecord) -> None:
-    """WorkerExit for a worker that was declared dead while its thread goes on: what it would own, nobody would ever end."""
+def refuse_dead_worker(worker: WorkerRecord) -> None:
+    """Raise WorkerExit if the worker was declared dead while its thread goes on. A dead worker must not come to own
+    anything: nobody would ever end a task or an actor that it owns."""
     if worker.status is DEAD:
         raise WorkerExit("SYSTEM_ERROR: the worker is dead")
 
 
-def waits_for_a_cpu(objects: list) -> bool:
-    """Whether one of the awaited values comes from a task that no worker has yet: it may need the CPU of the one that waits."""
+def waits_for_a_cpu(objects: list[Any]) -> bool:
+    """Whether one of the awaited values comes from a task without a worker, which may need the waiting task's CPU."""
     for obj in objects:
         task = obj.task
         if task is not None and task.worker is None and task.spec.kind == NORMAL_TASK:
@@ -50,31 +79,45 @@ def waits_for_a_cpu(objects: list) -> bool:
 
 
 class Waiting(CoreAccess):
-    """How threads wait. `park` is the only function in which one sleeps."""
+    """How threads wait. `park` is the only function in which a thread sleeps.
 
-    allocate_lock = staticmethod(_thread.allocate_lock)  # what a waiter sleeps on, see `park`
-    stuck_after_s = 1.0  # a get without a timeout asks once, after so long, whether it can ever return
+    driver_waiters: the waiters of the driver's threads, each with the list of records it waits for. A thread removes
+    its own entry without the lock when its wait is over. waits: who was in get or wait, and when, for the timeline:
+    tuples of (worker or None, task number, start, end). stuck: see the stuck check above; called with the awaited
+    records.
+    """
 
-    def __init__(self, options: dict[str, Any], dropped: deque):
+    allocate_lock = staticmethod(_thread.allocate_lock)  # the kind of lock that `park` sleeps on
+    stuck_after_s = 1.0  # how long a wait without a timeout lasts before the stuck check
+
+    def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         super().__init__(options, dropped)
-        self.driver_waiters: dict[Waiter, list] = {}  # those on threads that are no worker's, with what they wait for
-        self.waits: deque = deque(
-            maxlen=20_000
-        )  # (worker or None, task number, from, to): who was in get or wait, and when
-        self.stuck: Callable[[list], None] | None = None  # called with the objects of a get that has waited for a while
+        self.driver_waiters: dict[Waiter, list[Any]] = {}
+        self.waits: deque[tuple[WorkerRecord | None, int, float, float]] = deque(maxlen=20_000)
+        self.stuck: Callable[[list[Any]], None] | None = None
 
     @parks_here
     def park(self, lock: Any, timeout: float | None) -> bool:
-        """Wait until `lock` is released. Returns False when `timeout` seconds passed first."""
+        """Wait until `lock` is released. Returns False if `timeout` seconds passed first; None waits forever.
+
+        The core's lock must not be held.
+        """
+        opened: bool
         if timeout is None:
-            return lock.acquire()
-        return lock.acquire(True, min(timeout, _thread.TIMEOUT_MAX)) if timeout > 0 else lock.acquire(False)
+            opened = lock.acquire()
+        elif timeout > 0:
+            opened = lock.acquire(True, min(timeout, _thread.TIMEOUT_MAX))
+        else:
+            opened = lock.acquire(False)
+        return opened
 
-    def wait_for(self, objects: list, need: int, fail_fast: bool, timeout: float | None) -> bool:
-        """Wait until `need` more of these pending objects and streams are there; fail_fast: or until one has failed.
+    def wait_for(self, objects: list[Any], need: int, fail_fast: bool, timeout: float | None) -> bool:
+        """Wait until `need` more of these pending objects and streams are ready; with fail_fast, or until one has
+        failed.
 
-        timeout: seconds, None for as long as it takes. Returns False when it ran out. A task that waits lends its CPU.
-        Raises what interrupts the wait: KeyboardInterrupt when the task is cancelled, SessionEnded at shutdown.
+        timeout: seconds; None waits forever. Returns False if the time ran out. The core's lock must not be held.
+        Raises the exception that interrupts the wait: KeyboardInterrupt if the task is cancelled, WorkerExit if its
+        worker is killed, and at shutdown the exception that `session_over` returns.
         """
         lock = self.allocate_lock()
         lock.acquire()
@@ -87,14 +130,16 @@ class Waiting(CoreAccess):
             if execution.worker.actor is None:
                 worker = execution.worker
         cluster, core_lock = self.cluster, self.lock
-        if not core_lock.try_enter(False):  # `with core_lock`, written out
+        if not core_lock.try_enter(False):  # `with core_lock`, written out (see CoreLock)
             core_lock.wait()
         try:
             if self.closed:
-                raise the_end()
+                raise session_over()
             now = self.now()
             if self.dropped:
                 cluster.references_dropped(now, self.dropped)
+            # In the same step as the look at `closed`: the end of the session finds the waiter here, or we find
+            # `closed` set.
             if handle is not None:
                 handle.waiter, handle.waiting = waiter, objects
             else:
@@ -122,13 +167,14 @@ class Waiting(CoreAccess):
             woken = woken or self.park(lock, timeout)
         finally:
             ended = self.now()
-            if handle is None or execution is None:  # both, or neither
+            if handle is None or execution is None:  # both are None, or neither
                 self.waits.append((None, 0, now, ended))
                 self.driver_waiters.pop(waiter, None)
             else:
                 self.waits.append((handle.record, execution.task.number, now, ended))
-            if handle is not None or waiter.need > 0 or need != len(objects):  # else nothing of the wait is left
-                with self.lock:  # under which an interrupt looks at the handle's waiter
+            # When all of the objects are ready the core has already detached the waiter from each of them.
+            if handle is not None or waiter.need > 0 or need != len(objects):
+                with self.lock:  # an interrupt looks at handle.waiter under this lock
                     if handle is not None:
                         handle.waiter, handle.waiting = None, ()
                     woken = woken or waiter.fired
@@ -138,14 +184,18 @@ class Waiting(CoreAccess):
         if handle is not None and handle.interrupted is not None:
             raise self.take_interrupt(handle)
         if self.closed:
-            raise the_end()
+            raise session_over()
         return woken
 
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
-        """A task sleeps, in a way that can be interrupted. Returns False when this is not the task's own thread, or the number is
-        none that can be slept: then the real sleep is to be called."""
+        """Sleep in a task so that the sleep can be interrupted. Stands in for `time.sleep` (see `process.guards`).
+
+        execution: the attempt that the caller runs, None on the driver. Returns False without sleeping if this is not
+        the task's own thread or `seconds` is not a usable number: the caller then calls the real `time.sleep`. Raises
+        what interrupts the sleep, as `wait_for` does.
+        """
         if self.dropped and not self.closed:
-            self.drain()  # what the program has dropped ends now, and not only after the sleep
+            self.drain()  # release what the program has dropped now, not only after the sleep
         if execution is None:
             return False
         handle = execution.worker.handle
@@ -160,8 +210,8 @@ class Waiting(CoreAccess):
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with self.lock:
-            if self.closed:  # those who end the session have looked for waiters already
-                raise the_end()
+            if self.closed:  # the end of the session has already looked for waiters and would not find this one
+                raise session_over()
             if handle.interrupted is None and handle.waiter is None:
                 handle.waiter = waiter
         try:
@@ -174,24 +224,28 @@ class Waiting(CoreAccess):
         if handle.interrupted is not None:
             raise self.take_interrupt(handle)
         if self.closed:
-            raise the_end()
+            raise session_over()
         return True
 
     def waits_forever(self, ident: int) -> bool:
-        """Whether a thread that is no worker's waits here, without a timeout."""
+        """Whether this thread of the driver is in `wait_for` without a timeout."""
         return any(waiter.thread == ident and not waiter.timed for waiter in self.driver_waiters.copy())
 
     def take_interrupt(self, handle: Any) -> BaseException:
-        """The exception that was to be raised in a worker's thread, once."""
-        error, handle.interrupted = handle.interrupted, None
+        """Remove and return the exception that is to be raised in a worker's thread. Only that thread calls this."""
+        error: BaseException = handle.interrupted
+        handle.interrupted = None
         return error
 
-    def waiting_for(self, worker: WorkerRecord) -> list:
-        """The records that a worker's thread waits for in get or wait."""
+    def waiting_for(self, worker: WorkerRecord) -> list[Any]:
+        """The records that a worker's thread waits for in get or wait; empty if it does not wait."""
         return list(worker.handle.waiting) if worker.handle is not None else []
 
     def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:
-        """Have `callback()` called once, from any thread, when the object (or a stream's next item) is there. It must not block."""
+        """Have `callback()` called once, on any thread, when the object or the stream's next item is ready.
+
+        The callback must not block. It is called before this method returns if the session has ended.
+        """
         waiter = Waiter(1, callback)
         with self.lock:
             now = self.now()
@@ -199,11 +253,11 @@ class Waiting(CoreAccess):
                 self.cluster.references_dropped(now, self.dropped)
             actions = self.cluster.wait_for(now, waiter, (obj,)) if not self.closed else None
         if actions is None:
-            callback()  # which finds the object ended, as everything is
+            callback()  # it will find that the object has ended, as every object of the session has
         else:
             self.carry_out(actions)
         return waiter
 
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
-        """The callback is not wanted any more."""
+        """Cancel a subscription. The callback may still be running on another thread."""
         self.tell(self.cluster.stop_waiting, waiter, (obj,))

@@ -1,7 +1,9 @@
-"""A worker: runs one attempt of a task, and says how it went. The same code serves every runtime.
+"""A worker: runs one attempt of a task and reports the outcome. The same code serves every runtime.
 
-What a task sees is what it would see in a process of its own, as far as one process allows: fresh copies of its arguments, its
-own copies of functions and classes that travel by value, an empty `contextvars` context.
+A task sees what it would see in a process of its own, as far as one process allows: fresh copies of its arguments, its
+own copies of functions and classes that travel by value, and an empty `contextvars` context.
+
+`async_worker` runs the calls of async actors. It shares everything here except `_run`, whose counterpart there awaits.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ..process.exits import TaskInterrupt, WorkerExit
 from ..process.our_code import enters_user_code
 from ..values.arguments import unpack
 from .handles import WorkerHandle, actor_handle, settle_interrupt
-from .outcomes import Outcome, not_stored, note_end, outcome_of_error, store
+from .outcomes import Outcome, note_end, outcome_of_error, outcome_of_return
 from .runtime import Runtime
 from .streams import run_stream
 
@@ -27,7 +29,11 @@ DEAD = WorkerStatus.DEAD
 
 
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
-    """Run the current attempt of a task that is not a coroutine, on this thread. Never raises."""
+    """Run the current attempt of a task, which is not a coroutine, on this thread. The worker has a handle.
+
+    An error that the task raises becomes a part of the outcome. Only an asynchronous interrupt that arrives too late
+    can come out of this call.
+    """
     handle = worker.handle
     execution = Execution(runtime, worker, task, handle.space, handle.ident)
     return Context().run(_run, runtime, execution, handle)
@@ -42,12 +48,12 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
         try:
             function, args, kwargs = call_of(runtime, execution)
             handle.user_task = task
-            now = runtime.now()
-            if execution.worker.status is DEAD:  # declared so meanwhile: the task is somebody else's by now
+            now = runtime.now()  # note_start, written out
+            if execution.worker.status is DEAD:
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
-            if task.cancel_requested:  # meanwhile: its interrupt found nobody to be raised in
+            if task.cancel_requested:  # before user_task was set, so `interrupt` did not raise anything here
                 raise TaskInterrupt
-            if not task.t_finished:  # its owner has died: it runs, and is over already
+            if not task.t_finished:
                 task.t_started = now
             result = function(*args, **kwargs)
             del args, kwargs
@@ -56,18 +62,14 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
             if spec.streams:
                 outcome = run_stream(runtime, execution, result)
             elif spec.kind == ACTOR_CREATION_TASK:
-                outcome = Outcome()
+                if result is not None:
+                    raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
+                outcome = constructed(execution)
             else:
-                now = runtime.now()  # note_end, written out
-                if execution.worker.status is not DEAD and not task.t_finished:
-                    task.t_ended = now
-                try:
-                    outcome = store(runtime, task, result)
-                except Exception as error:
-                    outcome = not_stored(runtime, execution, error)
+                outcome = outcome_of_return(runtime, execution, result)
             return outcome
         finally:
-            handle.user_task = None
+            handle.user_task = None  # settle_interrupt, written out
             if handle.sent:
                 settle_interrupt(handle)
     except BaseException as error:
@@ -76,56 +78,64 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
         return outcome_of_error(runtime, execution, error)
 
 
-def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
-    """What to call, with fresh copies of the arguments."""
+def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str, Any]]:
+    """The function, args and kwargs to call, with fresh copies of the arguments. For a constructor: `_construct`.
+
+    Raises what an argument or the function raises when it is loaded, the error of an argument that has failed,
+    ArgumentLost if the value of an argument has been lost since the task was given to the worker, and AttributeError
+    for an unknown method.
+    """
     args: Any
     kwargs: dict[str, Any]
     task = execution.task
     spec = task.spec
     if spec.kind == ACTOR_TASK:
-        if type(task.args) is tuple:  # as unpack() would answer
+        if type(task.args) is tuple:  # `unpack`, written out for plain arguments
             args, kwargs = task.args, {}
         else:
             args, kwargs = unpack(task.args, runtime.argument_of)
         instance = execution.worker.handle.instance
-        if instance is None:  # another thread of the actor's
+        if instance is None:  # one of the actor's further threads; its first thread's handle holds the instance
             first = actor_handle(execution.worker)
             instance = first.instance if first is not None else None
         execution.instance = instance
-        if spec.function is not None:  # a method that every actor has
+        if spec.function is not None:  # a method that every actor has, such as __ray_ready__
             return spec.function, (instance, *args), kwargs
         return getattr(instance, spec.options["method"]), args, kwargs
     if spec.kind == ACTOR_CREATION_TASK and 0 in task.actor.meta.groups.values():
         raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")  # as in Ray
-    # Before its arguments: a class that both hold is then as it came with the arguments, which are newer.
+    # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
+    # wins.
     function = spec.function.load(execution.space)
     args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
     if spec.kind == ACTOR_CREATION_TASK:
-        return _construct, (runtime, execution, function, args, kwargs), {}
+        return _construct, (execution, function, args, kwargs), {}
     return function, args, kwargs
 
 
 @enters_user_code
-def _construct(runtime: Runtime, execution: Execution, cls: Any, args: Any, kwargs: dict) -> None:
-    """Make the actor's instance. It is known before its constructor runs, so that what that starts can find it."""
+def _construct(execution: Execution, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Make the actor's instance. Returns what its `__init__` returns: None, or an awaitable in an async actor.
+
+    The instance is in the handle before `__init__` runs, so that threads and tasks that `__init__` starts can find it.
+    """
     instance = cls.__new__(cls)
     execution.instance = execution.worker.handle.instance = instance
-    if cls.__init__ is not object.__init__:
-        returned = instance.__init__(*args, **kwargs)
-        if returned is not None:
-            raise TypeError(f"__init__() should return None, not '{type(returned).__name__}'")
-    note_repr(execution)
+    return instance.__init__(*args, **kwargs) if cls.__init__ is not object.__init__ else None
 
 
-def note_repr(execution: Execution) -> None:
-    """An actor whose class defines __repr__ is shown by it."""
+def constructed(execution: Execution) -> Outcome:
+    """The outcome of a constructor that has returned. If the actor's class defines __repr__, note the text."""
     instance, actor = execution.instance, execution.worker.actor
-    if type(instance).__repr__ is not object.__repr__:
+    cls: Any = type(instance)
+    if cls.__repr__ is not object.__repr__:
         actor.repr_name = repr(instance)
+    return Outcome()
 
 
 def shut_down(handle: WorkerHandle | None, context: Context) -> None:
-    """An actor that ends in order is asked to clean up, by its `__ray_shutdown__`. What that raises is logged and no more."""
+    """Let an actor that ends in order clean up: call its `__ray_shutdown__`, if it has one, in this context. An error
+    of the hook is only logged."""
     instance = handle.instance if handle is not None else None
     hook = getattr(type(instance), "__ray_shutdown__", None)
     if hook is None:
@@ -133,26 +143,31 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
     try:
         returned = context.run(hook, instance)
         if inspect.iscoroutine(returned):
-            returned.close()  # nobody awaits it, as in Ray
+            returned.close()  # never awaited, as in Ray
     except Exception:
         logging.getLogger(__name__).exception("%s.__ray_shutdown__ failed", type(instance).__name__)
 
 
 def _farewell(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> None:
-    """The actor has said that it ends, or its constructor has failed; it is still alive to others."""
+    """Let the actor clean up before the core is told that it ends, because it has exited or its constructor has failed.
+    To everybody else the actor is still alive."""
     context = Context()
     context.run(current.set, Execution(runtime, worker, task, worker.handle.space, worker.handle.ident))
     shut_down(actor_handle(worker), context)
 
 
 def unwanted_end(worker: WorkerRecord) -> bool:
-    """Whether this is the worker of an actor that ended because nobody held it any more."""
+    """Whether this is the worker of an actor that was ended because its last handle was dropped."""
     actor = worker.actor
     return actor is not None and actor.out_of_scope and worker.exit_type == "INTENDED_SYSTEM_EXIT"
 
 
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
-    """Tell the core how an attempt went. Returns the worker's next task; None when there is none, or the worker is dead."""
+    """Report the outcome of an attempt to the core, and carry out the resulting actions. The lock must not be held.
+
+    Returns the worker's next task; None if there is none, or the worker is dead. The core ignores the report if the
+    worker is dead, or the task has been given to some other worker.
+    """
     cluster = runtime.cluster
     if outcome.exit and outcome.exit != "arguments":
         if outcome.exit != "worker":
@@ -165,11 +180,11 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
         _farewell(runtime, worker, task)
     lock = runtime.lock
-    if not lock.try_enter(False):  # `with lock`, written out
+    if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
         lock.wait()
     try:
         now = runtime.now()
-        if runtime.dropped:  # the program itself may wait, or sleep
+        if runtime.dropped:  # the driver may be waiting or sleeping, so that it reports nothing itself
             cluster.references_dropped(now, runtime.dropped)
         if outcome.exit:
             actions = cluster.arguments_lost(now, worker, task)
@@ -177,12 +192,12 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif task.worker is worker and worker.status is not DEAD:
             for obj, value in zip(task.returns, outcome.values):
-                if obj.status is PENDING or obj.status is LOST:  # an earlier attempt's value stays
+                if obj.status is PENDING or obj.status is LOST:  # otherwise an earlier attempt's value is kept
                     obj.value = value
             actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
         else:
             actions = NOTHING
-        following = worker.task
+        following: TaskRecord | None = worker.task
     finally:
         lock.release()
         if lock.line:

@@ -1,4 +1,5 @@
-"""Programs where nothing is set up for them: that end without shutdown, under unittest, -W error and pytest-xdist."""
+"""Programs without any setup for miniray: they end without shutdown, or run under unittest, -W error or
+pytest-xdist."""
 
 from __future__ import annotations
 
@@ -99,8 +100,9 @@ ENDS = """
 
 
 def test_a_script_may_end_without_shutdown(tmp_path):
-    """With tasks that run or wait, living actors, streams, spilled values, threads of its own of both kinds, and whatever it
-    registered to run at its end. Nothing of it is heard of, though warnings are errors; what the program raises is shown."""
+    """It leaves running and waiting tasks, living actors, streams, spilled values, its own daemon and other threads,
+    and exit handlers. None of these prints anything, although warnings are errors; only the program's own exception is
+    shown."""
     script = tmp_path / "ends.py"
     script.write_text(textwrap.dedent(ENDS))
     done = subprocess.run(
@@ -118,7 +120,7 @@ def test_a_script_may_end_without_shutdown(tmp_path):
 
 
 def test_under_unittest():
-    """A session for a class, one for each test, and coroutines as tests."""
+    """One session per class, one session per test, and coroutines as tests."""
 
     @ray.remote
     def one():
@@ -159,7 +161,7 @@ def test_under_unittest():
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed")
 def test_under_pytest_xdist(tmp_path):
-    """Each of its processes has sessions of its own, with the alias and the fixtures."""
+    """Each process has its own sessions. The alias and the fixtures work."""
     (tmp_path / "test_spread.py").write_text(
         textwrap.dedent("""
         import os

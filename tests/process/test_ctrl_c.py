@@ -1,30 +1,35 @@
-"""Ctrl-C, wherever the program stands: it ends what the program does, and the session goes on."""
+"""Ctrl-C, wherever the main thread is: it ends what the program is doing, and the session goes on."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import queue
 import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 import miniray as ray
-from miniray import state
-from miniray.process import ctrl_c
+from miniray.process import context, ctrl_c
+from tests.runtime.several_nodes import until
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no way to send a signal to a thread")
+pytestmark = pytest.mark.skipif(
+    not hasattr(signal, "pthread_kill"), reason="there is no way to send a signal to a thread"
+)
 ASYNCIO_HANDLES_IT = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.run has no handler of its own")
 
 
 @pytest.fixture(autouse=True)
 def session():
-    """With Python's own handler in place before, as in a program, and after."""
+    """Two CPUs. Python's own handler is in place before the session, as in a program, and again after it."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before_usr1 = signal.signal(signal.SIGUSR1, lambda number, frame: None)  # see Press
     ray.init(num_cpus=2, log_to_driver=False)
     yield
     assert ray.get(one.remote()) == 1, "the session goes on"
@@ -32,6 +37,7 @@ def session():
     ray.shutdown()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGUSR1, before_usr1)
 
 
 @ray.remote(num_cpus=0)
@@ -40,28 +46,54 @@ def one():
 
 
 @ray.remote(num_cpus=0)
-def endless():
+def endless(here=None):
+    """Never ends. here: a pipe to write to when the task runs."""
+    if here is not None:
+        os.write(here, b"!")
     time.sleep(1000)
 
 
-def press_when(ready, times=1):
-    """Press Ctrl-C as soon as `ready()`, from another thread."""
-    main = threading.main_thread().ident
+class Press(threading.Thread):
+    """A thread that presses Ctrl-C as soon as `awaited()` has returned in it.
 
-    def run():
-        deadline = time.monotonic() + 20
-        while not ready() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        for _ in range(times):
-            signal.pthread_kill(main, signal.SIGINT)
+    A signal that arrives just before the main thread falls asleep does not wake it, and Python runs the handler only
+    when the main thread is awake. So a second, harmless signal is sent after a while, until the main thread has called
+    `noticed`.
+    """
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+    def __init__(self, awaited, times=1):
+        super().__init__()
+        self.awaited, self.times, self.main = awaited, times, threading.main_thread().ident
+        self.notices = queue.SimpleQueue()
+        self.start()
+
+    def run(self):
+        self.awaited()
+        for _ in range(self.times):
+            signal.pthread_kill(self.main, signal.SIGINT)
+        while True:
+            try:
+                return self.notices.get(timeout=0.01)
+            except queue.Empty:
+                signal.pthread_kill(self.main, signal.SIGUSR1)
+
+    def noticed(self):
+        """The interrupt has had its effect: end the thread."""
+        self.notices.put(None)
+        self.join()
+
+
+@contextmanager
+def interrupted_after(awaited):
+    """The block ends by KeyboardInterrupt, since Ctrl-C is pressed when `awaited()` has returned in another thread."""
+    press = Press(awaited)
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    press.noticed()
 
 
 def undisturbed(run):
-    """What `run()` returns, tried again when one more Ctrl-C has ended it."""
+    """Return run(), and call it again if one more Ctrl-C has ended it."""
     while True:
         try:
             return run()
@@ -69,17 +101,21 @@ def undisturbed(run):
             continue
 
 
-def main_waits(where="wait_for"):
-    """Whether the main thread stands in a function of this name: that of every get and wait, if no other is given."""
-    frame = sys._current_frames()[threading.main_thread().ident]
-    while frame is not None and frame.f_code.co_name != where:
-        frame = frame.f_back
-    return frame is not None
+def the_driver_waits():
+    """Return when a thread of the driver is in get or wait."""
+    assert until(lambda: bool(context.running().driver_waiters))
 
 
-def it_runs():
-    """Whether the endless task runs."""
-    return any(row["state"] == "RUNNING" for row in state.list_tasks(filters=[("name", "=", "endless")]))
+class AnnouncedEvent(threading.Event):
+    """An event that tells when a thread begins to wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_awaited = threading.Semaphore(0)
+
+    def wait(self, timeout=None):
+        self.is_awaited.release()
+        return super().wait(timeout)
 
 
 @pytest.mark.parametrize(
@@ -93,51 +129,57 @@ def it_runs():
     ids=["get", "wait", "timed", "as_completed"],
 )
 def test_it_ends_a_wait(way):
-    """At once."""
+    """Immediately."""
     ref = endless.remote()
-    thread = press_when(main_waits)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_after(the_driver_waits):
         way(ref)
-    thread.join()
 
 
 def test_it_ends_a_program_that_waits_for_a_thread():
-    """As a notebook's kernel may: the cell runs in a thread, and the main thread waits for it. The thread goes on until what it
-    waits for is there."""
-    ref = endless.remote()
-    with ThreadPoolExecutor(1) as pool:
-        cell = pool.submit(ray.get, ref)
-        thread = press_when(lambda: main_waits("result"))
-        with pytest.raises(KeyboardInterrupt):
-            cell.result()
-        thread.join()
-        ray.cancel(ref)
-        assert isinstance(cell.exception(), ray.exceptions.TaskCancelledError)
+    """The main thread waits for another thread, which is in get, as in some notebook kernels. The other thread goes on
+    until the value that it waits for is ready."""
+    ref, errors, ended = endless.remote(), [], AnnouncedEvent()
+
+    def cell():
+        try:
+            ray.get(ref)
+        except ray.exceptions.TaskCancelledError as error:
+            errors.append(error)
+        ended.set()
+
+    cells_thread = threading.Thread(target=cell)
+    cells_thread.start()
+    with interrupted_after(lambda: ended.is_awaited.acquire(timeout=20)):
+        ended.wait()
+    ray.cancel(ref)
+    cells_thread.join(20)
+    assert len(errors) == 1
 
 
 @ASYNCIO_HANDLES_IT
 def test_asyncio_run_has_its_own_handler():
-    """It cancels the main coroutine, which may clean up and go on waiting, and then raises. Python's handler is back after that."""
-    seen = []
+    """The handler cancels the main coroutine, which may still clean up and wait, and then asyncio.run raises.
+    Afterwards Python's handler is back."""
+    seen, (running, here) = [], os.pipe()
 
     async def main():
         seen.append(signal.getsignal(signal.SIGINT) is not signal.default_int_handler)
         try:
-            await endless.remote()
+            await endless.remote(here)
         except asyncio.CancelledError:
             seen.append(await one.remote())
             raise
 
-    thread = press_when(it_runs)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_after(lambda: os.read(running, 1)):
         asyncio.run(main())
-    thread.join()
+    os.close(running)
+    os.close(here)
     assert seen == [True, 1]
 
 
 @ASYNCIO_HANDLES_IT
-def test_a_session_that_starts_in_a_coroutine_is_looked_after_when_it_has_ended():
-    """asyncio.run puts Python's handler back, and with it ours."""
+def test_a_session_that_starts_in_a_coroutine_keeps_its_handler_afterwards():
+    """asyncio.run restores Python's handler when it ends, and ours with it."""
     ray.shutdown()
 
     async def main():
@@ -149,43 +191,46 @@ def test_a_session_that_starts_in_a_coroutine_is_looked_after_when_it_has_ended(
 
 
 def test_it_ends_a_get_that_blocks_a_loop():
-    """There asyncio's handler alone would be heard of only when the get is over."""
+    """asyncio's own handler alone would have no effect before the get is over."""
 
     async def main():
         ray.get(endless.remote())
 
-    thread = press_when(main_waits)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_after(the_driver_waits):
         asyncio.run(main())
-    thread.join()
 
 
 def test_pressed_again_and_again_while_coroutines_submit():
-    """The second time asyncio raises wherever the program stands: not in the middle of an event of the core."""
+    """From the second time on, asyncio's handler raises wherever the main thread is, but not in the middle of an event
+    of the core."""
     for turn in range(20):
-        rounds = []
+        rounds = queue.SimpleQueue()
 
         async def main(rounds=rounds):
             while True:
                 await asyncio.gather(*[one.remote() for _ in range(5)])
-                rounds.append(1)
+                rounds.put(None)
 
-        thread = press_when(lambda rounds=rounds, n=turn % 7: len(rounds) > n, times=3)
+        def some_rounds(rounds=rounds, number=turn % 7 + 1):
+            for _ in range(number):
+                rounds.get(timeout=20)
+
+        press = Press(some_rounds, times=3)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(main())
-        undisturbed(thread.join)
+        undisturbed(press.noticed)
         assert undisturbed(lambda: ray.get(one.remote(), timeout=20)) == 1
 
 
-def test_a_handler_of_the_program_s_own_is_called_at_once_and_can_be_taken_back():
-    """Also while the program is inside a call of ours: it raises nothing. `signal.signal` returns what the program had."""
+def test_the_program_s_own_handler_is_called_at_once_and_can_be_removed():
+    """It is called even inside a call of ours, since it raises nothing. `signal.signal` returns the last one."""
     calls = []
     before = signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
     assert before is signal.default_int_handler
     ref = endless.remote()
-    thread = press_when(main_waits)
+    press = Press(the_driver_waits)
     ready, _ = ray.wait([ref], timeout=0.2)
-    thread.join()
+    press.noticed()
     assert (ready, calls) == ([], [signal.SIGINT])
     mine = signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert mine(2, None) is None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -193,21 +238,22 @@ def test_a_handler_of_the_program_s_own_is_called_at_once_and_can_be_taken_back(
     assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is signal.SIG_DFL
 
 
-def test_one_press_is_one_interrupt_also_where_the_main_thread_comes_late(monkeypatch):
-    """What was put off is sent again, but not before the main thread has heard of the last time; and what is raised while it is on
-    its way is not raised twice. On a loaded machine one press became several."""
+def test_one_press_is_one_interrupt_even_if_the_main_thread_is_slow(monkeypatch):
+    """A postponed interrupt is sent again, but not before the main thread has handled the last signal. If the interrupt
+    is raised while the signal is on its way, it is not raised twice. One press used to become several on a loaded
+    machine."""
     sent, answered = [], threading.Semaphore(0)
-    monkeypatch.setattr(ctrl_c, "_interrupt", lambda ident: (sent.append(ident), answered.release()))
+    monkeypatch.setattr(ctrl_c, "_send", lambda ident: (sent.append(ident), answered.release()))
     monkeypatch.setattr(ctrl_c, "_getsignal", lambda number: ctrl_c._on_interrupt)
     monkeypatch.setattr(ctrl_c, "RETRY_S", 0.0001)
-    ctrl_c.put_off = this = object()
-    again = threading.Thread(target=ctrl_c._again, args=(1, this), daemon=True)
+    ctrl_c.postponed = this = object()
+    again = threading.Thread(target=ctrl_c._resend_until_raised, args=(1, this), daemon=True)
     again.start()
     assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [1]
     with pytest.raises(KeyboardInterrupt):
-        ctrl_c.interrupt()  # as by a task that ends in local_mode
-    ctrl_c._on_interrupt(signal.SIGINT, None)  # what was on its way
+        ctrl_c.interrupt()  # as when a task ends in local_mode
+    ctrl_c._on_interrupt(signal.SIGINT, None)  # the signal that was on its way
     again.join(20)
     with pytest.raises(KeyboardInterrupt):  # the next press
         ctrl_c._on_interrupt(signal.SIGINT, None)
-    assert sent == [1] and ctrl_c.put_off is None
+    assert sent == [1] and ctrl_c.postponed is None

@@ -1,4 +1,4 @@
-"""`runtime_env={"env_vars": ...}` in one process: what changes for whom, and what is left when the session is over."""
+"""`runtime_env={"env_vars": ...}` in one process: who sees which variables, and what is left after the session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session(request):
 
 
 def in_place():
-    """Whether anything stands in for the process's own."""
+    """Whether each of the process's own functions and mappings is replaced."""
     return [
         type(os.environ) is not os._Environ,
         type(os.environb) is not os._Environ,
@@ -43,7 +43,7 @@ def see(*names):
 
 @ray.remote
 class Meeting:
-    """Lets those who come go on when all are there."""
+    """Lets its callers continue when all of them have come."""
 
     def __init__(self, size):
         self.missing, self.open = size, asyncio.Event()
@@ -66,7 +66,7 @@ fast = see.options(runtime_env={"env_vars": {"MR_MODE": "fast"}})
 
 
 def test_nothing_is_in_place_until_a_variable_is_asked_for_nor_after_the_session(session):
-    """A runtime environment without variables needs nothing either."""
+    """A runtime environment without variables needs no replacement either."""
     ray.get(see.options(runtime_env={"pip": ["x"]}).remote())
     assert in_place() == [False] * 6
     ray.get(fast.remote())
@@ -76,7 +76,7 @@ def test_nothing_is_in_place_until_a_variable_is_asked_for_nor_after_the_session
 
 
 def test_the_process_s_own_environment_is_never_touched(session, monkeypatch):
-    """Neither what Python shows the driver of it, nor what C code and the programs that the driver starts see."""
+    """Neither as the driver sees it in Python, nor as C code and programs that the driver starts see it."""
     monkeypatch.setenv("MR_DROPPED", "here")
 
     @ray.remote(runtime_env={"env_vars": {"MR_MODE": "fast"}})
@@ -91,8 +91,8 @@ def test_the_process_s_own_environment_is_never_touched(session, monkeypatch):
     assert "MR_DROPPED=here" in seen and "MR_MODE" not in seen and "MR_SET" not in seen
 
 
-def test_each_task_begins_anew_and_an_actor_keeps_what_it_has_set(session):
-    """A thread that runs both one after the other makes no difference."""
+def test_each_task_begins_afresh_and_an_actor_keeps_its_changes(session):
+    """Even if one thread runs both, one after the other."""
 
     @ray.remote(runtime_env={"env_vars": {"MR_N": "0"}})
     def count():
@@ -110,8 +110,8 @@ def test_each_task_begins_anew_and_an_actor_keeps_what_it_has_set(session):
     assert [ray.get(counts.count.remote()) for _ in range(3)] == ["01", "011", "0111"]
 
 
-def test_tasks_side_by_side_see_each_its_own():
-    """Each waits in the middle until all have looked once."""
+def test_tasks_that_run_side_by_side_see_their_own_variables():
+    """Each task waits in the middle until all have looked once."""
     with ray.init(num_cpus=4):
         meeting = Meeting.remote(4)
         refs = [look_twice.options(runtime_env={"env_vars": {"MR_N": str(n)}}).remote(meeting) for n in range(4)]
@@ -119,7 +119,8 @@ def test_tasks_side_by_side_see_each_its_own():
 
 
 def test_all_threads_of_an_actor_share_its_variables():
-    """The first that looks makes them; a thread of the actor's own starting sees them too, and passes them on."""
+    """The first thread that looks makes them. Threads that the actor starts see them too, and so do threads that these
+    start."""
     with ray.init(num_cpus=1):
 
         @ray.remote(runtime_env={"env_vars": {"MR_N": "0"}}, max_concurrency=3)
@@ -136,8 +137,8 @@ def test_all_threads_of_an_actor_share_its_variables():
         assert ray.get([shares.get.remote() for _ in range(6)]) == [("1", "1")] * 6
 
 
-def test_what_the_driver_sets_later_is_seen_where_nothing_stands_over_it(session, monkeypatch):
-    """As everywhere in one process; on Ray a worker that runs already would not see it."""
+def test_later_changes_by_the_driver_are_seen_unless_a_variable_hides_them(session, monkeypatch):
+    """As usual in one process; on Ray a running worker would not see the change."""
     ray.get(fast.remote())
     monkeypatch.setenv("MR_LATER", "set")
     monkeypatch.setenv("MR_MODE", "slow")
@@ -145,8 +146,8 @@ def test_what_the_driver_sets_later_is_seen_where_nothing_stands_over_it(session
     assert ray.get(see.remote("MR_MODE", "MR_LATER")) == ["slow", "set"]
 
 
-def test_every_way_of_the_mapping(session):
-    """It is the same object, with all that os.environ can do; `patch` and `monkeypatch` in a task stay in it."""
+def test_every_operation_of_the_mapping(session):
+    """It is the same object, with everything that os.environ can do. `monkeypatch` in a task affects that task only."""
 
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a", "MR_B": "b"}})
     def ways():
@@ -181,7 +182,7 @@ def test_every_way_of_the_mapping(session):
 
 
 def test_programs_get_a_copy_however_they_are_started(session):
-    """Also with `env` among the arguments by position, or given: then it is what was given."""
+    """Also if `env` is a positional argument. If it is given, the program gets exactly that."""
 
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a"}})
     def started(words=("sh", "-c", "printf %s $MR_A")):
@@ -199,8 +200,8 @@ def test_programs_get_a_copy_however_they_are_started(session):
 
 
 @pytest.mark.parametrize("variables", [{"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"A\0": "x"}, {"A": "\ud8ff"}])
-def test_what_no_process_can_have_is_refused_at_once(variables):
-    """On Ray such a task waits for ever for a worker that cannot start."""
+def test_a_variable_that_no_process_can_have_is_refused_at_once(variables):
+    """On Ray such a task waits forever for a worker that cannot start."""
     with pytest.raises(ValueError):
         see.options(runtime_env={"env_vars": variables})
     with pytest.raises(ValueError):
@@ -209,7 +210,8 @@ def test_what_no_process_can_have_is_refused_at_once(variables):
 
 
 def test_a_function_first_called_under_variables_is_not_bound_to_them(session):
-    """Its specification is made once for each session, but not out of what its first caller happens to inherit."""
+    """The function's specification is made once per session, but not from the environment that its first caller happens
+    to have."""
 
     @ray.remote
     def calls():
@@ -226,8 +228,8 @@ def test_a_function_first_called_under_variables_is_not_bound_to_them(session):
     assert ray.get(see.remote("MR_MODE")) == [None]
 
 
-def test_two_threads_that_ask_first_put_it_in_place_once(session):
-    """Or the end of the session would leave the first one's in place."""
+def test_two_threads_that_ask_first_replace_it_only_once(session):
+    """Otherwise the end of the session would restore the first replacement instead of the original."""
     with ThreadPoolExecutor(8) as pool:
         assert ray.get(list(pool.map(lambda _: fast.remote("MR_MODE"), range(16)))) == [["fast"]] * 16
     ray.shutdown()

@@ -1,4 +1,5 @@
-"""A process that forks while a session runs: the child is a plain program without one, the parent goes on undisturbed."""
+"""A process forks while a session runs: the child is a plain program without a session, and the parent goes on
+undisturbed."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ import miniray as ray
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
-    # Python 3.12 warns of a fork beside other threads, and these are about what becomes of it.
+    # Python 3.12 warns about a fork while other threads run. These tests are about just that.
     pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
 ]
 
 
 def forked(run):
-    """What `run()` returns in a forked child, as text; its error where it has one. The child ends there."""
+    """The text of run()'s result in a forked child, or of its error. The child ends afterwards."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -53,7 +54,8 @@ def session(request):
 
 
 def test_the_child_has_no_session_and_may_start_its_own(session):
-    """With the functions that the parent has used: they are not bound to the parent's workers. Both go on, at the same time."""
+    """It may use functions that the parent has used: they are not bound to the parent's workers. Both sessions run at
+    the same time."""
 
     def in_child():
         assert not ray.is_initialized()
@@ -65,12 +67,12 @@ def test_the_child_has_no_session_and_may_start_its_own(session):
 
 
 def test_the_first_use_in_the_child_starts_a_session(session):
-    """As in any program."""
+    """Like in any program."""
     assert forked(lambda: ray.get(add.remote(1))) == "2"
 
 
-def test_a_reference_of_the_parent_s_is_of_an_ended_session_in_the_child(session):
-    """Also one that has no value yet, which nobody there would ever give it."""
+def test_in_the_child_the_parent_s_references_belong_to_an_ended_session(session):
+    """Also a reference without a value, which would never get one there."""
     there, never = ray.put(1), add.options(num_cpus=9).remote(1)
 
     def in_child():
@@ -84,7 +86,7 @@ def test_a_reference_of_the_parent_s_is_of_an_ended_session_in_the_child(session
 
 
 def test_nothing_of_the_session_is_in_place_in_the_child(session):
-    """Neither the guards that keep a task from ending the process, nor what stands for sys.stdout."""
+    """Neither the guards that keep a task from ending the process, nor the replacement of sys.stdout."""
 
     def in_child():
         assert not hasattr(os._exit, "__wrapped__") and not hasattr(time.sleep, "__wrapped__")
@@ -95,7 +97,8 @@ def test_nothing_of_the_session_is_in_place_in_the_child(session):
 
 
 def test_a_task_that_forks(session):
-    """Its child ends where it says so, has the task's environment, in C too, and is a driver if it wants to be one."""
+    """The child ends when it calls os._exit, has the task's environment (in C as well), and may start a session as a
+    driver."""
 
     @ray.remote(runtime_env={"env_vars": {"MR_A": "a"}})
     def forks(forked):
@@ -113,7 +116,7 @@ def test_a_task_that_forks(session):
 
 
 def test_a_child_that_returns_from_its_task_takes_no_other():
-    """It has come to the end of a worker that is the parent's: its thread ends, and with it the process."""
+    """It reaches the end of a worker of the parent: its thread ends, and with it the child process."""
     with ray.init(num_cpus=1, log_to_driver=False):
 
         @ray.remote
@@ -127,7 +130,7 @@ def test_a_child_that_returns_from_its_task_takes_no_other():
 
 
 def test_multiprocessing_with_fork(session):
-    """In the driver and in a task: a process, and a pool of them."""
+    """A process and a pool, in the driver and in a task."""
     context = multiprocessing.get_context("fork")
 
     def in_process():

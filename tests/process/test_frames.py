@@ -1,4 +1,4 @@
-"""The frames of all threads are asked for while threads start and the cyclic collector runs."""
+"""Listing the frames of all threads while threads start and the cyclic collector runs."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ print(gc.isenabled())
 
 
 def test_the_collector_does_not_run_while_frames_are_listed():
-    """Before 3.12 it ran inside of the call, and a thread that was being started at that moment stopped the whole process.
-    Afterwards it is on again, although two look at once."""
+    """Before 3.12 the collector could run inside the call, and a thread that started at that moment stopped the whole
+    process. The collector is on again afterwards, although two threads list frames at the same time."""
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
     assert (run.stdout, run.stderr) == ("True\n", "")
 
 
 def test_the_collector_stays_as_the_program_has_set_it():
-    """Off when it was off."""
+    """It stays off if it was off."""
     assert gc.isenabled() and threading.get_ident() in current_frames() and gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The remote functions and actors that the suites of behaviours share."""
+"""The remote functions and actors that the test_behaviour files share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Loop:
         return "came"
 
     async def arrive(self) -> None:
-        """Let those who wait go on."""
+        """Let all calls of `wait` return."""
         self.came.set()
 
     async def items(self, length: int) -> Any:

@@ -3,9 +3,10 @@
     python -m tests.runtime.chaos --seed 7             one seed, told strike by strike
     python -m tests.runtime.chaos --seeds 200          all of them, as `make chaos N=200` does
 
-A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked (`--every N`:
-after every Nth, and always after a strike). At the end every result is compared with what plain Python gives, every attempt
-must be explained by the event log, and nothing may be left: no resource, no reference, no file, no thread, no descriptor.
+A seed fixes what strikes and after which event of the core. After each event the core's invariants are checked
+(`--every N`: after every Nth, and always after a strike). At the end every result is compared with what plain Python
+gives, every attempt must be explained by the event log, and nothing may be left: no resource, no reference, no file, no
+thread, no descriptor.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from miniray.process import context
 from tests.runtime import chaos_notes as notes
 
-LARGE = bytes(120_000)  # what makes a value large enough for the object stores
-STORE = 1_500_000  # bytes of each: a dozen such values, so that there is something to spill
+LARGE = bytes(120_000)  # makes a value large enough for the object stores
+STORE = 1_500_000  # capacity of each in bytes: a dozen such values, so that some must be spilled
 PATIENCE_S = 60  # longer than any seed takes
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
 EVENTS = [
@@ -39,9 +40,10 @@ EVENTS = [
     if not name.startswith("_")
     and name
     in (
-        "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer create_actor "
-        "submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled spill_failed "
-        "object_restored make_room lose_object create_placement_group remove_placement_group add_node remove_node"
+        "worker_started worker_died blocked unblocked submit_task task_finished task_failed stream_item cancel timer "
+        "create_actor submit_actor_task kill_actor actor_exited put wait_for stop_waiting settled object_spilled "
+        "spill_failed object_restored make_room lose_object create_placement_group remove_placement_group add_node "
+        "remove_node"
     ).split()
 ]
 
@@ -71,7 +73,7 @@ def reduce_words(*parts: tuple) -> dict:
 
 @ray.remote(max_retries=-1)
 def merge(refs: list) -> dict:
-    """All parts in one. It waits inside, and lends its CPU meanwhile; a part that is lost is made again under its hands."""
+    """All parts in one. It waits inside, and lends its CPU meanwhile. A part may be lost and rebuilt while it waits."""
     notes.enter()
     total: dict = {}
     for part in ray.get([add_nothing.remote(ref) for ref in refs]):
@@ -96,7 +98,7 @@ def step(number: int, payload: tuple) -> tuple:
 
 @ray.remote(max_retries=-1)
 def gradient(parameters: tuple, shard: int) -> tuple:
-    """What one worker of the parameter server adds."""
+    """The gradient that one worker of the parameter server computes."""
     notes.enter()
     values, _ = parameters
     return [(value * (shard + 3) + shard) % 1009 for value in values], LARGE
@@ -104,14 +106,14 @@ def gradient(parameters: tuple, shard: int) -> tuple:
 
 @ray.remote(max_restarts=-1, max_task_retries=-1)
 class Server:
-    """A parameter server that comes back with what it had written down, and does nothing twice."""
+    """A parameter server that restarts from its checkpoints and does nothing twice."""
 
     def __init__(self, run: int):
         notes.enter()
         self.rounds = notes.disk.setdefault(run, [[1, 2, 3, 4, 5]])
 
     def apply(self, number: int, *gradients: tuple) -> tuple:
-        """Round `number`: add the gradients. A round that was done before is answered from what was written down."""
+        """Round `number`: add the gradients. A round that was done before is answered from the checkpoint."""
         notes.enter()
         if number == len(self.rounds):
             self.rounds.append(added(self.rounds[-1], [values for values, _ in gradients]))
@@ -139,7 +141,7 @@ def texts_of(chance: random.Random, count: int) -> list[str]:
 
 
 def start(seed: int, sizes: Sizes, texts: list[str]) -> tuple:
-    """Submit everything. Returns references: of the words, the chain's end, and the last parameters."""
+    """Submit everything. Returns references to the words, the end of the chain, and the last parameters."""
     parts = [map_words.remote(text) for text in texts]
     words = merge.remote([reduce_words.remote(*[part[n] for part in parts]) for n in range(4)])
     link: Any = (0, b"")
@@ -153,7 +155,7 @@ def start(seed: int, sizes: Sizes, texts: list[str]) -> tuple:
 
 
 def expected(sizes: Sizes, texts: list[str]) -> tuple:
-    """What they must come to."""
+    """The expected results."""
     values = [1, 2, 3, 4, 5]
     for _ in range(sizes.rounds):
         values = added(
@@ -166,7 +168,7 @@ def expected(sizes: Sizes, texts: list[str]) -> tuple:
 
 
 class Striker:
-    """Stands around every event of a cluster: strikes at its end when the plan says so, and checks the invariants after it."""
+    """Called at the end of every event of a cluster: strikes if the plan says so, and checks the invariants."""
 
     def __init__(self, runtime: Any, plan: dict[int, tuple[str, float]], every: int, tell: Callable[[str], None]):
         self.runtime, self.cluster, self.plan, self.every, self.tell = runtime, runtime.cluster, plan, every, tell
@@ -179,14 +181,14 @@ class Striker:
         for name in EVENTS:
             setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
         self.cluster.after_event.append(self._after_event)
-        # The core forgets finished tasks soon, so that a check has less to look at. Here all are kept to be explained.
+        # Let the core forget finished tasks soon, so that a check has less to do. All are kept here, to be explained.
         self.ended: dict[int, records.TaskRecord] = {}
         self.cluster.history.limit = 20
         self._task_ended = self.cluster.history.task_ended
         self.cluster.history.task_ended = self.task_ended  # type: ignore[method-assign]
 
     def task_ended(self, task: records.TaskRecord) -> None:
-        """Keep it."""
+        """Keep the finished task."""
         self.ended[task.number] = task
         self._task_ended(task)
 
@@ -201,7 +203,7 @@ class Striker:
 
     def _around(self, event: Callable) -> Callable:
         def call(now: float, *args: Any) -> Any:
-            if self._inside:  # of a strike
+            if self._inside:  # an event of a strike
                 return event(now, *args)
             self.events += 1
             struck = self._due = self.plan.get(self.events, self._due)
@@ -215,7 +217,7 @@ class Striker:
                     self._check()
                 if self.is_quiet():
                     self.quiet.set()
-            except Exception as problem:  # raised where somebody looks, not in whoever came by
+            except Exception as problem:  # raised at the end of the run, not in the thread that reported the event
                 self._note(problem)
             return result
 
@@ -230,7 +232,7 @@ class Striker:
             check(self.cluster)
 
     def strike(self, now: float, kind: str, pick: float) -> list:
-        """Do one thing of the plan to whatever stands at `pick` (0 to 1) among those that it could be done to."""
+        """Carry out one strike of the plan. `pick` (0 to 1) chooses among the candidates."""
         cluster = self.cluster
         if kind == "worker":
             found: list = [w for w in cluster.workers.values() if w.status is not WorkerStatus.DEAD]
@@ -257,7 +259,7 @@ class Striker:
         return actions + cluster.add_node(now, self.runtime.last_node, units({"CPU": 2}), {}, STORE)[1]
 
     def is_quiet(self) -> bool:
-        """Whether nothing is left of the programs."""
+        """Whether nothing of the programs is left."""
         cluster = self.cluster
         return (
             not cluster.objects
@@ -268,8 +270,10 @@ class Striker:
 
 
 def plan_of(chance: random.Random, sizes: Sizes) -> dict[int, tuple[str, float]]:
-    """What strikes, by the number of the event after which it does."""
-    length = 3 * (sizes.links + sizes.rounds * (sizes.shards + 1) + 6 * sizes.texts)  # about as many as there will be
+    """The strikes, by the number of the event after which each happens."""
+    length = 3 * (
+        sizes.links + sizes.rounds * (sizes.shards + 1) + 6 * sizes.texts
+    )  # about the number of events of a run
     return {
         chance.randrange(20, length): (chance.choice(("worker", "worker", "node", "object", "object")), chance.random())
         for _ in range(sizes.strikes)
@@ -293,7 +297,7 @@ def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> 
             failure = attempt.failure
             if failure is None:
                 rebuilt += 1
-            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):  # of its constructor, and of its calls
+            elif failure.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):  # the actor's constructor and its calls
                 restarted += 1
                 assert lines["actor_restarting", task.actor], (
                     f"{task!r}: its actor died, says {failure}, and the log does not"
@@ -332,7 +336,7 @@ def _hashable(events: Any) -> list:
 
 
 def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
-    """Every resource is back, every store and the spill folder empty, every waiter gone."""
+    """Check that every resource is returned, every store and the spill folder is empty, and every waiter is gone."""
     cluster = runtime.cluster
     for node in cluster.scheduler.alive:
         assert node.available == node.total, f"{node!r} misses {node.total} - {node.available}"
@@ -353,7 +357,7 @@ def nothing_is_left(runtime: Any, tasks: dict[int, records.TaskRecord]) -> None:
 def play(
     seed: int, sizes: Sizes = Sizes(), every: int = 1, tell: Callable[[str], None] = lambda text: None
 ) -> dict[str, int]:
-    """One seed from start to end. Returns counts. Raises AssertionError with the log's last lines when something is wrong."""
+    """Run one seed from start to end. Returns counts. Raises AssertionError with the log's last lines on failure."""
     chance, descriptors = random.Random(seed), open_descriptors()
     texts = texts_of(chance, sizes.texts)
     notes.entered.clear()
@@ -371,7 +375,7 @@ def play(
         words, (total, _), (parameters, _) = ray.get(list(refs), timeout=PATIENCE_S)
         assert (words, total, parameters) == expected(sizes, texts), "wrong results"
         del refs
-        with runtime.locked():  # an entry, at which what was let go of is counted
+        with runtime.locked():  # this reports the dropped references
             pass
         assert striker.quiet.wait(30), "it does not come to rest"
         if striker.problem is not None:
@@ -403,7 +407,7 @@ def play(
 
 
 def open_descriptors() -> int:
-    """How many this process has; 0 where the system does not tell."""
+    """The number of entries in a directory of /proc/self; 0 if the system has none."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 

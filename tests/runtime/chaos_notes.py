@@ -1,4 +1,4 @@
-"""What the tasks of the chaos programs leave behind. A module travels by reference, so that all workers see this one."""
+"""Notes that the tasks of the chaos programs make. A module travels by reference, so all workers see the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sessions of tests that have none of their own."""
+"""Sessions for tests that do not start their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import miniray as ray
 
 @pytest.fixture(params=["threaded", "local_mode"])
 def session(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Four CPUs, in each runtime in turn."""
+    """Four CPUs; the test runs once in each runtime."""
     ray.init(num_cpus=4, local_mode=request.param == "local_mode", log_to_driver=False)
     yield request.param
     ray.shutdown()
@@ -19,7 +19,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def threaded() -> Iterator[None]:
-    """Four CPUs. For what needs a second thread: something that runs while another waits."""
+    """Four CPUs. For tests that need a second thread, since one task runs while another waits."""
     ray.init(num_cpus=4, log_to_driver=False)
     yield
     ray.shutdown()

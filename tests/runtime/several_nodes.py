@@ -1,4 +1,4 @@
-"""A cluster of several nodes for tests, and ways to wait for what happens in it without sleeping."""
+"""A cluster of several nodes for tests, and ways to wait for an event in it without polling."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from miniray.cluster_utils import Cluster
 from miniray.process import context
 
 LARGE = 200_000
-"""Bytes of a value that goes to an object store: more than 100 KiB."""
+"""The size in bytes of a value that goes to an object store, because it has more than 100 KiB."""
 
 
 @contextmanager
 def cluster(head_cpus: float = 2, **head: Any) -> Iterator[Cluster]:
-    """A cluster with a head node, and a driver connected to it; both are gone at the end."""
+    """A cluster with a head node, and a driver that is connected to it. Both end with the block."""
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": head_cpus, **head})
     ray.init(address=nodes.address, log_to_driver=False)
     try:
@@ -39,13 +39,17 @@ def store_of(node: Any) -> Any:
 
 
 def settle() -> None:
-    """Have what the program let go of taken into account: that happens at the next entry to the runtime."""
+    """Report the references that the program has dropped. Otherwise this happens at the next call of the runtime."""
     with context.running().locked():
         return
 
 
 def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
-    """Wait until something holds that depends on the core's tables: it is looked at after every event."""
+    """Wait until a condition on the core's tables holds. It is checked at once, and then after every event of the core.
+
+    Returns False if no event has made it true for `timeout_s` seconds. A change that is no event of the core (a task
+    has entered its code, a thread has ended) is not noticed by itself.
+    """
     tables, changed = core(), threading.Event()
 
     def note(now: float) -> list:
@@ -66,39 +70,47 @@ def until(holds: Callable[[], bool], timeout_s: float = 20) -> bool:
 
 
 class Threads(dict):
-    """A runtime's table of threads that have not ended, and what tells when it is empty."""
+    """A runtime's table of threads that have not ended. empty: an event that is set while there are none."""
 
     def __init__(self, threads: dict) -> None:
         super().__init__(threads)
-        self.empty = threading.Event()
+        self.empty, self._lock = threading.Event(), threading.Lock()
+        if not threads:
+            self.empty.set()
+
+    def __setitem__(self, handle: Any, value: None) -> None:
+        with self._lock:
+            super().__setitem__(handle, value)
+            self.empty.clear()
 
     def pop(self, *args: Any) -> Any:
-        """One has ended."""
-        found = super().pop(*args)
-        if not self:
-            self.empty.set()
+        """A thread has ended."""
+        with self._lock:
+            found = super().pop(*args)
+            if not self:
+                self.empty.set()
         return found
 
 
 @ray.remote(num_cpus=0)
 class Gate:
-    """Holds tasks back until it is opened. A task that waits here can be interrupted, and lends its CPU."""
+    """Holds tasks back until it is opened. A task that waits for it can be interrupted, and lends its CPU."""
 
     def __init__(self) -> None:
         self.opened, self.came = asyncio.Event(), 0
 
     async def wait(self) -> None:
-        """Pass when it is open."""
+        """Return when the gate is open."""
         self.came += 1
         await self.opened.wait()
 
     async def open(self) -> int:
-        """Let all through. Returns how many had come."""
+        """Let everybody through. Returns how many have come so far."""
         self.opened.set()
         return self.came
 
     async def close(self) -> None:
-        """Hold back those who come from now on."""
+        """Hold back everybody who comes from now on."""
         self.opened.clear()
 
 
@@ -115,7 +127,8 @@ def blob(size: int = LARGE) -> bytes:
 
 
 def stay(gate: Any) -> str:
-    """For a task: where it runs, once the gate is open. Keeps its CPU: it does not wait in `get`."""
+    """Called in a task: wait until the gate is open, without lending the CPU, since this does not wait in `get`.
+    Returns the id of the node."""
     done = threading.Event()
     gate.wait.remote().future().add_done_callback(lambda future: done.set())
     done.wait()

@@ -1,4 +1,4 @@
-"""What is left of an actor that has ended, and one that ends before its thread is there."""
+"""What remains of an actor that has ended, and an actor that ends before its thread has started."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def session(request) -> Iterator[None]:
 
 
 def remember(cls: type) -> int:
-    """Note a class, weakly. This function travels by name, so that its list is this very one for actors, too."""
+    """Note a class, weakly. This function travels by name, so an actor appends to this very list."""
     classes.append(weakref.ref(cls))
     return len(classes)
 
 
 def local_class(base: type = object) -> type:
-    """A class that travels by value: each actor has a copy of its own."""
+    """A class that travels by value, so that each actor has its own copy."""
 
     class Local(base):
         def note(self) -> int:
-            """Remember this actor's copy of the class."""
+            """Note this actor's copy of the class."""
             return remember(type(self))
 
     return Local
@@ -50,8 +50,8 @@ class Async:
 
 @frees_memory
 @pytest.mark.parametrize("base", [object, Async], ids=["threaded", "async"])
-def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, base):
-    """Its record stays, for the tables; it used to keep the actor's copies of classes and functions, 50 KB for each actor."""
+def test_the_record_of_a_dead_actor_does_not_keep_its_class(session, base):
+    """The record is kept for the tables. It used to keep the actor's copies of classes and functions, 50 KB each."""
     classes.clear()
     actor = ray.remote(local_class(base)).remote()
     assert ray.get(actor.note.remote()) == 1 and classes[0]() is not None
@@ -64,7 +64,7 @@ def test_what_a_dead_actor_is_remembered_by_does_not_hold_its_class(session, bas
 
 
 def test_an_actor_may_be_killed_before_its_thread_is_started(session):
-    """Another thread was quicker than the one that is about to start it: that used to end with an AttributeError."""
+    """Another thread kills it just before the thread is started. This used to raise AttributeError."""
     runtime = context.running()
     start = runtime.carriers[actions.StartWorker]
 

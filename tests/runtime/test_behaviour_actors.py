@@ -1,4 +1,4 @@
-"""Actors, as a program sees them, in every runtime: one behaviour a test."""
+"""Actors as a program sees them, in every runtime: one behaviour per test."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tests.runtime.several_nodes import settle
 
 
 def test_an_actor_keeps_its_state_between_calls(session: str):
-    """Its calls run one at a time, in the order in which they were made."""
+    """Its calls run one at a time, in the order in which they were submitted."""
     counter = Counter.remote(10)
     assert ray.get([counter.add.remote(), counter.add.remote(5), counter.add.remote()]) == [11, 16, 17]
 
 
-def test_actors_of_one_class_are_apart(session: str):
-    """Each has a state of its own."""
+def test_actors_of_one_class_are_separate(session: str):
+    """Each actor has its own state."""
     one, two = Counter.remote(), Counter.remote(100)
     assert ray.get([one.add.remote(), two.add.remote()]) == [1, 101]
 
 
-def test_an_error_of_a_call_leaves_the_actor_alive(session: str):
-    """It is the error of that call."""
+def test_an_actor_survives_an_error_of_a_call(session: str):
+    """Only that call fails."""
     counter = Counter.remote()
     with pytest.raises(ValueError, match="at 0"):
         ray.get(counter.fail.remote())
@@ -36,7 +36,7 @@ def test_an_error_of_a_call_leaves_the_actor_alive(session: str):
 
 
 def test_an_error_of_the_constructor_is_the_error_of_every_call(session: str):
-    """It comes with the first."""
+    """The first call already raises it."""
 
     @ray.remote
     class Broken:
@@ -69,7 +69,7 @@ def test_an_actor_is_found_by_its_name(session: str):
 
 
 def test_a_namespace_keeps_names_apart(session: str):
-    """Whoever asks in another does not find it."""
+    """A name is found only in its own namespace."""
     counter = Counter.options(name="count", namespace="other").remote()
     with pytest.raises(ValueError):
         ray.get_actor("count")
@@ -77,7 +77,7 @@ def test_a_namespace_keeps_names_apart(session: str):
 
 
 def test_an_actor_ends_with_its_last_handle(session: str):
-    """And gives back what it holds. The calls already made are run."""
+    """It returns its resources. Calls that were already submitted still run."""
     counter = Counter.options(num_cpus=3).remote()
     ref = counter.add.remote()
     assert ray.get(ref) == 1 and ray.available_resources()["CPU"] == 1
@@ -87,7 +87,7 @@ def test_an_actor_ends_with_its_last_handle(session: str):
 
 
 def test_a_detached_actor_outlives_its_handles(session: str):
-    """It is there under its name until it is killed."""
+    """It can be found by its name until it is killed."""
     Counter.options(name="stays", lifetime="detached").remote()
     settle()
     assert ray.get(ray.get_actor("stays").add.remote()) == 1
@@ -104,15 +104,15 @@ def test_kill_ends_an_actor(session: str):
 
 
 def test_an_actor_may_end_itself(session: str):
-    """With exit_actor: the call that did it and all later ones fail."""
+    """With exit_actor. The call that does it and all later calls fail."""
     counter = Counter.remote()
     for ref in (counter.leave.remote(), counter.add.remote()):
         with pytest.raises(RayActorError):
             ray.get(ref)
 
 
-def test_an_actor_that_may_be_restarted_is_made_anew(session: str):
-    """Its constructor runs again; what it had is gone."""
+def test_an_actor_with_restarts_left_is_restarted(session: str):
+    """Its constructor runs again; its state is lost."""
     counter = Counter.options(max_restarts=1).remote(5)
     assert ray.get([counter.add.remote(), counter.add.remote()]) == [6, 7]
     ray.kill(counter, no_restart=False)
@@ -124,25 +124,25 @@ def test_an_actor_that_may_be_restarted_is_made_anew(session: str):
 
 @ray.remote(max_restarts=1, max_task_retries=1)
 class Crasher:
-    """Its process dies at its first call in its first life."""
+    """Its worker dies in the first call."""
 
     def call(self, path: str) -> str:
-        """Fine the second time."""
+        """Succeeds the second time."""
         if not os.path.exists(path):
             open(path, "w", encoding="ascii").close()
             os._exit(1)
         return "lived"
 
 
-def test_a_call_is_made_again_when_its_actor_crashed(session: str, tmp_path: Any):
-    """Where max_task_retries says so."""
+def test_a_call_is_retried_after_its_actor_crashed(session: str, tmp_path: Any):
+    """If max_task_retries allows it."""
     assert ray.get(Crasher.remote().call.remote(str(tmp_path / "a"))) == "lived"
     with pytest.raises(RayActorError):
         ray.get(Crasher.options(max_task_retries=0).remote().call.remote(str(tmp_path / "b")))
 
 
 def test_a_handle_may_be_passed_on(session: str):
-    """To tasks and actors; it is the same actor there."""
+    """To tasks and actors. It refers to the same actor there."""
 
     @ray.remote
     def add(counter: Any) -> int:
@@ -153,7 +153,7 @@ def test_a_handle_may_be_passed_on(session: str):
 
 
 def test_an_actor_may_make_actors(session: str):
-    """And call them."""
+    """It can call them, too."""
 
     @ray.remote
     class Parent:
@@ -168,7 +168,7 @@ def test_an_actor_may_make_actors(session: str):
 
 
 def test_a_method_may_return_several_references(session: str):
-    """As its decorator says, or the call."""
+    """The decorator decides how many, or the call's options."""
 
     @ray.remote
     class Parts:
@@ -184,7 +184,7 @@ def test_a_method_may_return_several_references(session: str):
 
 
 def test_a_generator_method_yields_references(session: str):
-    """As a generator task."""
+    """Like a generator task."""
 
     @ray.remote
     class Source:
@@ -197,7 +197,7 @@ def test_a_generator_method_yields_references(session: str):
 
 
 def test_coroutines_of_an_actor_take_turns(session: str):
-    """The first waits for what the second does."""
+    """The first coroutine waits for the second to do something."""
     loop = Loop.remote()
     waits, arrives = loop.wait.remote(), loop.arrive.remote()
     assert ray.get([waits, arrives]) == ["came", None]
@@ -210,7 +210,7 @@ def test_an_async_generator_yields_references(session: str):
 
 
 def test_a_coroutine_that_waits_is_cancelled(session: str):
-    """It gets a CancelledError; the actor goes on."""
+    """CancelledError is raised in it; the actor goes on."""
     loop = Loop.remote()
     ray.get(loop.__ray_ready__.remote())
     ref = loop.wait.remote()
@@ -222,7 +222,7 @@ def test_a_coroutine_that_waits_is_cancelled(session: str):
 
 
 def test_a_call_knows_its_actor(session: str):
-    """By its ids."""
+    """It can ask for the actor's id, name and handle."""
 
     @ray.remote
     class Self:
@@ -235,7 +235,7 @@ def test_a_call_knows_its_actor(session: str):
 
 
 def test_only_methods_can_be_reached_through_a_handle(session: str):
-    """Neither fields nor unknown names."""
+    """Neither attributes nor unknown names can be reached."""
     counter = Counter.remote()
     for name in ("n", "unknown"):
         with pytest.raises(AttributeError):
@@ -249,25 +249,25 @@ def test_only_methods_can_be_reached_through_a_handle(session: str):
 
 @ray.remote(max_concurrency=2)
 class Meeting:
-    """Two calls of it wait for each other."""
+    """Two of its calls wait for each other."""
 
     def __init__(self) -> None:
         self.both = threading.Barrier(2)
 
     def come(self) -> bool:
-        """Returns when the other is there."""
+        """Returns when the other call has come, too."""
         self.both.wait(20)
         return True
 
 
 def test_calls_of_an_actor_with_threads_run_side_by_side(threaded: None):
-    """As many as max_concurrency."""
+    """As many as max_concurrency allows."""
     meeting = Meeting.remote()
     assert ray.get([meeting.come.remote(), meeting.come.remote()], timeout=20) == [True, True]
 
 
-def test_kill_ends_calls_that_run_and_that_wait(threaded: None):
-    """All fail."""
+def test_kill_ends_running_and_waiting_calls(threaded: None):
+    """All of these calls fail."""
     meeting = Meeting.options(max_concurrency=1).remote()
     refs = [meeting.come.remote(), meeting.come.remote()]
     ray.kill(meeting)
@@ -276,8 +276,8 @@ def test_kill_ends_calls_that_run_and_that_wait(threaded: None):
             ray.get(ref, timeout=20)
 
 
-def test_no_more_calls_than_may_be_pending(threaded: None):
-    """max_pending_calls: one more is refused at once."""
+def test_the_number_of_pending_calls_is_limited(threaded: None):
+    """max_pending_calls: one call more is refused at once."""
     loop = Loop.options(max_pending_calls=1).remote()
     first = loop.wait.remote()
     with pytest.raises(PendingCallsLimitExceeded):

@@ -1,4 +1,4 @@
-"""Objects and the session, as a program sees them, in every runtime: one behaviour a test."""
+"""Objects and the session as a program sees them, in every runtime: one behaviour per test."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.runtime.several_nodes import core, settle
 
 
 def test_put_and_get(session: str):
-    """Of all kinds of values, one and several."""
+    """All kinds of values, alone and several at once."""
     values = [None, 1, "text", b"bytes", [1, [2]], {"a": (1, 2)}, {3}, bytes(200_000)]
     assert ray.get([ray.put(value) for value in values]) == values
 
 
 def test_a_stored_value_does_not_change(session: str):
-    """Neither with what was put nor with what was got."""
+    """Changes to the object that was put, or to one that `get` returned, do not affect it."""
     mine = [1]
     ref = ray.put(mine)
     mine.append(2)
@@ -33,8 +33,8 @@ def test_a_stored_value_does_not_change(session: str):
     assert ray.get(ref) == [1]
 
 
-def test_what_cannot_be_sent_is_refused_where_it_is_sent(session: str):
-    """With the way to the culprit."""
+def test_a_value_that_cannot_be_sent_is_refused_where_it_is_sent(session: str):
+    """The error names the path to the culprit."""
     with pytest.raises(TypeError, match="lock"):
         ray.put({"inside": threading.Lock()})
     with pytest.raises(TypeError, match="lock"):
@@ -42,7 +42,7 @@ def test_what_cannot_be_sent_is_refused_where_it_is_sent(session: str):
 
 
 def test_a_result_that_cannot_be_sent_is_the_error_of_its_task(session: str):
-    """As if the task had raised it."""
+    """The task fails as if it had raised the error."""
 
     @ray.remote
     def lock() -> Any:
@@ -53,14 +53,14 @@ def test_a_result_that_cannot_be_sent_is_the_error_of_its_task(session: str):
 
 
 def test_a_reference_inside_a_value_keeps_its_object(session: str):
-    """Also when the program itself has let go of it."""
+    """Even after the program itself has dropped the reference."""
     outer = ray.put([ray.put("inner")])
     settle()
     assert ray.get(ray.get(outer)[0]) == "inner"
 
 
-def test_what_nobody_refers_to_is_gone(session: str):
-    """Its value, and its row."""
+def test_an_object_without_references_is_gone(session: str):
+    """Both its value and its record."""
     ref = ray.put([1])
     number = ref._record.number
     assert number in core().objects
@@ -69,8 +69,8 @@ def test_what_nobody_refers_to_is_gone(session: str):
     assert number not in core().objects
 
 
-def test_references_are_compared_by_what_they_name(session: str):
-    """Also those that came another way."""
+def test_references_are_equal_if_they_name_the_same_object(session: str):
+    """Also references that were made in different ways."""
     ref = ray.put(1)
     again = pickle.loads(pickle.dumps(ref))
     assert again == ref and hash(again) == hash(ref) and {ref: 1}[again] == 1 and ref != ray.put(1)
@@ -78,7 +78,7 @@ def test_references_are_compared_by_what_they_name(session: str):
 
 
 def test_classes_of_the_program_travel(session: str):
-    """Also local ones; an instance that comes back is of the class it started from."""
+    """Also local classes. An instance that comes back has the class with which it was sent."""
 
     class Point:
         def __init__(self, x: int) -> None:
@@ -89,7 +89,7 @@ def test_classes_of_the_program_travel(session: str):
 
 
 def test_a_reference_gives_a_future(session: str):
-    """With the value or the error."""
+    """The future gets the value or the error."""
     assert double.remote(1).future().result(20) == 2
     with pytest.raises(ValueError):
         fail.remote().future().result(20)
@@ -105,7 +105,7 @@ def test_a_reference_can_be_awaited(session: str):
 
 
 def test_get_takes_references_only(session: str):
-    """And says what else it got."""
+    """The error says what it got instead."""
     with pytest.raises(ValueError):
         ray.get(1)
     with pytest.raises(TypeError):
@@ -114,8 +114,8 @@ def test_get_takes_references_only(session: str):
         ray.wait([double.remote(1)], num_returns=2)
 
 
-def test_what_fits_nowhere_can_be_waited_for_with_a_timeout(session: str):
-    """The error says why it waits."""
+def test_a_task_that_fits_nowhere_can_be_waited_for_with_a_timeout(session: str):
+    """The error of the timeout says why the task waits."""
     ref = double.options(num_cpus=100).remote(1)
     with pytest.raises(GetTimeoutError, match="CPU"):
         ray.get(ref, timeout=0.001)
@@ -124,7 +124,7 @@ def test_what_fits_nowhere_can_be_waited_for_with_a_timeout(session: str):
 
 
 def test_a_queue_is_shared(session: str):
-    """Between the program and its tasks, first in first out."""
+    """The program and its tasks share it, first in, first out."""
 
     @ray.remote
     def fill(queue: Any) -> None:
@@ -139,7 +139,7 @@ def test_a_queue_is_shared(session: str):
 
 
 def test_the_tables_tell_what_was_run(session: str):
-    """A row for each task and actor, with how it ended."""
+    """There is a row for each task and actor, with its final state."""
     counter = Counter.remote()
     ray.get([double.remote(1), counter.add.remote()])
     with pytest.raises(ValueError):
@@ -150,14 +150,14 @@ def test_the_tables_tell_what_was_run(session: str):
 
 
 def test_a_session_starts_by_itself(session: str):
-    """At the first use after the last was shut down."""
+    """At the first use after the last session was shut down."""
     ray.shutdown()
     assert not ray.is_initialized()
     assert ray.get(ray.put(1)) == 1 and ray.is_initialized()
 
 
 def test_a_second_init_is_refused(session: str):
-    """Unless it says that this is fine."""
+    """Unless ignore_reinit_error is given."""
     with pytest.raises(RuntimeError, match="twice"):
         ray.init()
     ray.init(ignore_reinit_error=True)

@@ -1,5 +1,5 @@
-"""What another thread does between two steps of a call of ours. Each situation is brought about on purpose, where it would
-otherwise need a million tries."""
+"""Another thread acts between two steps of a call of ours. Each test creates the situation on purpose; by chance it
+would take a million tries."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def session() -> Iterator[Any]:
 
 @ray.remote
 class Loop:
-    """An async actor whose loop can be held up."""
+    """An async actor whose loop can be blocked."""
 
     def hold(self, here: int, pipe: int) -> None:
-        """Block the loop until something is written to the pipe. Writes to another, that it is here."""
+        """Write to `here`, then block the loop until something is written to the pipe."""
         os.write(here, b"!")
         os.read(pipe, 1)
 
@@ -50,14 +50,14 @@ class Loop:
         return "went"
 
     async def cancel_the_others(self) -> None:
-        """What a program does that ends everything in its loop."""
+        """Cancel everything else in the loop, as some programs do at their end."""
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
 
 
 @pytest.fixture
 def held(session: Any) -> Iterator[tuple[Any, Any]]:
-    """An async actor whose loop is blocked, and what lets it go on."""
+    """An async actor whose loop is blocked, and a function that lets it continue."""
     ends = (come, here), (read_end, write_end) = os.pipe(), os.pipe()
     actor = Loop.remote()
     actor.hold.remote(here, read_end)
@@ -69,7 +69,7 @@ def held(session: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def test_a_coroutine_that_is_cancelled_before_its_first_step_is_answered(held: Any):
-    """asyncio never enters it then, so nobody was there to report its end, and whoever asked waited for ever."""
+    """asyncio then never enters the coroutine, so nothing reported its end, and `get` waited forever."""
     actor, go_on = held
     refs = [actor.go.remote() for _ in range(3)]
     for ref in refs:
@@ -82,7 +82,7 @@ def test_a_coroutine_that_is_cancelled_before_its_first_step_is_answered(held: A
 
 
 def test_a_coroutine_that_another_call_cancels_before_its_first_step_is_answered(held: Any):
-    """The same when it is the actor's own code that cancels everything."""
+    """The same, if the actor's own code cancels everything."""
     actor, go_on = held
     actor.cancel_the_others.remote()
     ref = actor.go.remote()
@@ -91,8 +91,8 @@ def test_a_coroutine_that_another_call_cancels_before_its_first_step_is_answered
         ray.get(ref, timeout=20)
 
 
-def test_an_actor_may_die_before_a_further_thread_of_its_is_started(session: Any, monkeypatch: pytest.MonkeyPatch):
-    """The thread was ordered, and the one who was to start it found no first thread to share things with."""
+def test_an_actor_may_die_before_its_second_thread_is_started(session: Any, monkeypatch: pytest.MonkeyPatch):
+    """The thread was ordered, and the code that was to start it found no first thread with which to share a space."""
 
     @ray.remote(max_concurrency=2)
     class Pair:
@@ -114,20 +114,20 @@ def test_an_actor_may_die_before_a_further_thread_of_its_is_started(session: Any
     for ref in (first, second):
         with pytest.raises(ActorDiedError):
             ray.get(ref, timeout=20)
-    for handle in list(session.threads):  # whose end is no event of the core
+    for handle in list(session.threads):  # the end of a thread is no event of the core
         assert handle.record.actor is not record or handle.done.acquire(timeout=20)
     os.close(read_end)
     os.close(write_end)
 
 
 class Leaving(dict):
-    """The table of those who wait, while they leave it: who is seen in it has gone at the next look."""
+    """A table of waiters that leave it at the wrong moment: each waiter that is seen in it is gone at the next look."""
 
     def __contains__(self, waiter: object) -> bool:
         return False
 
     def items(self) -> Any:
-        """Each, and then one has left."""
+        """Each item; after each one, an item leaves."""
         for item in super().items():
             yield item
             self.popitem()
@@ -135,7 +135,7 @@ class Leaving(dict):
 
 @ray.remote
 def endless() -> None:
-    """A task that waits for what never comes."""
+    """A task that waits forever."""
     ray.get(never.remote())
 
 
@@ -145,7 +145,7 @@ def never() -> None:
 
 
 def a_thread_that_waits(session: Any) -> tuple[threading.Thread, list[BaseException]]:
-    """A thread of the driver in `get`, and the list that gets the error it ends with."""
+    """A thread of the driver in `get`, and a list that receives the error that ends it."""
     errors: list[BaseException] = []
 
     def wait() -> None:
@@ -161,9 +161,9 @@ def a_thread_that_waits(session: Any) -> tuple[threading.Thread, list[BaseExcept
     return thread, errors
 
 
-def test_one_who_stops_waiting_while_the_session_ends_is_woken_once(session: Any):
-    """It was counted among those who wait, and then, since it had left the table meanwhile, among those who subscribed as well.
-    The end of the session raised `release unlocked lock`."""
+def test_a_thread_that_stops_waiting_while_the_session_ends_is_woken_once(session: Any):
+    """Its waiter was woken as one that waits, and again as one that has subscribed, because it had left the table in
+    between. The end of the session raised `release unlocked lock`."""
     thread, errors = a_thread_that_waits(session)
     session.driver_waiters = Leaving(session.driver_waiters)
     ray.shutdown()
@@ -171,8 +171,9 @@ def test_one_who_stops_waiting_while_the_session_ends_is_woken_once(session: Any
     assert [type(error) for error in errors] == [RaySystemError]
 
 
-def test_others_may_stop_waiting_while_a_wait_is_looked_at(session: Any):
-    """A `get` that waits long asks whether it can ever return. It raised `dictionary changed size during iteration`."""
+def test_other_threads_may_stop_waiting_during_the_stuck_check(session: Any):
+    """A `get` that has waited for a while checks whether it can ever return. The check raised `dictionary changed size
+    during iteration`."""
     ready = ray.put(1)
     session.driver_waiters = Leaving({Waiter(1, None): [], Waiter(1, None): []})
     assert explain.find_deadlock(session, [ready._record]) is None
@@ -190,7 +191,7 @@ def sleeps_in_turns() -> None:
 
 @ray.remote
 def runs_on() -> None:
-    """A task that goes on with code of its own."""
+    """A task that continues with code of its own."""
     import time
 
     time.sleep(0.001)
@@ -206,22 +207,22 @@ def yields() -> Iterator[int]:
 
 
 class Between:
-    """Holds a thread back just before a step, until the end of the session has looked for those who wait."""
+    """Holds a thread back just before a step, until the end of the session has looked for waiters."""
 
     def __init__(self, session: Any, monkeypatch: pytest.MonkeyPatch):
         self.came, self.over = threading.Event(), threading.Event()
-        end = session.spill.remove  # the last that the end of a session does before it waits for the threads
+        end = session.spill.remove  # the last step of the end of a session before it waits for the threads
         monkeypatch.setattr(session.spill, "remove", lambda: (end(), self.over.set()))
         session.threads = self.threads = Threads(session.threads)
 
     def wait(self) -> None:
-        """In the thread."""
+        """Called in the thread."""
         self.came.set()
         assert self.over.wait(20)
 
 
 def test_a_task_that_begins_to_sleep_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
-    """Nobody would ever wake it: it slept on in a thread that was left behind."""
+    """Nothing would ever wake it: it slept on in a thread that was left behind."""
     between, sleep = Between(session, monkeypatch), Waiting.sleep
     monkeypatch.setattr(session, "sleep", lambda *args: (between.wait(), sleep(session, *args))[1])
     sleeps_in_turns.remote()
@@ -233,7 +234,7 @@ def test_a_task_that_begins_to_sleep_while_the_session_ends_is_ended(session: An
 def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """It could not be interrupted there, and then went on for ever with code of its own."""
+    """It could not be interrupted there, and then ran its own code forever."""
     between = Between(session, monkeypatch)
     monkeypatch.setattr(session, "sleep", lambda *args: (between.wait(), True)[1])
     runs_on.remote()
@@ -243,7 +244,7 @@ def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(
 
 
 def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
-    """As one that sleeps."""
+    """Like a task that sleeps."""
     between = Between(session, monkeypatch)
     monkeypatch.setattr(
         streams,
@@ -260,7 +261,7 @@ def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session
 
 
 def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
-    """Between the two another thread may let go of the last reference, and the new one would be to nothing."""
+    """Otherwise another thread could drop the last reference in between."""
 
     class Watched(dict):
         def get(self, *args: Any) -> Any:
@@ -275,8 +276,8 @@ def test_an_object_is_looked_up_and_counted_in_one_step(session: Any):
     assert looks and all(looks)
 
 
-def test_a_value_that_was_let_go_of_is_an_error_and_no_endless_loop(session: Any):
-    """It never happens while references are counted right. Were they not, `get` would look for the value without end."""
+def test_getting_a_released_value_is_an_error_and_no_endless_loop(session: Any):
+    """It cannot happen while references are counted correctly. Otherwise `get` would look forever."""
     ref = ray.put(1)
     record = ref._record
     del ref
@@ -287,14 +288,14 @@ def test_a_value_that_was_let_go_of_is_an_error_and_no_endless_loop(session: Any
 
 
 class Curious:
-    """Uses the session when it is shown."""
+    """Uses the session in its `__str__`."""
 
     def __str__(self) -> str:
         return str(ray.get(ray.put("shown")))
 
 
-def test_what_is_in_a_runtime_environment_is_shown_without_code_of_the_program(session: Any):
-    """It was asked for its `__str__` while the core's lock was held, and whoever calls miniray there waits for ever."""
+def test_showing_a_runtime_environment_runs_no_code_of_the_program(session: Any):
+    """Its `__str__` used to be called while the core's lock was held. A call of miniray then waits forever."""
 
     @ray.remote(runtime_env={"config": {"some": Curious()}})
     def one() -> int:
@@ -309,7 +310,7 @@ def test_what_is_in_a_runtime_environment_is_shown_without_code_of_the_program(s
 
 
 class TellsOf:
-    """Part of a class, it passes an actor class to a task while that class is being captured."""
+    """An attribute of an actor class: when the class is captured, it passes this very class to a task."""
 
     def __reduce__(self) -> Any:
         if context.current.get() is None:
@@ -323,12 +324,12 @@ actor_classes: list[Any] = []
 
 @ray.remote
 def name_of(actor_class: Any) -> str:
-    """What a worker sees of an actor class."""
+    """The repr of an actor class as a worker sees it."""
     return repr(actor_class)
 
 
 def test_an_actor_class_that_is_being_captured_may_be_sent_by_another_thread(session: Any):
-    """A worker that got it had no copy of it to work with: AttributeError."""
+    """A worker that got the class had no copy of it and raised AttributeError."""
 
     class Told:
         tells = TellsOf()
@@ -338,12 +339,12 @@ def test_an_actor_class_that_is_being_captured_may_be_sent_by_another_thread(ses
     assert set(names) == {"ActorClass(Told)"}
 
 
-# ---------------------------------------------------------------- local_mode, where all threads run what there is
+# ---------------------------------------------------------------- local_mode, where every thread runs what is runnable
 
 
 @pytest.fixture
 def often() -> Iterator[None]:
-    """Python changes threads as often as it can."""
+    """Python switches threads as often as it can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -372,7 +373,8 @@ class Sleeper:
 
 
 def test_a_loop_that_is_woken_as_its_turn_ends_has_another_turn(local: LocalRuntime, monkeypatch: pytest.MonkeyPatch):
-    """Whoever wakes it sees it running still, and leaves it to the one who runs it; who was not looking any more."""
+    """The waking thread sees that the loop still runs and leaves the work to the running thread, which did not look
+    again."""
     actor = Sleeper.remote()
     ray.get(actor.answer.remote())
     loop, came = actor._record.actor.worker.handle.loop, []
@@ -392,8 +394,8 @@ def test_a_loop_that_is_woken_as_its_turn_ends_has_another_turn(local: LocalRunt
     assert came == ["woken", "looked at"]
 
 
-def test_threads_that_wait_for_one_loop_leave_it_to_each_other(local: LocalRuntime, often: None):
-    """Who had run it left, and those who were parked never looked again: they waited for ever."""
+def test_threads_that_wait_for_one_loop_hand_it_over(local: LocalRuntime, often: None):
+    """When the thread that ran the loop left, the parked threads never looked again: they waited forever."""
     actor, errors = Sleeper.remote(), []
 
     def call() -> None:
@@ -412,7 +414,7 @@ def test_threads_that_wait_for_one_loop_leave_it_to_each_other(local: LocalRunti
 
 
 def test_a_task_that_waits_on_another_thread_ends_with_the_session(local: LocalRuntime):
-    """In local_mode it stands in the driver's thread, which would wait for ever."""
+    """In local_mode the task runs on a thread of the driver, which would wait forever."""
 
     @ray.remote
     def waits() -> None:
@@ -441,7 +443,7 @@ def test_a_task_that_waits_on_another_thread_ends_with_the_session(local: LocalR
 def test_an_actor_of_local_mode_may_be_killed_just_before_its_call(
     local: LocalRuntime, monkeypatch: pytest.MonkeyPatch
 ):
-    """Its loop is closed then, which is no error of whoever calls it."""
+    """Its loop is then closed, which must not be an error of the calling code."""
     actor, begin = Sleeper.remote(), LocalAsyncWorker.begin
 
     def begin_after_its_death(loop: LocalAsyncWorker, task: Any) -> None:

@@ -1,4 +1,4 @@
-"""A cancellation that comes between the lease of a worker and the task's first line of code."""
+"""A cancellation that arrives after a worker was leased and before the task's first line of code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG_S = 0.2
 
 @ray.remote
 def busy() -> str:
-    """Returns, unless it is interrupted."""
+    """Returns after LONG_S seconds, unless it is interrupted."""
     end = time.perf_counter() + LONG_S
     while time.perf_counter() < end:
         continue
@@ -26,7 +26,7 @@ class Async:
     """Its calls are coroutines."""
 
     async def busy(self) -> str:
-        """Returns when it is run: it never waits."""
+        """Never waits."""
         return "it ran"
 
 
@@ -39,8 +39,8 @@ def session():
 
 
 def test_a_task_that_is_cancelled_at_once_does_not_run():
-    """Whether its worker is just being started, takes it from its inbox, or has entered its code: it used to run to its end,
-    since the interrupt found nobody to be raised in. Ray answers the same."""
+    """It does not matter whether its worker is starting, is taking the task from its inbox, or has entered its code.
+    The task used to run to its end, since the interrupt had no code in which to be raised. Ray's answer is the same."""
     for _ in range(10):
         ref = busy.remote()
         ray.cancel(ref)
@@ -49,7 +49,7 @@ def test_a_task_that_is_cancelled_at_once_does_not_run():
 
 
 def test_a_call_of_an_async_actor_that_is_cancelled_at_once_ends():
-    """With its result, if it was quicker, or with the error: never with neither."""
+    """Either with its result, if the call was faster, or with the error."""
     actor = Async.remote()
     refs = [actor.busy.remote() for _ in range(10)]
     for ref in refs:

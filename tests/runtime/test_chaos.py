@@ -1,4 +1,4 @@
-"""Chaos, a little of it in every run: `make chaos N=200` plays whole programs under many seeds."""
+"""A little chaos in every test run. `make chaos N=200` runs whole programs under many seeds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.runtime import chaos
 
 @pytest.mark.parametrize("seed", range(10))
 def test_results_are_right_and_nothing_is_left_whatever_dies(seed: int):
-    """Workers and nodes die and values are lost while three small programs run; invariants are checked after every event."""
+    """Workers and nodes die and values are lost while three small programs run; every event is checked."""
     found = chaos.play(seed, chaos.SMALL)
     assert found["events"] > 100
 
 
-def test_chaos_among_threads_that_change_as_often_as_they_can():
-    """The same with a switch interval of a microsecond."""
+def test_chaos_while_python_switches_threads_as_often_as_it_can():
+    """The same, while Python switches threads every microsecond."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -1,11 +1,10 @@
-"""A session is shut down while other threads use it: each gets an answer, and nothing of the session stays behind."""
+"""A session is shut down while other threads use it: each call is answered, and nothing of the session is left."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import logging
-import os
 import sys
 import threading
 import time
@@ -14,6 +13,9 @@ import pytest
 
 import miniray as ray
 from miniray.exceptions import RaySystemError
+from miniray.process import context
+from miniray.runtime.threaded import ThreadedRuntime
+from tests.runtime.several_nodes import Threads, until
 
 
 @ray.remote
@@ -33,16 +35,24 @@ def items():
 
 
 class SharedHandler(logging.StreamHandler):
-    """A handler of logging, which belongs to the whole process, and a condition that does."""
+    """A logging handler and a condition that belong to the whole process. came: released just before a task takes
+    either lock."""
 
     def __init__(self):
         super().__init__(io.StringIO())
-        self.condition = threading.Condition()
+        self.condition, self.came = threading.Condition(), threading.Semaphore(0)
+
+    def filter(self, record):
+        """Called by logging just before it takes the handler's lock."""
+        self.came.release()
+        return super().filter(record)
 
 
 @ray.remote
 def enters_a_condition():
-    with logging.getLogger("shared by all").handlers[0].condition:
+    shared = logging.getLogger("shared by all").handlers[0]
+    shared.came.release()
+    with shared.condition:
         return 1
 
 
@@ -52,7 +62,7 @@ def logs():
 
 
 def in_a_thread(function):
-    """Run a function in a thread of the driver; a list that gets the error it ends with, and the thread."""
+    """Run a function in a thread of the driver. Returns a list that receives the error that ends it, and the thread."""
     errors: list[BaseException] = []
 
     def run():
@@ -66,12 +76,9 @@ def in_a_thread(function):
     return errors, thread
 
 
-def until(condition):
-    """Wait until something that another thread does is so."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+def the_driver_waits():
+    """Return when a thread of the driver is in get or wait."""
+    assert until(lambda: bool(context.running().driver_waiters))
 
 
 @pytest.mark.parametrize(
@@ -80,30 +87,30 @@ def until(condition):
     ids=["get", "wait", "timed"],
 )
 def test_a_thread_that_waits_gets_an_error_that_can_be_caught(way):
-    """An Exception that says what happened, in the driver's own threads."""
+    """In a thread of the driver it is an Exception that says what happened."""
     ray.init(num_cpus=1)
     ref = endless.remote()
     errors, thread = in_a_thread(lambda: way(ref))
-    until(lambda: ray.api.context.session.driver_waiters)
+    the_driver_waits()
     ray.shutdown()
     thread.join(20)
     assert [type(error) for error in errors] == [RaySystemError] and "shut down" in str(errors[0])
 
 
-def test_a_generator_that_is_waited_for_ends_with_an_error():
-    """Its next item will never come."""
+def test_a_thread_that_waits_for_a_generator_gets_an_error():
+    """The generator's next item will never come."""
     ray.init(num_cpus=1)
     stream = items.remote()
     assert ray.get(next(stream)) == 1
     errors, thread = in_a_thread(lambda: next(stream))
-    until(lambda: ray.api.context.session.driver_waiters)
+    the_driver_waits()
     ray.shutdown()
     thread.join(20)
     assert [type(error) for error in errors] == [RaySystemError]
 
 
 def test_a_future_gets_an_error():
-    """Whoever waits for it would wait for ever."""
+    """Without one, a thread that waits for the future would wait forever."""
     ray.init(num_cpus=1)
     future = endless.remote().future()
     ray.shutdown()
@@ -112,7 +119,7 @@ def test_a_future_gets_an_error():
 
 
 def test_await_gets_an_error():
-    """In an event loop of the driver, for an object and for a generator."""
+    """In an event loop of the driver, whether it awaits an object or a generator."""
 
     async def main():
         ray.init(num_cpus=2)
@@ -132,13 +139,17 @@ def test_await_gets_an_error():
     asyncio.run(main())
 
 
-def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
+def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind(monkeypatch):
     """Each call works or is refused; every worker that was started ends."""
-    before, interval = (
-        len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0,
-        sys.getswitchinterval(),
-    )
+    interval, started = sys.getswitchinterval(), []
     wrong: list[BaseException] = []
+
+    def init(runtime, *args, begin=ThreadedRuntime.__init__):
+        begin(runtime, *args)
+        runtime.threads = Threads(runtime.threads)
+        started.append(runtime.threads)
+
+    monkeypatch.setattr(ThreadedRuntime, "__init__", init)
 
     def cycle():
         for _ in range(30):
@@ -163,36 +174,27 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
         sys.setswitchinterval(interval)
     ray.shutdown()
     assert not wrong and not any(thread.is_alive() for thread in threads)
-    if before:
-        until(lambda: len(os.listdir("/proc/self/task")) <= before)
+    assert started and all(left.empty.wait(20) for left in started)
 
 
 @pytest.mark.parametrize("end", [ray.cancel, lambda ref: ray.shutdown()], ids=["cancelled", "shut_down"])
-@pytest.mark.parametrize(
-    "task, waits_in",
-    [(logs, (logging.Handler.acquire, logging.Handler.handle)), (enters_a_condition, (threading.Condition.__enter__,))],
-    ids=["logging", "condition"],
-)
-def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_free(task, waits_in, end):
-    """The interrupt came when the lock was taken and before anybody was bound to release it: whoever took it next hung."""
+@pytest.mark.parametrize("task", [logs, enters_a_condition], ids=["logging", "condition"])
+def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_free(task, end):
+    """The interrupt used to arrive after the lock was taken and before any code was bound to release it. The next
+    thread that wanted the lock hung."""
     handler, logger = SharedHandler(), logging.getLogger("shared by all")
     logger.propagate, logger.handlers = False, [handler]
     lock = handler.condition if task is enters_a_condition else handler.lock
     ray.init(num_cpus=1)
+    runtime = context.running()
+    runtime.threads = left = Threads(runtime.threads)
     lock.acquire()
     ref = task.remote()
-    until(
-        lambda: any(
-            frame.f_code in [function.__code__ for function in waits_in] for frame in sys._current_frames().values()
-        )
-    )
-    workers = list(ray.api.context.session.threads)
+    assert handler.came.acquire(timeout=20)
     end(ref)
     lock.release()
-    until(lambda: all(handle.user_task is None for handle in workers))
-    free: list[bool] = []
-    thread = threading.Thread(target=lambda: free.append(lock.acquire(timeout=1)))
-    thread.start()
-    thread.join()
+    if ray.is_initialized():
+        ray.wait([ref], timeout=20)
     ray.shutdown()
-    assert free == [True]
+    assert left.empty.wait(20), "the task's thread has not ended"
+    assert lock.acquire(timeout=1)

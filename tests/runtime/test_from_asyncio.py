@@ -1,4 +1,4 @@
-"""Programs with an event loop of their own: references are awaited in it."""
+"""Programs that await references in an event loop of their own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fails():
 
 @ray.remote
 class Bell:
-    """Rings when it is told to."""
+    """Rings on request."""
 
     def __init__(self):
         self.rung = asyncio.Event()
@@ -44,7 +44,7 @@ class Bell:
 
 
 def test_references_are_awaited_and_gathered():
-    """In the order in which they were given; an error comes out where it is awaited."""
+    """Results come in the order of the references; an error is raised where it is awaited."""
 
     async def main():
         assert await double.remote(1) == 2
@@ -66,7 +66,8 @@ async def _of(ref):
 
 
 def test_a_coroutine_that_awaits_is_cancelled_and_the_task_goes_on():
-    """As in Ray: giving up waiting for a value is not giving up the value. Others that await the same one get it."""
+    """As in Ray: to stop waiting for a value does not cancel its task. Other coroutines that await the same reference
+    get the value."""
 
     async def main():
         bell = Bell.remote()
@@ -84,7 +85,7 @@ def test_a_coroutine_that_awaits_is_cancelled_and_the_task_goes_on():
 
 
 def test_a_reference_outlives_the_loop_that_awaited_it():
-    """Several loops one after the other, in one session, and one that ends while something is still awaited in it."""
+    """Several loops in turn, in one session; one of them ends while a reference is still awaited in it."""
     bell = Bell.remote()
     ref = bell.wait.remote()
 
@@ -104,7 +105,7 @@ def test_a_reference_outlives_the_loop_that_awaited_it():
 
 
 def test_loops_on_several_threads_at_once():
-    """Each gets its own values, on its own thread."""
+    """Each loop gets its own values, on its own thread."""
     answers = {}
 
     def run(start):
@@ -122,7 +123,7 @@ def test_loops_on_several_threads_at_once():
 
 
 def test_a_stream_is_iterated_in_a_loop(session):
-    """`async for` gives references as they come."""
+    """`async for` yields references as they arrive."""
 
     @ray.remote
     def counts():
@@ -136,9 +137,9 @@ def test_a_stream_is_iterated_in_a_loop(session):
 
 
 def test_the_loop_goes_on_while_values_are_awaited(session):
-    """Nothing blocks it: its own timers run meanwhile."""
+    """Nothing blocks the loop: its own timers run meanwhile."""
     if session == "local_mode":
-        pytest.skip("there a task runs on the thread of whoever calls it")
+        pytest.skip("in local_mode a task runs on the thread of its caller")
 
     @ray.remote
     def waits(seconds):

@@ -1,5 +1,5 @@
-"""A generator that does nothing but yield is stopped as any other code is. It used to run on: each time somebody looked it was
-storing an item, in which it must not be interrupted."""
+"""A generator that does nothing but yield is stopped like any other code. It used to run on: each time its thread was
+examined it was storing an item, and must not be interrupted there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MANY = 200_000
 
 
 class Seen:
-    """What became of the generator of one test."""
+    """What happened to the generator of one test."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -56,7 +56,8 @@ def session():
 
 
 def was_stopped():
-    """By what was raised in it, or by being closed when that came out at its very edge."""
+    """Whether the generator was stopped: by the exception that was raised in it, or by being closed, if the exception
+    came out of its last frame."""
     return seen.ended.wait(20) and seen.caught is not None and seen.items < MANY - 1
 
 

@@ -1,4 +1,4 @@
-"""Lineage: what was lost with its node is made again, as far as the program allows it, and what cannot be says why."""
+"""Lineage: a value that was lost with its node is rebuilt if the program allows it; otherwise an error says why."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from tests.runtime.several_nodes import LARGE, blob, cluster, core, settle, unti
 
 @ray.remote(resources={"b": 0.01}, num_cpus=0)
 def make(number: int = 0, *inputs: bytes) -> bytes:
-    """A large value on the node that has b."""
+    """A large value on the node with the resource b."""
     return bytes([number]) * LARGE
 
 
 @ray.remote(resources={"b": 0.01}, num_cpus=0)
 def first(value: bytes) -> int:
-    """What the value begins with, looked at on the node that has b: no copy comes to another."""
+    """The first byte of a value, read on the node with b, so that no other node gets a copy."""
     return value[0]
 
 
 @ray.remote(resources={"b": 0.1}, num_cpus=0)
 class Maker:
-    """An actor whose results are large, on the node that has b."""
+    """An actor on the node with b. Its results are large."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def make(self) -> bytes:
-        """Begins with how many calls it had in this life."""
+        """A value that begins with the number of calls since the constructor ran."""
         self.calls += 1
         return bytes([self.calls]) * LARGE
 
 
 class Lost:
-    """A cluster whose node b can be replaced: all that was on it is lost."""
+    """A cluster whose node b can be replaced; everything on it is lost."""
 
     def __init__(self, nodes):
         self.nodes = nodes
         self.node = nodes.add_node(num_cpus=1, resources={"b": 1})
 
     def node_b(self) -> None:
-        """Another node takes its place."""
+        """Remove the node and add another in its place."""
         self.nodes.remove_node(self.node)
         self.node = self.nodes.add_node(num_cpus=1, resources={"b": 1})
 
 
 @pytest.fixture
 def lose():
-    """One cluster per test: a head, and the node b."""
+    """One cluster per test: a head node and the node b."""
     with cluster() as nodes:
         yield Lost(nodes)
 
 
 def there(*refs) -> None:
-    """Wait until the values are made, without fetching them."""
+    """Wait until the values are ready, without fetching them."""
     ray.wait(list(refs), num_returns=len(refs), fetch_local=False)
 
 
-# ---------------------------------------------------------------- made again
+# ---------------------------------------------------------------- rebuilt
 
 
-def test_a_lost_result_is_made_again_when_it_is_wanted(lose):
-    """Not before: a value that nobody asks for costs nothing."""
+def test_a_lost_result_is_rebuilt_when_it_is_wanted(lose):
+    """Not earlier: a value that nobody asks for costs nothing."""
     wanted, other = make.remote(1), make.remote(2)
     there(wanted, other)
     lose.node_b()
@@ -72,8 +72,8 @@ def test_a_lost_result_is_made_again_when_it_is_wanted(lose):
     assert core().task_manager.num_reconstructions == 1
 
 
-def test_what_it_was_made_from_is_made_again_too(lose):
-    """Recursively, also what nobody has referred to for long."""
+def test_its_lost_arguments_are_rebuilt_too(lose):
+    """Recursively, even values to which no reference has existed for a long time."""
     ref = make.remote(1)
     for number in range(2, 6):
         ref = make.remote(number, ref)
@@ -83,8 +83,8 @@ def test_what_it_was_made_from_is_made_again_too(lose):
     assert core().task_manager.num_reconstructions == 5
 
 
-def test_a_chain_of_two_thousand_is_made_again(lose):
-    """Deeper than Python's stack."""
+def test_a_chain_of_two_thousand_is_rebuilt(lose):
+    """The chain is longer than Python's stack is deep."""
     ref = make.remote(0)
     for _ in range(2_000):
         ref = make.remote(1, ref)
@@ -94,29 +94,29 @@ def test_a_chain_of_two_thousand_is_made_again(lose):
 
 
 def test_a_task_that_waits_for_a_lost_argument_gets_it(lose):
-    """It had not been started when the argument went."""
+    """It had not been started when its argument was lost."""
     value = make.remote(3)
     there(value)
     with faults.lose_object(value):
         assert ray.get(first.remote(value)) == 3
 
 
-def test_one_of_several_results_is_made_again(lose):
-    """The others, which are on another node as well, stay as they are."""
+def test_one_of_several_results_is_rebuilt(lose):
+    """The other results have copies on another node and stay as they are."""
 
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns=2)
     def two():
         return b"l" * LARGE, b"r" * LARGE
 
     left, right = two.remote()
-    assert ray.get(right)[:1] == b"r"  # a copy is on the head now
+    assert ray.get(right)[:1] == b"r"  # now there is a copy on the head node
     lose.node_b()
     assert ray.get(left)[:1] == b"l" and ray.get(right)[:1] == b"r"
     assert left._record.task.attempt == 1
 
 
 def test_a_put_that_a_lost_result_needs_is_kept(lose):
-    """It could not be made again, so it stays although nobody refers to it; it goes with the result."""
+    """It could not be rebuilt, so it is kept although nobody refers to it. It is released together with the result."""
     put = ray.put(bytes([7]) * LARGE)
     result = make.remote(7, put)
     there(result)
@@ -129,7 +129,7 @@ def test_a_put_that_a_lost_result_needs_is_kept(lose):
 
 
 def test_a_small_value_that_a_lost_result_needs_is_kept(lose):
-    """As a put: what made it has been forgotten."""
+    """For the same reason as a put: the task that made it has been forgotten."""
 
     @ray.remote
     def small():
@@ -143,8 +143,8 @@ def test_a_small_value_that_a_lost_result_needs_is_kept(lose):
     assert ray.get(result)[0] == 7
 
 
-def test_an_actors_result_is_made_again_where_calls_may_be_retried(lose):
-    """The actor lives anew on another node, and is asked once more."""
+def test_an_actors_result_is_rebuilt_if_its_calls_may_be_retried(lose):
+    """The actor is restarted on another node, and the call runs again."""
     maker = Maker.options(max_restarts=-1, max_task_retries=-1).remote()
     refs = [maker.make.remote() for _ in range(3)]
     there(*refs)
@@ -154,7 +154,7 @@ def test_an_actors_result_is_made_again_where_calls_may_be_retried(lose):
 
 
 def test_an_actor_that_nobody_holds_comes_back_for_a_lost_result(lose):
-    """As in Ray; it counts as a restart, and it ends again afterwards."""
+    """As in Ray. This counts as a restart, and the actor ends again afterwards."""
     maker = Maker.options(max_restarts=1, max_task_retries=-1).remote()
     ref = maker.make.remote()
     there(ref)
@@ -170,8 +170,8 @@ def test_an_actor_that_nobody_holds_comes_back_for_a_lost_result(lose):
         ray.get(ref)
 
 
-def test_a_call_is_made_again_before_those_that_wait_for_its_value(lose):
-    """The calls behind it are held up by one of them: it goes in front."""
+def test_a_call_runs_again_before_calls_that_wait_for_its_value(lose):
+    """One of the calls that wait holds up all calls behind it, so the repeated call goes to the front."""
 
     @ray.remote(max_restarts=-1, max_task_retries=-1, num_cpus=0, resources={"b": 0.1})
     class Chain:
@@ -187,8 +187,8 @@ def test_a_call_is_made_again_before_those_that_wait_for_its_value(lose):
         assert ray.get(first.remote(links[-1])) == 4
 
 
-def test_items_of_a_stream_are_made_again(lose):
-    """The generator runs once more; what was not lost stays."""
+def test_items_of_a_stream_are_rebuilt(lose):
+    """The generator runs once more; items that were not lost stay."""
 
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns="streaming")
     def stream():
@@ -203,7 +203,7 @@ def test_items_of_a_stream_are_made_again(lose):
     assert [ray.get(ref)[0] for ref in (*taken, *generator)] == [0, 1, 2]
 
 
-# ---------------------------------------------------------------- it cannot be made again
+# ---------------------------------------------------------------- it cannot be rebuilt
 
 
 def test_without_retries_it_is_lost(lose):
@@ -217,7 +217,7 @@ def test_without_retries_it_is_lost(lose):
 
 
 def test_retries_are_used_up_by_losses(lose):
-    """Each time it is made again counts."""
+    """Each rebuild counts as a retry."""
     ref = make.options(max_retries=1).remote(4)
     assert ray.get(first.remote(ref)) == 4
     lose.node_b()
@@ -227,8 +227,8 @@ def test_retries_are_used_up_by_losses(lose):
         ray.get(ref)
 
 
-def test_who_takes_a_lost_value_fails_with_its_loss(lose):
-    """A RayTaskError that is the loss at the same time."""
+def test_a_task_with_a_lost_argument_fails_with_its_loss(lose):
+    """The error is a RayTaskError and an ObjectLostError at the same time."""
     ref = make.options(max_retries=0).remote()
     there(ref)
     lose.node_b()
@@ -238,7 +238,7 @@ def test_who_takes_a_lost_value_fails_with_its_loss(lose):
 
 
 def test_a_put_that_is_lost_is_lost():
-    """There is no task that could make it again: ObjectLostError itself."""
+    """No task could make it again. The error is ObjectLostError itself."""
     with cluster():
         ref = ray.put(bytes(LARGE))
         with faults.lose_object(ref), pytest.raises(ray.exceptions.ObjectLostError) as caught:
@@ -246,8 +246,8 @@ def test_a_put_that_is_lost_is_lost():
         assert type(caught.value) is ray.exceptions.ObjectLostError
 
 
-def test_what_a_dead_worker_owned_is_gone_with_it(lose):
-    """Its puts, and the results of tasks that it submitted, also when their values are elsewhere."""
+def test_objects_of_a_dead_worker_are_lost_with_it(lose):
+    """Its puts and the results of tasks that it submitted are lost, even if their values are on another node."""
 
     @ray.remote(resources={"b": 0.1}, num_cpus=0)
     class Owner:
@@ -265,7 +265,7 @@ def test_what_a_dead_worker_owned_is_gone_with_it(lose):
 
 
 def test_a_rebuild_that_fails_leaves_the_other_results_alone(lose):
-    """The lost one has the error, the others their values."""
+    """The lost result has the error; the others keep their values."""
 
     @ray.remote(resources={"b": 0.01}, num_cpus=0, num_returns=2, max_retries=3)
     def once(log):
@@ -295,12 +295,13 @@ def test_a_rebuild_that_fails_leaves_the_other_results_alone(lose):
 
 
 def kept() -> int:
-    """How many finished tasks keep what they were called with."""
+    """The number of finished tasks that keep their arguments."""
     return sum(task.args is not None for task in core().tasks.values() if task.t_finished)
 
 
 def test_lineage_is_kept_while_something_could_be_lost(lose):
-    """The arguments of what made a large value, and of what made those; with the last value all of it goes."""
+    """A large value keeps the arguments of the task that made it, and these keep theirs. All are released with the last
+    value."""
     ref = make.remote(0)
     for number in range(1, 5):
         ref = make.remote(number, ref)
@@ -312,7 +313,7 @@ def test_lineage_is_kept_while_something_could_be_lost(lose):
 
 
 def test_small_results_keep_no_lineage():
-    """They are with their owner and cannot be lost."""
+    """Small results stay with their owner and cannot be lost."""
     with cluster():
 
         @ray.remote

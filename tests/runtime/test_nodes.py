@@ -1,4 +1,4 @@
-"""Several nodes: who has what, where tasks and actors go, and what happens when a node goes."""
+"""Several nodes: what each node has, where tasks and actors are placed, and what happens when a node dies."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tests.runtime.several_nodes import LARGE, Gate, blob, cluster, core, node_o
 
 
 def ids(nodes: list) -> list[str]:
-    """The ids of nodes of a Cluster."""
+    """The ids of these nodes of a Cluster."""
     return [node.node_id for node in nodes]
 
 
 @ray.remote
 class Where:
-    """An actor that knows its node."""
+    """An actor that knows on which node it is."""
 
     def node(self) -> str:
-        """Its id."""
+        """The id of the actor's node."""
         return ray.get_runtime_context().get_node_id()
 
 
-# ---------------------------------------------------------------- what there is
+# ---------------------------------------------------------------- what a node has
 
 
 def test_a_node_brings_its_resources_and_takes_them_along():
-    """CPUs, custom resources, labels; a removed node is still listed, as not alive and with nothing, as in Ray."""
+    """CPUs, custom resources, labels. A removed node is still listed, as dead and without resources, as in Ray."""
     with cluster(head_cpus=1) as nodes:
         node = nodes.add_node(num_cpus=2, resources={"disk": 3}, labels={"zone": "a"})
         nodes.wait_for_nodes()
@@ -49,8 +49,8 @@ def test_a_node_brings_its_resources_and_takes_them_along():
         assert [(n["Alive"], bool(n["Resources"])) for n in ray.nodes()] == [(True, True), (False, False)]
 
 
-def test_init_makes_nodes_that_are_alike():
-    """num_nodes: each has the resources and the store that init was given."""
+def test_init_makes_identical_nodes():
+    """num_nodes: each node has the resources and the object store that init was given."""
     ray.init(num_nodes=3, num_cpus=2, object_store_memory=5_000_000)
     assert ray.cluster_resources()["CPU"] == 6 and len(ray.nodes()) == 3
     assert [node.store.capacity for node in core().nodes.values()] == [5_000_000] * 3
@@ -58,7 +58,7 @@ def test_init_makes_nodes_that_are_alike():
 
 
 def test_the_head_node_cannot_be_removed():
-    """The driver is on it."""
+    """The driver runs on it."""
     with cluster() as nodes:
         with pytest.raises(ValueError):
             nodes.remove_node(nodes.head_node)
@@ -66,8 +66,8 @@ def test_the_head_node_cannot_be_removed():
             faults.remove_node(nodes.head_node)
 
 
-def test_a_node_can_be_removed_once():
-    """Neither twice, nor when a fault has removed it, from the list of those that live."""
+def test_a_node_can_be_removed_only_once():
+    """It cannot be removed twice, nor after a fault has removed it. It is no longer in the list of living nodes."""
     with cluster() as nodes:
         first, second = nodes.add_node(), nodes.add_node()
         nodes.remove_node(first)
@@ -78,7 +78,7 @@ def test_a_node_can_be_removed_once():
 
 
 def test_each_node_has_a_store_of_its_own():
-    """A value is in the store of the node where it was made, and in that of a node where it was used."""
+    """A value is in the store of the node that made it, and in the store of each node that has used it."""
     with cluster() as nodes:
         made_on, used_on = nodes.add_node(resources={"a": 1}), nodes.add_node(resources={"b": 1})
         ref = blob.options(resources={"a": 1}).remote()
@@ -94,7 +94,7 @@ def test_each_node_has_a_store_of_its_own():
 
 
 def test_work_goes_where_the_resource_is():
-    """Tasks and actors alike."""
+    """Both tasks and actors."""
     with cluster() as nodes:
         node = nodes.add_node(resources={"disk": 1})
         assert ray.get(node_of.options(resources={"disk": 0.5}).remote()) == node.node_id
@@ -103,7 +103,7 @@ def test_work_goes_where_the_resource_is():
 
 
 def test_a_task_goes_to_its_arguments():
-    """To the node that holds most of their bytes, while that is at most half used."""
+    """To the node that holds most of the arguments' bytes, while at most half of the node is in use."""
     with cluster(head_cpus=4) as nodes:
         a, b = nodes.add_node(num_cpus=4, resources={"a": 1}), nodes.add_node(num_cpus=4, resources={"b": 1})
         on_a = blob.options(resources={"a": 0.1}).remote()
@@ -126,11 +126,11 @@ def place(num_nodes: int, num_tasks: int) -> list[int]:
 
 
 def test_nodes_are_filled_to_the_half_in_order_and_then_evenly():
-    """Ray's hybrid policy: the driver's own node comes first."""
+    """Ray's hybrid policy; the driver's own node comes first."""
     assert place(num_nodes=3, num_tasks=12) == [1, 1, 2, 2, 3, 3, 1, 2, 3, 1, 2, 3]
 
 
-def test_a_hundred_nodes_are_not_all_looked_at_for_every_task(monkeypatch):
+def test_not_all_of_a_hundred_nodes_are_examined_for_every_task(monkeypatch):
     """A node's rank is computed about once per placement, however many nodes there are."""
     asked = []
     plain = node_ranking.rank
@@ -139,8 +139,8 @@ def test_a_hundred_nodes_are_not_all_looked_at_for_every_task(monkeypatch):
     assert len(asked) < 4 * 400
 
 
-def test_spread_goes_round():
-    """Each task to the next node that has room."""
+def test_spread_is_round_robin():
+    """Each task goes to the next node with room."""
     with cluster(head_cpus=2) as nodes:
         others = [nodes.add_node(num_cpus=2) for _ in range(2)]
         spread = node_of.options(scheduling_strategy="SPREAD")
@@ -149,7 +149,7 @@ def test_spread_goes_round():
 
 @pytest.mark.parametrize("soft", [False, True])
 def test_affinity_puts_work_on_its_node(soft):
-    """Both kinds."""
+    """Hard and soft affinity."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=1)
         there = NodeAffinitySchedulingStrategy(node.node_id, soft=soft)
@@ -159,7 +159,7 @@ def test_affinity_puts_work_on_its_node(soft):
 
 
 def test_soft_affinity_waits_for_a_node_that_is_only_busy():
-    """As in Ray: it goes elsewhere when the node is gone, or has too little, not when it has too little just now."""
+    """As in Ray: the task goes elsewhere if the node is gone or too small, but not if the node is only busy."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=1)
         there = NodeAffinitySchedulingStrategy(node.node_id, soft=True)
@@ -174,8 +174,8 @@ def test_soft_affinity_waits_for_a_node_that_is_only_busy():
         assert ray.get(node_of.options(scheduling_strategy=there).remote()) == nodes.head_node.node_id
 
 
-def test_hard_affinity_fails_when_its_node_can_never_take_it():
-    """Gone, or too small: no node that joins would help. What waits for the node fails when it goes."""
+def test_hard_affinity_fails_if_the_node_can_never_run_the_task():
+    """The node is gone or too small, so no new node would help. Tasks that wait for a node fail when it dies."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=1)
         there = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
@@ -191,8 +191,8 @@ def test_hard_affinity_fails_when_its_node_can_never_take_it():
             ray.get(Where.options(scheduling_strategy=there).remote().node.remote())
 
 
-def test_labels_say_where_work_may_go_and_where_it_would_like_to():
-    """Hard conditions exclude, soft ones prefer."""
+def test_labels_exclude_nodes_and_prefer_nodes():
+    """Hard conditions exclude nodes, soft conditions prefer nodes."""
     with cluster() as nodes:
         a = nodes.add_node(num_cpus=2, labels={"zone": "a", "disk": "ssd"})
         b = nodes.add_node(num_cpus=2, labels={"zone": "b"})
@@ -212,8 +212,8 @@ def test_labels_say_where_work_may_go_and_where_it_would_like_to():
 # ---------------------------------------------------------------- what fits nowhere
 
 
-def test_what_fits_nowhere_waits_until_a_node_joins_that_it_fits():
-    """Tasks and actors; those behind it are not held up."""
+def test_work_that_fits_nowhere_waits_for_a_node_that_fits():
+    """Both tasks and actors. Work behind them in the queue is not held up."""
     with cluster(head_cpus=1) as nodes:
         task = node_of.options(resources={"rare": 1}).remote()
         actor = Where.options(resources={"rare": 1}, num_cpus=0).remote()
@@ -226,8 +226,8 @@ def test_what_fits_nowhere_waits_until_a_node_joins_that_it_fits():
         assert ray.get([task, where]) == [node.node_id, node.node_id]
 
 
-def test_labels_that_no_node_has_are_waited_for():
-    """As resources are."""
+def test_work_waits_for_labels_that_no_node_has():
+    """In the same way as resources."""
     with cluster() as nodes:
         task = node_of.options(label_selector={"zone": "a"}).remote()
         assert ray.wait([task], timeout=0)[0] == []
@@ -235,11 +235,11 @@ def test_labels_that_no_node_has_are_waited_for():
         assert ray.get(task) == node.node_id
 
 
-# ---------------------------------------------------------------- a node goes
+# ---------------------------------------------------------------- a node dies
 
 
-def test_a_running_task_starts_again_on_another_node():
-    """That is an attempt, and needs a retry; without one it fails."""
+def test_a_running_task_is_retried_on_another_node():
+    """The lost attempt counts: the task needs a retry, and fails without one."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=2, resources={"here": 2})
         gate = Gate.remote()
@@ -261,7 +261,7 @@ def test_a_running_task_starts_again_on_another_node():
 
 
 def test_a_task_that_only_waited_for_the_node_loses_no_retry():
-    """It had not begun."""
+    """No attempt had begun."""
     with cluster(head_cpus=0) as nodes:
         node = nodes.add_node(num_cpus=1)
         holder = Where.options(num_cpus=1).remote()
@@ -272,8 +272,8 @@ def test_a_task_that_only_waited_for_the_node_loses_no_retry():
         assert ray.get(waits) == other.node_id and waits._record.task.attempt == 0
 
 
-def test_an_actor_starts_again_on_another_node():
-    """With restarts; one without is dead. Its calls wait for it."""
+def test_an_actor_is_restarted_on_another_node():
+    """If it has restarts left; otherwise it is dead. Its calls wait for the restart."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=2, resources={"here": 2})
 
@@ -298,7 +298,7 @@ def test_an_actor_starts_again_on_another_node():
 
 
 def test_a_worker_that_was_declared_dead_starts_nothing_more():
-    """Its thread may still run for a moment: it can submit no task and put no value that nobody would own."""
+    """Its thread may still run for a moment, but can no longer submit a task or put a value: nobody would own them."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=1, resources={"here": 1})
 

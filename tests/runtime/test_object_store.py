@@ -1,4 +1,4 @@
-"""Object stores in a running session: capacity, eviction, spilling to files and reading back, and what happens when that fails."""
+"""Object stores in a running session: capacity, eviction, spilling to files, reading back, and failures of these."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def session() -> Iterator[None]:
 
 
 def stats() -> dict[str, int]:
-    """Of the head node's store."""
+    """The counters of the head node's store."""
     return context.running().head.store.stats()
 
 
 def folder() -> Path:
-    """Where the session's spilled values are."""
+    """The folder of the session's spilled values."""
     return Path(context.running().spill.path)
 
 
 def put(number: int, size: int = LARGE) -> ray.ObjectRef:
-    """A large value that can be told from others."""
+    """A large value that differs from others."""
     return ray.put(bytes([number]) * size)
 
 
 def there(refs: list) -> list[bool]:
-    """Which of the values are in memory."""
+    """Whether each of the values is in memory."""
     return [ref._record.status is READY for ref in refs]
 
 
@@ -58,7 +58,7 @@ def there(refs: list) -> list[bool]:
 
 
 def test_a_small_value_is_in_no_store(session):
-    """It stays with its owner, as in Ray's in-process store; a large one is counted with its bytes."""
+    """It stays with its owner, as in Ray's in-process store. A large value counts with its bytes."""
     small, large = ray.put(b"x" * 50_000), put(1)
     assert small._record.locations is None and large._record.locations is not None
     assert (stats()["num_objects"], stats()["used_bytes"] // LARGE, stats()["capacity_bytes"]) == (
@@ -68,8 +68,8 @@ def test_a_small_value_is_in_no_store(session):
     )
 
 
-def test_what_nobody_refers_to_leaves_the_store(session):
-    """With its last reference."""
+def test_a_value_without_references_leaves_the_store(session):
+    """When its last reference is dropped."""
     ref = put(1)
     del ref
     settle()
@@ -77,7 +77,7 @@ def test_what_nobody_refers_to_leaves_the_store(session):
 
 
 def test_the_least_recently_used_is_spilled_first(session):
-    """To use a value is to keep it in memory a while longer."""
+    """Using a value keeps it in memory for a while longer."""
     refs = [put(number) for number in range(5)]
     ray.get(refs[0])
     more = [put(5), put(6)]
@@ -86,7 +86,7 @@ def test_the_least_recently_used_is_spilled_first(session):
 
 
 def test_copies_go_before_anything_is_spilled():
-    """A copy is on another node as well: to let it go costs nothing."""
+    """If another node has a copy as well, dropping one costs nothing."""
     with cluster(head_cpus=1, object_store_memory=5 * LARGE + 1000) as nodes:
         node = nodes.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=5 * LARGE + 1000)
         far = [blob.options(resources={"far": 0.1}).remote() for _ in range(2)]
@@ -114,7 +114,7 @@ class Opaque:
     ids=lambda v: type(v).__name__,
 )
 def test_a_spilled_value_comes_back_as_it_was(session, value):
-    """Whatever it is made of."""
+    """Whatever kind of value it is."""
     ref = ray.put(value)
     others = [put(number) for number in range(5)]
     assert ref._record.status is SPILLED
@@ -122,8 +122,8 @@ def test_a_spilled_value_comes_back_as_it_was(session, value):
     assert ref._record.status is READY and stats()["restored"] == 1 and len(others) == 5
 
 
-def test_references_inside_a_spilled_value_stay_good(session):
-    """What it contains is held by its record, not by what is in the file."""
+def test_references_inside_a_spilled_value_stay_valid(session):
+    """The references are held by the object's record, not by the file."""
     ref = ray.put(Opaque(b"o" * LARGE, ray.put("inner")))
     others = [put(number) for number in range(5)]
     assert ref._record.status is SPILLED and len(others) == 5
@@ -131,7 +131,7 @@ def test_references_inside_a_spilled_value_stay_good(session):
 
 
 def test_a_task_takes_more_than_the_store_holds(session):
-    """Its arguments are read back one after the other: they need not be in memory together."""
+    """Its arguments are read back one by one; they need not be in memory at the same time."""
     refs = [put(number) for number in range(12)]
 
     @ray.remote
@@ -142,14 +142,14 @@ def test_a_task_takes_more_than_the_store_holds(session):
     assert stats()["used_bytes"] <= stats()["capacity_bytes"]
 
 
-def test_a_list_of_values_larger_than_the_store_can_be_got(session):
-    """get hands out what it has read, and does not wait until all are in memory."""
+def test_get_returns_a_list_of_values_larger_than_the_store(session):
+    """get returns what it has read, and does not need all values in memory at the same time."""
     refs = [put(number) for number in range(12)]
     assert [value[0] for value in ray.get(refs)] == list(range(12))
 
 
-def test_a_value_larger_than_the_store_stands_in_a_file(session):
-    """Ray: fallback allocation. Others are not spilled for its sake, and each reader reads it."""
+def test_a_value_larger_than_the_store_stays_in_a_file(session):
+    """Ray: fallback allocation. Other values are not spilled to make room for it, and each reader reads the file."""
     small = put(1)
     huge = put(2, 8 * LARGE)
     assert huge._record.status is SPILLED and there([small]) == [True]
@@ -164,14 +164,14 @@ def test_a_value_larger_than_the_store_stands_in_a_file(session):
 
 
 def test_a_spilled_value_counts_as_ready(session):
-    """wait does not read it back."""
+    """wait does not read the value back."""
     refs = [put(number) for number in range(7)]
     assert len(ray.wait(refs, num_returns=7, timeout=0)[0]) == 7
     assert stats()["restored"] == 0
 
 
 def test_many_readers_of_one_spilled_value_all_get_it(session):
-    """One of them puts it back into memory; none takes it away from another."""
+    """One of the readers puts it back into memory; no reader loses it to another."""
     ref = put(7)
     others = [put(number) for number in range(5)]
     start, found = threading.Barrier(8), []
@@ -189,7 +189,7 @@ def test_many_readers_of_one_spilled_value_all_get_it(session):
 
 
 def test_ten_times_the_capacity_goes_through_a_store(session):
-    """The store is never over its capacity when a value has been stored, and every value is what it was."""
+    """The store is never over its capacity after a value has been stored, and every value is unchanged."""
     refs = []
     for number in range(50):
         refs.append(put(number))
@@ -203,7 +203,8 @@ def test_ten_times_the_capacity_goes_through_a_store(session):
 )
 @frees_memory
 def test_memory_stays_near_the_capacity_when_ten_times_as_much_goes_through():
-    """Made by two workers and read by the driver: each used to leave a capacity's worth of free memory in its thread's heap."""
+    """Two workers make the values and the driver reads them. Each thread's heap used to keep as much free memory as the
+    store's capacity."""
     program = """
 import os, sys
 import miniray as ray
@@ -239,17 +240,17 @@ print((resident() - before) / CAPACITY)
 # ---------------------------------------------------------------- files
 
 
-def test_spilled_values_are_for_the_users_eyes_only(session):
-    """They may be secrets: only the user can enter the folder."""
+def test_only_the_user_can_read_spilled_values(session):
+    """Values may be secret, so only the user can enter the folder."""
     refs = [put(number) for number in range(7)]
     assert stat.S_IMODE(folder().stat().st_mode) == 0o700
     assert len(list(folder().iterdir())) == 2 and len(refs) == 7
 
 
-def test_a_file_goes_with_its_value(session):
-    """When nobody refers to it, and not before: a value that is back in memory may have to go from there again."""
+def test_a_file_is_removed_with_its_value(session):
+    """When the last reference is dropped, not earlier: a value that is back in memory may have to be spilled again."""
     refs = [put(number) for number in range(7)]
-    ray.get(refs[0])  # two are spilled, this one comes back, another goes
+    ray.get(refs[0])  # two are spilled; this value is restored and another is spilled
     assert len(list(folder().iterdir())) == 3 and there(refs).count(False) == 2
     refs.clear()
     settle()
@@ -257,7 +258,7 @@ def test_a_file_goes_with_its_value(session):
 
 
 def test_a_value_is_written_once_however_often_it_is_read_back(session):
-    """As in Ray: to go through more than fits again and again is to read again and again, and no more than that."""
+    """As in Ray: a program that goes through more values than fit reads again and again, but writes only once."""
     refs = [put(number) for number in range(7)]
     for _ in range(3):
         assert [ray.get(ref)[0] for ref in refs] == list(range(7))
@@ -265,8 +266,8 @@ def test_a_value_is_written_once_however_often_it_is_read_back(session):
     assert all(row["did_spill"] for row in get_object_locations(refs).values())
 
 
-def test_to_read_and_let_go_writes_nothing(session):
-    """What was let go of counts before anything is spilled for what is read back; each value read used to push another out."""
+def test_reading_and_dropping_values_writes_nothing(session):
+    """Dropped values are released before others are spilled. Each value that was read used to push out another."""
     refs = [put(number) for number in range(20)]
     spilled = stats()["spilled"]
     for number in range(20):
@@ -276,7 +277,7 @@ def test_to_read_and_let_go_writes_nothing(session):
 
 
 def test_the_folder_is_gone_after_shutdown():
-    """With all that was in it; it is made where init was told."""
+    """With everything in it."""
     ray.init(num_cpus=1, object_store_memory=2 * LARGE, log_to_driver=False)
     refs = [put(number) for number in range(4)]
     where = folder()
@@ -286,7 +287,7 @@ def test_the_folder_is_gone_after_shutdown():
 
 
 def test_the_folder_is_made_where_init_says(tmp_path):
-    """object_spilling_directory is Ray's name for it."""
+    """object_spilling_directory is Ray's name for the option."""
     ray.init(
         num_cpus=1, object_store_memory=2 * LARGE, log_to_driver=False, object_spilling_directory=str(tmp_path / "here")
     )
@@ -297,7 +298,7 @@ def test_the_folder_is_made_where_init_says(tmp_path):
 
 
 def test_the_folder_is_gone_after_an_exception(tmp_path):
-    """Also when the program ends by an error and calls no shutdown."""
+    """Even if the program ends with an error and never calls shutdown."""
     program = f"""
 import miniray as ray
 ray.init(num_cpus=1, object_store_memory={2 * LARGE}, object_spilling_directory={str(tmp_path)!r})
@@ -328,9 +329,9 @@ def test_no_folder_is_made_by_a_thread_that_is_late():
 
 
 def test_a_value_that_cannot_be_spilled_stays_in_memory(session):
-    """The store is over its capacity for a while; the next time room is needed it is tried again."""
+    """The store is over its capacity for a while. The next time room is needed, the write is retried."""
     refs = [put(number) for number in range(5)]
-    with faults.fail_spill(times=2) as fault:  # before the value is stored, and when it is one too many
+    with faults.fail_spill(times=2) as fault:  # one before the value is stored, one when the store is over its capacity
         refs.append(put(5))
         assert fault.count == 2 and there(refs) == [True] * 6 and stats()["spill_failures"] == 2
         refs.append(put(6))
@@ -339,8 +340,8 @@ def test_a_value_that_cannot_be_spilled_stays_in_memory(session):
     assert "spill_failed" in [event.kind for event in core().events]
 
 
-def test_a_full_disk_is_told_to_who_stores(session):
-    """OutOfDiskError from put, and from a task that returns a large value; what is stored can still be read."""
+def test_a_full_disk_is_an_error_for_the_code_that_stores(session):
+    """put raises OutOfDiskError, and so does a task that returns a large value. Stored values can still be read."""
     refs = [put(number) for number in range(5)]
     with faults.fail_spill(times=None, error=OSError(errno.ENOSPC, "No space left on device")):
         with pytest.raises(ray.exceptions.OutOfDiskError):
@@ -348,11 +349,11 @@ def test_a_full_disk_is_told_to_who_stores(session):
         with pytest.raises(ray.exceptions.OutOfDiskError):
             ray.get(blob.remote())
         assert [value[0] for value in ray.get(refs)] == list(range(5))
-    assert ray.get(put(6))[0] == 6  # there is space again
+    assert ray.get(put(6))[0] == 6  # now the disk has space again
 
 
-def test_a_full_store_is_told_to_who_stores(session):
-    """ObjectStoreFullError from put, from a task, and from a generator; small values go on."""
+def test_a_full_store_is_an_error_for_the_code_that_stores(session):
+    """put, a task and a generator raise ObjectStoreFullError; small values are still stored."""
 
     @ray.remote(num_returns="streaming")
     def stream():
@@ -373,7 +374,7 @@ def test_a_full_store_is_told_to_who_stores(session):
 
 
 def test_a_file_that_cannot_be_read_is_a_lost_value(session):
-    """What a task made is made again; what was put is lost."""
+    """A task's result is rebuilt; a value that was put is lost."""
     made, kept = blob.remote(), put(1)
     ray.get(made)
     others = [put(number) for number in range(5)]
@@ -387,7 +388,7 @@ def test_a_file_that_cannot_be_read_is_a_lost_value(session):
 
 
 def test_a_slow_disk_delays_and_changes_nothing(session):
-    """Values are where they belong when the writes are over."""
+    """When the writes are over, the values are where they belong."""
     with faults.delay_spill(0.001) as fault:
         refs = [put(number) for number in range(8)]
     assert fault.count == 3 and [value[0] for value in ray.get(refs)] == list(range(8))

@@ -1,4 +1,5 @@
-"""Placement groups over several nodes: where bundles lie, who runs in them, and what becomes of them when a node goes."""
+"""Placement groups over several nodes: where bundles are placed, what runs in them, and how a node's death affects
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.runtime.several_nodes import Gate, cluster, node_of, until
 
 
 def nodes_of(group) -> list[str]:
-    """The node of each bundle, in order; "" for one that has none."""
+    """The node of each bundle, in order; "" for a bundle that is not placed."""
     return list(placement_group_table(group)["bundles_to_node_id"].values())
 
 
@@ -22,25 +23,25 @@ def state_of(group) -> str:
 
 
 def inside(group, index: int = -1, capture: bool = False) -> PlacementGroupSchedulingStrategy:
-    """The strategy of what runs in a group."""
+    """The scheduling strategy of work that runs in a group."""
     return PlacementGroupSchedulingStrategy(group, index, placement_group_capture_child_tasks=capture)
 
 
 @ray.remote
 class Where:
-    """An actor that knows its node."""
+    """An actor that knows on which node it is."""
 
     def node(self) -> str:
-        """Its id."""
+        """The id of the actor's node."""
         return ray.get_runtime_context().get_node_id()
 
 
-# ---------------------------------------------------------------- where bundles lie
+# ---------------------------------------------------------------- where bundles are placed
 
 
 def made(strategy: str, bundles: list, *sizes: int) -> list[int] | None:
-    """The places (0 for the head) at which the bundles of a group lie in a cluster of nodes of these sizes; None when it
-    does not fit."""
+    """The node (0 is the head) of each bundle of a group, in a cluster of nodes of these sizes; None if the group does
+    not fit."""
     with cluster(head_cpus=sizes[0]) as nodes:
         for size in sizes[1:]:
             nodes.add_node(num_cpus=size)
@@ -58,26 +59,26 @@ ONE, TWO = {"CPU": 1}, {"CPU": 2}
     ("strategy", "bundles", "sizes", "places"),
     [
         ("PACK", [ONE] * 3, (4, 4), [0, 0, 0]),
-        ("PACK", [ONE] * 4, (1, 4), [1, 1, 1, 1]),  # the emptiest node first, so that one is enough
-        ("PACK", [TWO] * 3, (4, 2), [0, 0, 1]),  # more nodes when one is not enough
+        ("PACK", [ONE] * 4, (1, 4), [1, 1, 1, 1]),  # the emptiest node first, so that one node is enough
+        ("PACK", [TWO] * 3, (4, 2), [0, 0, 1]),  # more nodes if one is not enough
         ("PACK", [TWO] * 4, (4, 2), None),
         ("STRICT_PACK", [ONE] * 3, (2, 4), [1, 1, 1]),
         ("STRICT_PACK", [TWO] * 2, (2, 2), None),
         ("SPREAD", [ONE] * 3, (4, 4, 4), [0, 1, 2]),
-        ("SPREAD", [ONE] * 3, (4, 4), [0, 1, 0]),  # some share a node when they have to
+        ("SPREAD", [ONE] * 3, (4, 4), [0, 1, 0]),  # bundles share a node if they must
         ("STRICT_SPREAD", [ONE] * 3, (1, 1, 1), [0, 1, 2]),
         ("STRICT_SPREAD", [ONE] * 3, (4, 4), None),
-        ("STRICT_SPREAD", [ONE, TWO], (2, 1), [1, 0]),  # the large one has the fewest places to go to
+        ("STRICT_SPREAD", [ONE, TWO], (2, 1), [1, 0]),  # the large bundle first: the fewest nodes can hold it
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
-def test_the_strategy_says_where_bundles_lie(strategy, bundles, sizes, places):
-    """All of them are reserved, or none is."""
+def test_the_strategy_decides_where_bundles_are_placed(strategy, bundles, sizes, places):
+    """Either all bundles are reserved, or none."""
     assert made(strategy, bundles, *sizes) == places
 
 
 def test_a_bundle_can_ask_for_labels():
-    """It lies on a node that has them, or waits."""
+    """The bundle is placed on a node with these labels, or waits for one."""
     with cluster() as nodes:
         group = placement_group([ONE], bundle_label_selector=[{"zone": "a"}])
         assert state_of(group) == "PENDING"
@@ -85,8 +86,8 @@ def test_a_bundle_can_ask_for_labels():
         assert group.wait(5) and nodes_of(group) == [node.node_id]
 
 
-def test_what_is_reserved_is_taken_from_the_node():
-    """Others cannot have it, also while nobody runs in the group; it comes back with the group's end."""
+def test_reserved_resources_are_taken_from_the_node():
+    """Nothing else can use it, even while nothing runs in the group. It is returned when the group is removed."""
     with cluster(head_cpus=3):
         group = placement_group([ONE, ONE])
         assert ray.available_resources()["CPU"] == 1
@@ -97,8 +98,8 @@ def test_what_is_reserved_is_taken_from_the_node():
 # ---------------------------------------------------------------- waiting for a group
 
 
-def test_a_group_waits_for_its_resources_and_tells_when_it_has_them():
-    """ready() is a reference, wait() a question with an end."""
+def test_a_group_waits_for_its_resources_and_is_then_ready():
+    """ready() returns a reference; wait() has a timeout."""
     with cluster(head_cpus=1) as nodes:
         group = placement_group([ONE, TWO])
         ready = group.ready()
@@ -108,7 +109,7 @@ def test_a_group_waits_for_its_resources_and_tells_when_it_has_them():
 
 
 def test_groups_wait_in_line_behind_each_other():
-    """What one gives back the next may have, the oldest first."""
+    """A removed group's resources go to the next group in line, the oldest first."""
     with cluster(head_cpus=2):
         groups = [placement_group([TWO]) for _ in range(3)]
         assert [state_of(group) for group in groups] == ["CREATED", "PENDING", "PENDING"]
@@ -117,7 +118,7 @@ def test_groups_wait_in_line_behind_each_other():
 
 
 def test_a_group_that_is_removed_before_it_was_placed_says_so():
-    """To who waits for it, and to what was to run in it."""
+    """Code that waits for the group gets an error, and so does work that was to run in it."""
     with cluster(head_cpus=1):
         group = placement_group([TWO])
         ready = group.ready()
@@ -126,11 +127,11 @@ def test_a_group_that_is_removed_before_it_was_placed_says_so():
             ray.get(ready)
 
 
-# ---------------------------------------------------------------- who runs in it
+# ---------------------------------------------------------------- what runs in a group
 
 
 def test_work_goes_to_its_bundle():
-    """By index, or to any that has room; actors too."""
+    """To the bundle with this index, or to any bundle with room. Actors too."""
     with cluster(head_cpus=1) as nodes:
         nodes.add_node(num_cpus=1)
         group = placement_group([ONE, ONE], strategy="STRICT_SPREAD")
@@ -142,7 +143,7 @@ def test_work_goes_to_its_bundle():
 
 
 def test_a_bundle_gives_no_more_than_it_has():
-    """The second task waits for the first, although the node has CPUs to spare."""
+    """The second task waits for the first, although the node has free CPUs."""
     with cluster(head_cpus=4):
         group = placement_group([ONE])
         holder = Where.options(num_cpus=1, scheduling_strategy=inside(group)).remote()
@@ -154,7 +155,8 @@ def test_a_bundle_gives_no_more_than_it_has():
 
 
 def test_children_stay_in_the_group_when_they_are_captured():
-    """placement_group_capture_child_tasks: what a task in the group submits runs there too; without it, outside."""
+    """placement_group_capture_child_tasks: tasks that a task in the group submits run in the group too; otherwise
+    outside of it."""
     with cluster(head_cpus=2):
 
         @ray.remote(num_cpus=0.5)
@@ -171,8 +173,8 @@ def test_children_stay_in_the_group_when_they_are_captured():
         assert ray.get(parent.options(scheduling_strategy=inside(group)).remote()) is None
 
 
-def test_what_runs_in_a_removed_group_ends():
-    """Tasks and actors; what asks for the group afterwards is refused or never runs."""
+def test_work_in_a_removed_group_ends():
+    """Both tasks and actors. Work that asks for the group afterwards is refused or never runs."""
     with cluster(head_cpus=2):
         group = placement_group([ONE, ONE])
         gate = Gate.remote()
@@ -205,7 +207,7 @@ def test_a_group_is_found_by_its_name():
 
 
 def test_a_group_outlives_the_worker_that_made_it():
-    """As in Ray: it goes with the job, or when it is removed."""
+    """As in Ray: it lives until the job ends, or until it is removed."""
     with cluster():
 
         @ray.remote(num_cpus=0)
@@ -221,7 +223,7 @@ def test_a_group_outlives_the_worker_that_made_it():
 
 
 def test_the_table_knows_every_group():
-    """By hex id, with strategy, bundles and state; removed ones too."""
+    """By hex id, with strategy, bundles and state; removed groups too."""
     with cluster():
         first, second = placement_group([ONE], strategy="SPREAD", name="a"), placement_group([ONE])
         remove_placement_group(second)
@@ -234,11 +236,11 @@ def test_the_table_knows_every_group():
         assert table[second.id.hex()]["state"] == "REMOVED"
 
 
-# ---------------------------------------------------------------- a node goes
+# ---------------------------------------------------------------- a node dies
 
 
-def test_lost_bundles_are_reserved_anew_and_the_others_stay():
-    """What runs in those that are left goes on, new work too; what was in the lost ones waits for their new place."""
+def test_lost_bundles_are_reserved_again_and_the_others_stay():
+    """Work in the remaining bundles goes on, and new work too. Work in the lost bundles waits for their return."""
     with cluster(head_cpus=1) as nodes:
         node = nodes.add_node(num_cpus=1)
         group = placement_group([ONE, ONE], strategy="STRICT_SPREAD")
@@ -250,7 +252,7 @@ def test_lost_bundles_are_reserved_anew_and_the_others_stay():
         assert ray.get([stays.node.remote(), moves.node.remote()]) == [head, lost]
         nodes.remove_node(node)
         assert state_of(group) == "RESCHEDULING" and nodes_of(group) == [head, ""]
-        assert placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE"  # it said FINISHED
+        assert placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE"  # it used to be FINISHED
         assert ray.get(node_of.options(scheduling_strategy=inside(group, 0)).remote()) == head
         waits = moves.node.remote()
         assert ray.wait([waits], timeout=0)[0] == []
@@ -258,8 +260,8 @@ def test_lost_bundles_are_reserved_anew_and_the_others_stay():
         assert ray.get([stays.node.remote(), waits]) == [head, other.node_id] and state_of(group) == "CREATED"
 
 
-def test_a_group_that_loses_nodes_twice_comes_back_whole():
-    """The second loss while it is being rescheduled counts as well; no resource is given out twice, or lost."""
+def test_a_group_that_loses_nodes_twice_is_placed_completely():
+    """A second loss while the group is being rescheduled counts as well. No resource is assigned twice, or lost."""
     with cluster(head_cpus=1) as nodes:
         first, second = nodes.add_node(num_cpus=2), nodes.add_node(num_cpus=2)
         group = placement_group([TWO, TWO], strategy="STRICT_SPREAD")
@@ -274,7 +276,7 @@ def test_a_group_that_loses_nodes_twice_comes_back_whole():
 
 
 def test_a_task_in_a_lost_bundle_is_retried_in_its_new_place():
-    """On the node where the bundle lies then."""
+    """On the node where the bundle is placed then."""
     with cluster(head_cpus=0) as nodes:
         node = nodes.add_node(num_cpus=1)
         group = placement_group([ONE])

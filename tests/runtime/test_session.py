@@ -1,4 +1,4 @@
-"""Sessions begin and end: nothing of them is left, however many there were, and one that has nothing to do does nothing."""
+"""Sessions begin and end: nothing of them is left, however many there were, and an idle session does nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cell:
         self.value = 0
 
     def put(self, value: Any) -> Any:
-        """Keep a value; returns it."""
+        """Keep a value, and return it."""
         self.value = value
         return value
 
@@ -59,7 +59,7 @@ class Loop:
 
 
 def use(local_mode: bool) -> None:
-    """A session in which a little of everything happens, some of it left undone."""
+    """Run a session in which a little of everything happens, and some of it is unfinished at the end."""
     ray.init(num_cpus=2, local_mode=local_mode, log_to_driver=False)
     runtime = context.running()
     if not local_mode:
@@ -72,11 +72,11 @@ def use(local_mode: bool) -> None:
     double.remote(refs[0])
     ray.shutdown()
     if not local_mode:
-        assert not left or left.empty.wait(PATIENCE_S)
+        assert left.empty.wait(PATIENCE_S)
 
 
 def held() -> dict[str, int]:
-    """What a process has of everything that a session might leave behind."""
+    """Counts of everything that a session might leave behind in the process."""
     gc.collect()
     kinds = [type(thing).__module__ for thing in gc.get_objects()]
     return {
@@ -90,7 +90,7 @@ def held() -> dict[str, int]:
 
 
 def threads_are(number: int) -> None:
-    """Wait until the system has let go of threads that have told that they end."""
+    """Wait until the system has removed the threads that have reported their end."""
     deadline = time.monotonic() + PATIENCE_S
     while len(os.listdir("/proc/self/task")) > number and time.monotonic() < deadline:
         os.sched_yield()
@@ -101,7 +101,8 @@ def threads_are(number: int) -> None:
 @MODES
 @pytest.mark.slow
 def test_hundreds_of_sessions_leave_nothing_behind(local_mode: bool):
-    """As many threads, files, records and guards afterwards as after the first few. It takes half a second, for it is many."""
+    """There are as many threads, files, records and guards afterwards as after the first few sessions. Slow because
+    there are many sessions."""
     for _ in range(5):
         use(local_mode)
     before = held()
@@ -118,7 +119,7 @@ def test_hundreds_of_sessions_leave_nothing_behind(local_mode: bool):
 @frees_memory
 @pytest.mark.slow
 def test_a_thousand_empty_sessions_take_no_memory():
-    """What one allocates is free again for the next. It takes a second, for it is a thousand."""
+    """Memory that one session allocates is free again for the next. Slow because there are a thousand sessions."""
 
     def cycle(times: int) -> None:
         for _ in range(times):
@@ -132,15 +133,15 @@ def test_a_thousand_empty_sessions_take_no_memory():
 
 
 def resident_bytes() -> int:
-    """The memory of this process."""
+    """The resident memory of this process."""
     gc.collect()
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @MODES
-def test_the_tables_are_empty_when_the_program_has_let_go(local_mode: bool):
-    """Before the end already: what is left are the records that the state API shows."""
+def test_the_tables_are_empty_when_the_program_has_dropped_everything(local_mode: bool):
+    """Even before the session ends. Only the records that the state API shows are left."""
     ray.init(num_cpus=2, local_mode=local_mode, log_to_driver=False)
     try:
         refs = [double.remote(x) for x in range(10)]
@@ -160,7 +161,7 @@ def test_the_tables_are_empty_when_the_program_has_let_go(local_mode: bool):
 
 
 def switches() -> int:
-    """How often a thread of this process, this one left out, has had a processor."""
+    """How often the threads of this process, except this one, have been given a processor."""
     total = 0
     for thread in os.listdir("/proc/self/task"):
         if int(thread) != threading.get_native_id():
@@ -171,14 +172,14 @@ def switches() -> int:
 
 @needs_proc
 def test_a_session_with_nothing_to_do_does_nothing():
-    """Idle workers, actors, an event loop, a waiting task and a waiting driver: none of their threads runs even once."""
+    """Idle workers, actors and an event loop: none of their threads runs even once."""
     ray.init(num_cpus=4, log_to_driver=False)
     try:
         cell, loop = Cell.remote(), Loop.remote()
         ray.get([*(double.remote(x) for x in range(8)), cell.put.remote(1), loop.echo.remote(1)])
         came = came_to_rest()
         before, cpu_s = switches(), time.process_time()
-        assert not threading.Event().wait(0.2)  # a time in which nothing happens is what is measured here
+        assert not threading.Event().wait(0.2)  # the test measures a time in which nothing happens
         assert (switches() - before, came) == (0, True)
         assert time.process_time() - cpu_s < 0.02
     finally:
@@ -186,7 +187,7 @@ def test_a_session_with_nothing_to_do_does_nothing():
 
 
 def came_to_rest(looks: int = 1_000) -> bool:
-    """Wait until all threads but this one sleep."""
+    """Wait until all threads but this one sleep. Returns whether they do."""
     for _ in range(looks):
         states = []
         for thread in os.listdir("/proc/self/task"):
@@ -201,7 +202,8 @@ def came_to_rest(looks: int = 1_000) -> bool:
 
 @MODES
 def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
-    """References, actors and generators of the last session are refused by the next, and do not reach what has their numbers."""
+    """The next session refuses references, actors and generators of the last one, and does not confuse them with its
+    own of the same numbers."""
     ray.init(num_cpus=2, local_mode=local_mode, log_to_driver=False)
     old = [double.remote(1), Cell.remote(), items.remote(2)]
     ray.shutdown()
@@ -226,7 +228,7 @@ def test_what_belongs_to_an_ended_session_says_so(local_mode: bool):
     ids=["task", "actor", "put"],
 )
 def test_a_remote_function_serves_one_session_after_the_other(local_mode: bool, call: Callable[[], Any]):
-    """It is captured anew in each."""
+    """The function is captured again in each session."""
     for _ in range(3):
         ray.init(num_cpus=1, local_mode=local_mode, log_to_driver=False)
         assert call() == 8

@@ -1,4 +1,4 @@
-"""Threads of actors are started a few at a time, each by one that has come up."""
+"""The threads of actors are started a few at a time; each new thread starts the next."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Named:
 
 
 def test_many_actors_made_at_once_all_come_up_each_with_a_thread_of_its_own(session: Any):
-    """A call finds the thread on which the constructor ran."""
+    """Calls run on the thread on which the constructor ran."""
     actors = [Named.remote(name) for name in range(MANY)]
     assert ray.get([actor.who.remote() for actor in actors], timeout=60) == [(name, True) for name in range(MANY)]
     assert len({handle.ident for handle in session.threads if handle.record.actor is not None}) == MANY
-    assert len(session.may_start) == STARTING_AT_A_TIME and not session.unstarted
+    assert len(session.start_permits) == STARTING_AT_A_TIME and not session.unstarted
 
 
 def test_an_actor_whose_constructor_blocks_holds_up_no_other(session: Any):
-    """What is bounded is how many threads are coming up, not how many constructors run."""
+    """The limit is on the threads that are starting, not on the constructors that run."""
 
     @ray.remote
     class Slow:
@@ -58,8 +58,8 @@ def test_an_actor_whose_constructor_blocks_holds_up_no_other(session: Any):
     ray.get([actor.__ray_ready__.remote() for actor in slow], timeout=60)
 
 
-def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypatch: pytest.MonkeyPatch):
-    """They were made and let go of before their turn came: only those that had begun to start have had one."""
+def test_actors_that_were_dropped_need_no_thread(session: Any, monkeypatch: pytest.MonkeyPatch):
+    """They were created and dropped while they were in the queue. Only actors that had begun to start got a thread."""
     started: list[Any] = []
     begin = _thread.start_new_thread
 
@@ -78,11 +78,11 @@ def test_actors_that_nobody_holds_any_more_need_no_thread(session: Any, monkeypa
     for _, (_, handle) in started:
         assert handle.done.acquire(timeout=60)
     assert ray.get(Named.remote(1).who.remote(), timeout=60) == (1, True)
-    assert not session.unstarted and len(session.may_start) == STARTING_AT_A_TIME
+    assert not session.unstarted and len(session.start_permits) == STARTING_AT_A_TIME
 
 
 def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: Any, monkeypatch: pytest.MonkeyPatch):
-    """The next one, for which there is a thread again, comes up."""
+    """The next actor starts, because the system allows threads again."""
 
     def refuse(function: Any, args: tuple) -> int:
         raise RuntimeError("can't start new thread")
@@ -98,7 +98,7 @@ def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: 
 def test_a_task_whose_worker_cannot_start_is_retried_and_fails_with_the_worker(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """The limit of retries holds, so that a system without threads is no endless loop."""
+    """The limit of retries applies, so that a system without threads does not cause an endless loop."""
 
     @ray.remote(max_retries=2)
     def anything() -> int:

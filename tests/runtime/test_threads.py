@@ -1,4 +1,4 @@
-"""Many threads of the program do everything at once, under seeds. Each call is answered, and at the end nothing is left."""
+"""Many threads of the program do everything at once, under seeds. Each call is answered, and nothing is left."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.runtime.several_nodes import Threads, until
 
 THREADS, STEPS = 6, 25
 PATIENCE_S = 40
-"""Longer than any seed takes: a call that is not answered by then hangs."""
+"""Longer than any seed takes. A call that has not been answered by then hangs."""
 ENDED = (TaskCancelledError, RayActorError, WorkerCrashedError)
 
 
 @pytest.fixture(autouse=True)
 def often() -> Iterator[None]:
-    """Python changes threads as often as it can."""
+    """Python switches threads as often as it can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -43,13 +43,13 @@ def double(x: int) -> int:
 
 @ray.remote(max_retries=0)
 def total(refs: list) -> int:
-    """A task that waits for others."""
+    """A task that waits for other tasks."""
     return sum(ray.get(refs))
 
 
 @ray.remote(max_retries=0)
 def parent(x: int) -> int:
-    """A task that makes others."""
+    """A task that submits tasks."""
     return sum(ray.get([double.remote(x), double.remote(x)]))
 
 
@@ -86,7 +86,7 @@ class Counter1:
 
 @ray.remote(num_cpus=0, max_concurrency=3)
 class Several:
-    """An actor with some threads."""
+    """An actor with several threads."""
 
     def echo(self, x: int) -> int:
         """The same."""
@@ -106,7 +106,7 @@ class Loop:
 
 
 class Program:
-    """One thread of the program: a random choice of steps, each of which knows what its answer must be."""
+    """One thread of the program: a random choice of steps. Each step checks its own answer."""
 
     def __init__(self, seed: int, shared: dict[str, Any]):
         self.chance, self.shared, self.seed = random.Random(seed), shared, seed
@@ -130,16 +130,16 @@ class Program:
         ]
 
     def run(self) -> None:
-        """All steps."""
+        """Run all steps."""
         for _ in range(STEPS):
             self.chance.choice(self.steps)()
 
     def get(self, refs: Any) -> Any:
-        """The answer, which must come."""
+        """The answer. It must arrive in time."""
         return ray.get(refs, timeout=PATIENCE_S)
 
     def task(self) -> None:
-        """A task, and a few at once."""
+        """One task, then a few at once."""
         x = self.chance.randrange(1000)
         assert self.get(double.remote(x)) == 2 * x
         assert self.get([double.remote(y) for y in range(5)]) == [0, 2, 4, 6, 8]
@@ -150,24 +150,24 @@ class Program:
             assert self.get(ray.put(value)) == value
 
     def nested(self) -> None:
-        """References inside of a value."""
+        """References inside a value."""
         assert self.get(total.remote([double.remote(1), ray.put(5), double.remote(2)])) == 11
         outer = ray.put([ray.put("inner")])
         assert self.get(self.get(outer)[0]) == "inner"
 
     def tasks_in_tasks(self) -> None:
-        """A task that makes tasks."""
+        """A task that submits tasks."""
         assert self.get(parent.remote(3)) == 12
 
     def chain(self) -> None:
-        """Each takes the last one's result."""
+        """Each task takes the result of the one before."""
         ref = double.remote(1)
         for _ in range(5):
             ref = double.remote(ref)
         assert self.get(ref) == 64
 
     def wait(self) -> None:
-        """All come in the end."""
+        """All results arrive in the end."""
         refs = [double.remote(x) for x in range(4)]
         left, ready = refs, []
         while left:
@@ -193,7 +193,7 @@ class Program:
             return
 
     def stream(self) -> None:
-        """All items, or only the first."""
+        """Take all items, or only the first."""
         stream = count_up.remote(6)
         if self.chance.random() < 0.5:
             assert self.get(list(stream)) == list(range(6))
@@ -201,12 +201,12 @@ class Program:
             assert self.get(next(stream)) == 0
 
     def dropped(self) -> None:
-        """Nobody waits for it."""
+        """Nobody waits for these."""
         double.remote(ray.put(1))
         Counter1.remote().add.remote()
 
     def own_actor(self) -> None:
-        """An actor of this thread: its calls come in order, also the one that is killed with it."""
+        """An actor of this thread alone: its calls run in order, until it is killed."""
         actor = Counter1.remote()
         refs = [actor.add.remote() for _ in range(4)]
         if self.chance.random() < 0.4:
@@ -222,23 +222,23 @@ class Program:
             assert self.get(refs) == [1, 2, 3, 4]
 
     def named_actor(self) -> None:
-        """Threads get, make and kill actors of the same few names."""
+        """All threads get, create and kill actors with the same few names."""
         name = f"name {self.chance.randrange(3)}"
         actor = Counter1.options(name=name, get_if_exists=True, lifetime="detached").remote()
         try:
             assert self.get(actor.add.remote()) >= 1
             if self.chance.random() < 0.3:
                 ray.kill(ray.get_actor(name))
-        except (*ENDED, ValueError):  # another thread has killed it
+        except (*ENDED, ValueError):  # another thread has killed the actor
             return
 
     def shared_actor(self) -> None:
-        """An actor with threads, of all."""
+        """An actor with several threads that all threads of the program call."""
         refs = [self.shared["several"].echo.remote(x) for x in range(5)]
         assert self.get(refs) == list(range(5))
 
     def coroutine(self) -> None:
-        """An async actor of all; one call is cancelled."""
+        """An async actor that all threads call; one call is cancelled."""
         refs = [self.shared["loop"].echo.remote(x) for x in range(4)]
         ray.cancel(refs[0])
         assert self.get(refs[1:]) == [1, 2, 3]
@@ -248,7 +248,7 @@ class Program:
             return
 
     def timeout(self) -> None:
-        """A wait that runs out."""
+        """A wait whose timeout expires."""
         ref = never.remote()
         assert ray.wait([ref], timeout=0.0001) == ([], [ref])
         with pytest.raises(GetTimeoutError):
@@ -256,7 +256,7 @@ class Program:
         ray.cancel(ref)
 
     def look(self) -> None:
-        """The tables, while they change."""
+        """Read the tables while they change."""
         read = self.chance.choice(
             (
                 state.list_tasks,
@@ -279,7 +279,7 @@ class Program:
 
 
 def test_many_threads_do_everything_at_once(seed: int):
-    """Every call has its answer, the core's invariants hold, and when all is let go of, every table is empty."""
+    """Every call is answered, the core's invariants hold, and when everything has been dropped every table is empty."""
     ray.init(num_cpus=3, log_to_driver=False, namespace="threads")
     try:
         runtime, cluster = context.running(), context.running().cluster
@@ -315,8 +315,8 @@ def test_many_threads_do_everything_at_once(seed: int):
 
 
 def at_rest(runtime: Any) -> bool:
-    """Whether nothing runs any more, nothing is to come, and nothing that the program let go of is still held."""
-    with runtime.locked() as cluster:  # which takes into account what was let go of
+    """Whether nothing runs or waits to run, and nothing that the program has dropped is still kept."""
+    with runtime.locked() as cluster:  # this reports the dropped references first
         return (
             not cluster.objects
             and all(task.status in (TaskStatus.FINISHED, TaskStatus.FAILED) for task in cluster.tasks.values())
@@ -325,6 +325,7 @@ def at_rest(runtime: Any) -> bool:
 
 
 def left_over(cluster: Any) -> str:
-    """What there should not be."""
+    """The entries that should not be left."""
     tasks = [task for task in cluster.tasks.values() if task.status not in (TaskStatus.FINISHED, TaskStatus.FAILED)]
-    return f"objects: {list(cluster.objects.values())[:10]}\ntasks: {tasks[:10]}\nactors: {list(cluster.actors.values())[:5]}"
+    objects, actors = list(cluster.objects.values()), list(cluster.actors.values())
+    return f"objects: {objects[:10]}\ntasks: {tasks[:10]}\nactors: {actors[:5]}"

@@ -15,7 +15,7 @@ def leaves():
 
 
 def test_a_crashed_workers_error_says_what_happened_to_it():
-    """It used to say the same of a crash and of a thread that the system had no room for."""
+    """The error used to be the same for a crash and for a thread that the system refused to start."""
     ray.init(num_cpus=1, log_to_driver=False)
     try:
         with pytest.raises(ray.exceptions.WorkerCrashedError, match=r"_exit\(3\)"):

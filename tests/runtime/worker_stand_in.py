@@ -1,4 +1,5 @@
-"""A worker for the tests of what travels: it loads, calls and stores as a worker does, on the test's own thread."""
+"""A stand-in for a worker, for tests of serialisation: it loads, calls and stores like a worker, on the test's own
+thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,13 @@ from miniray.values.serialization import Space, capture, deserialize, serialize
 
 
 def turn(value: Any) -> Any:
-    """What the driver would get back for value."""
+    """The value as the driver would get it back."""
     return deserialize(serialize(value))
 
 
 @contextmanager
 def inside(space: Space) -> Iterator[None]:
-    """Run the block as code of the worker with this space."""
+    """Run the block as if a worker with this space ran it."""
     token = current.set(SimpleNamespace(space=space))  # type: ignore[arg-type]
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a program lets go of is noticed at its next call, whichever that is."""
+"""References that a program drops are noticed at its next call of miniray, whichever call that is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.runtime.several_nodes import until
 
 @pytest.fixture
 def one_cpu() -> Iterator[None]:
-    """A task that needs the CPU waits for an actor that has it."""
+    """One CPU, so that a task has to wait for an actor that holds it."""
     ray.init(num_cpus=1, log_to_driver=False)
     yield
     ray.shutdown()
@@ -22,7 +22,7 @@ def one_cpu() -> Iterator[None]:
 
 @ray.remote(num_cpus=1)
 class Holder:
-    """Holds the CPU while somebody holds a handle."""
+    """Holds the CPU as long as there is a handle."""
 
 
 @ray.remote
@@ -30,8 +30,8 @@ def needs_a_cpu() -> int:
     return 1
 
 
-def test_a_program_that_only_polls_lets_an_actor_go_by_it(one_cpu: Any):
-    """It used to poll for ever: wait with a timeout of 0 was the one call that did not look."""
+def test_polling_releases_an_actor(one_cpu: Any):
+    """The program used to poll forever: `wait` with a timeout of 0 was the only call that did not look."""
     actor = Holder.remote()
     ray.get(actor.__ray_ready__.remote())
     ref = needs_a_cpu.remote()
@@ -49,8 +49,8 @@ def test_a_program_that_only_polls_lets_an_actor_go_by_it(one_cpu: Any):
     ],
     ids=["get", "wait", "get with a timeout", "future"],
 )
-def test_a_call_that_waits_lets_an_actor_go(one_cpu: Any, call: Any):
-    """The task that is waited for gets the CPU that the actor held."""
+def test_a_call_that_waits_releases_an_actor(one_cpu: Any, call: Any):
+    """The awaited task gets the CPU that the actor held."""
     actor = Holder.remote()
     ray.get(actor.__ray_ready__.remote())
     ref = needs_a_cpu.remote()
@@ -59,8 +59,8 @@ def test_a_call_that_waits_lets_an_actor_go(one_cpu: Any, call: Any):
     assert ray.get(ref) == 1
 
 
-def test_the_end_of_a_task_lets_an_actor_go_while_the_program_waits(one_cpu: Any):
-    """The program drops the handle and calls nothing any more: it is noticed when anything of the session ends."""
+def test_the_end_of_a_task_releases_an_actor_while_the_program_waits(one_cpu: Any):
+    """The program drops the handle and makes no further call. The end of any task notices it."""
     actor = Holder.remote()
     ray.get(actor.__ray_ready__.remote())
     ref = needs_a_cpu.remote()
@@ -73,7 +73,7 @@ def test_the_end_of_a_task_lets_an_actor_go_while_the_program_waits(one_cpu: Any
 
     kept = other.remote()
     os.read(come, 1)
-    answer = ref.future()  # from here on the program calls nothing of the session's
+    answer = ref.future()  # from here on the program does not call miniray
     del actor
     os.write(write_end, b"!")
     assert answer.result(20) == 1
