@@ -26,7 +26,8 @@ def plain_table(
     numbers_right: bool = True,
     floats: str = ".3f",
 ) -> str:
-    """Lay out a table as tabulate does: row numbers in front, two spaces between columns. A cell may have several lines.
+    """Lay out a table as tabulate does: row numbers in front, two spaces between columns. A cell may have several
+    lines.
 
     rule: put a line of dashes under the headers. numbers_right: align columns that hold only numbers, or strings of
     digits, to the right. floats: the format of a float.
@@ -52,9 +53,9 @@ def plain_table(
 def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[list[int], str]:
     """Choose the columns that fit a terminal. width: columns of the terminal.
 
-    Returns the indices of the columns to print, and a note about the hidden ones ("" if there are none). The first column
-    is never hidden. Columns with one value in all rows are hidden first, then ids other than the row's own, then the rest,
-    each group from right to left. A hidden column comes back if it fits after all.
+    Returns the indices of the columns to print, and a note about the hidden ones ("" if there are none). The first
+    column is never hidden. Columns with one value in all rows are hidden first, then ids other than the row's own, then
+    the rest, each group from right to left. A hidden column comes back if it fits after all.
     """
     same = {n for n in range(len(headers)) if len(rows) > 1 and all(row[n] == rows[0][n] for row in rows)}
 

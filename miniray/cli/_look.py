@@ -1,8 +1,8 @@
 """What the commands that read a session's tables have in common.
 
-In Ray a command asks a server for the tables. Here the tables belong to the program and end with it. So the command runs
-the program (`miniray list tasks -- script.py args`) and reads the tables when the program ends, is interrupted, or shuts
-its session down. Called inside a program, through `miniray.cli.main`, it reads the tables of the running session.
+In Ray a command asks a server for the tables. Here the tables belong to the program and end with it. So the command
+runs the program (`miniray list tasks -- script.py args`) and reads the tables when the program ends, is interrupted, or
+shuts its session down. Called inside a program, through `miniray.cli.main`, it reads the tables of the running session.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
     """Print the text that `answer(runtime)` returns for the session. Returns the exit code.
 
     A question that cannot be answered gives one line on stderr and exit code 2 (or the code that it names); no session
-    gives exit code 1. The program's own output goes to stderr, so that another program can read stdout. The program's exit
-    code becomes the command's, unless the command itself failed.
+    gives exit code 1. The program's own output goes to stderr, so that another program can read stdout. The program's
+    exit code becomes the command's, unless the command itself failed.
     """
     if args.program:
         return _of_program(args, answer)

@@ -31,7 +31,10 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]
 
 
 def count_names(paths: list[str], saboteur: Any = None) -> dict[str, int]:
-    """How often the files define each name. saboteur: an actor that decides whether this attempt fails with an OSError."""
+    """How often the files define each name.
+
+    saboteur: an actor that decides whether this attempt fails with an OSError.
+    """
     import miniray as ray
 
     if saboteur is not None and ray.get(saboteur.should_fail.remote()):
@@ -86,8 +89,8 @@ def source_files(folder: str) -> list[str]:
 def work(paths: list[str]) -> tuple[int, list[tuple[str, int]], int, list[Any]]:
     """Count in tasks, and add up in an actor.
 
-    Returns the number of definitions, the ranking, the number of different names, and handles and references: as long as
-    the caller holds them, the actors and objects appear in the report.
+    Returns the number of definitions, the ranking, the number of different names, and handles and references: as long
+    as the caller holds them, the actors and objects appear in the report.
     """
     import miniray as ray
 

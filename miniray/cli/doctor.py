@@ -20,8 +20,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
         help="find out what went wrong in a program: stuck tasks, dead actors, retries, leaks, ...",
-        description="Ask the questions of a runbook about a program, and print a finding for each symptom: stuck tasks, "
-        "dead actors, failures, retries, stragglers, leaks, spilling, ...",
+        description="Ask the questions of a runbook about a program, and print a finding for each symptom: stuck "
+        "tasks, dead actors, failures, retries, stragglers, leaks, spilling, ...",
         usage="miniray doctor [--after SECONDS] [--format {default,json}] [--questions] [-- script.py [args]]",
     )
     parser.add_argument(
@@ -80,9 +80,8 @@ def as_json(runtime: Any) -> str:
 def report(runtime: Any) -> str:
     """The findings as text, one after the other, then the symptoms that were not found."""
     found = findings(runtime)
-    lines = [
-        f"======== Doctor: {len(found)} {'finding' if len(found) == 1 else 'findings'}, {len(RUNBOOK)} questions ========"
-    ]
+    noun = "finding" if len(found) == 1 else "findings"
+    lines = [f"======== Doctor: {len(found)} {noun}, {len(RUNBOOK)} questions ========"]
     for number, finding in enumerate(found, 1):
         lines += ["", *_lines(number, finding)]
     covered = {name: finding.symptom for finding in found for name in finding.covers}

@@ -52,7 +52,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the rows. Returns 1 for a filter without `=` or `!=` and for a missing session, 2 for other wrong filters."""
+    """Print the rows.
+
+    Returns 1 for a filter without `=` or `!=` and for a missing session, 2 for other wrong filters.
+    """
     resource = StateResource(args.resource.replace("-", "_"))
     try:
         filters = [known_column(resource, *parse_filter(text)) for text in args.filter]

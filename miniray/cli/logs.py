@@ -3,8 +3,8 @@
     miniray logs [cluster] [GLOB] -- script.py      the names that match, or the text of the log if only one matches
     miniray logs actor --id ID | task --id ID [-a ATTEMPT] | worker --pid PID
 
-The session is that of the program given after `--`. Without one it is the running session of this process, for a program
-that calls `miniray.cli.main([...])`.
+The session is that of the program given after `--`. Without one it is the running session of this process, for a
+program that calls `miniray.cli.main([...])`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "logs",
         help="list a program's logs, or print one of them",
-        description="List the names of a program's logs that match GLOB; if only one matches, print that log. With a kind "
-        "other than `cluster`, print the log of one actor, task, worker or job.",
+        description="List the names of a program's logs that match GLOB; if only one matches, print that log. With a "
+        "kind other than `cluster`, print the log of one actor, task, worker or job.",
         usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py [args]]",
     )
     parser.add_argument(

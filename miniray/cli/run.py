@@ -1,7 +1,7 @@
 """`miniray run script.py`: run a program on miniray or on Ray, whichever of the two it imports.
 
     miniray run [--engine miniray] script.py [args]     `import ray` imports miniray
-    miniray run --engine ray [--address A] script.py    `import miniray` imports Ray, on this machine or the cluster at A
+    miniray run --engine ray [--address A] script.py    `import miniray` imports Ray, here or on the cluster at A
     miniray run ... -m module [args]                    the same for a module, as `python -m module` runs it
 
 All words after the script or the module are its arguments. It runs in this process, as the main program.
@@ -113,7 +113,8 @@ def load_module(name: str) -> tuple[ModuleType, CodeType]:
 
 
 def search_first(folder: str) -> None:
-    """Replace the first entry of sys.path, which Python set for this command, by the folder that it would set for the program.
+    """Replace the first entry of sys.path, which Python set for this command, by the folder that it would set for the
+    program.
 
     Under `python -P` there is no such entry, and nothing changes.
     """

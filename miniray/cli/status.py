@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def status_text(verbose: bool = False) -> str:
-    """The status of the running session, as `ray status` prints it. Without a session, raises what `miniray.nodes` does."""
+    """The status of the running session, as `ray status` prints it.
+
+    Without a session, raises what `miniray.nodes` does.
+    """
     import miniray as ray
 
     heading = f"======== Autoscaler status: {datetime.datetime.now()} ========"

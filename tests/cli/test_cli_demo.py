@@ -70,7 +70,10 @@ def test_very_large_files_and_installed_packages_are_left_out(sources):
 
 @pytest.mark.slow
 def test_the_demo_runs_from_a_bare_clone(tmp_path):
-    """It reads the real standard library, with nothing installed: -S leaves out every site-packages. Slow: 1,600 files."""
+    """It reads the real standard library, with nothing installed: -S leaves out every site-packages.
+
+    Slow: 1,600 files.
+    """
     done = subprocess.run(
         [sys.executable, "-S", "-m", "miniray", "demo"],
         cwd=ROOT,

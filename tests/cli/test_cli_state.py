@@ -1,4 +1,4 @@
-"""`miniray list`, `get`, `summary`, `memory` and `logs`: Ray's layout, formats, filters and exit codes; running a program."""
+"""`miniray list`, `get`, `summary`, `memory` and `logs`: Ray's layout, formats, filters and exit codes; programs."""
 
 import json
 import re
@@ -122,7 +122,10 @@ def test_a_terminal_shows_the_columns_that_fit(capsys, session, monkeypatch):
 
 
 def test_other_formats(capsys, session):
-    """JSON is one line with all fields, and YAML is one document. `--detail` prints YAML unless a table is asked for."""
+    """JSON is one line with all fields, and YAML is one document.
+
+    `--detail` prints YAML unless a table is asked for.
+    """
     code, out, _ = ask(capsys, "list", "tasks", "--format", "json", "--limit", "2")
     rows = json.loads(out)
     assert (code, len(rows), out.count("\n")) == (0, 2, 1) and list(rows[0]) == state.list_tasks()[0].list_columns()
@@ -156,7 +159,10 @@ def test_a_table_that_the_limit_cut_short_gives_a_warning(capsys, session):
 
 
 def test_filters_of_the_command_line(capsys, session):
-    """All filters must match, case does not matter, and a value may contain `=`. If no row matches, a message says so."""
+    """All filters must match, case does not matter, and a value may contain `=`.
+
+    If no row matches, a message says so.
+    """
 
     def names(*filters):
         words = [word for text in filters for word in ("-f", text)]
@@ -205,7 +211,7 @@ def test_an_id_that_names_nothing(capsys, session):
 
 
 def test_summaries(capsys, session):
-    """Totals in alphabetical order, then a table in which a dict fills several lines; objects are grouped by call site."""
+    """Totals in alphabetical order, then a table in which a dict fills several lines; objects are by call site."""
     code, out, _ = ask(capsys, "summary", "tasks")
     lines = out.splitlines()
     assert code == 0 and re.match("======== Tasks Summary: .* ========", lines[1])
