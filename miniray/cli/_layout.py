@@ -26,8 +26,7 @@ def plain_table(
     numbers_right: bool = True,
     floats: str = ".3f",
 ) -> str:
-    """Lay out a table as tabulate does: row numbers in front, two spaces between columns. A cell may have several
-    lines.
+    """Lay out a table as tabulate does: row numbers in front, two spaces between columns, cells of several lines.
 
     rule: put a line of dashes under the headers. numbers_right: align columns that hold only numbers, or strings of
     digits, to the right. floats: the format of a float.

@@ -113,8 +113,7 @@ def load_module(name: str) -> tuple[ModuleType, CodeType]:
 
 
 def search_first(folder: str) -> None:
-    """Replace the first entry of sys.path, which Python set for this command, by the folder that it would set for the
-    program.
+    """Replace the first entry of sys.path, set for this command, by the folder that Python would set for the program.
 
     Under `python -P` there is no such entry, and nothing changes.
     """

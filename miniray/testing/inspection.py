@@ -82,11 +82,11 @@ def last_number(runtime: Any) -> int:
 
 
 def left_behind(runtime: Any, since: int = 0) -> list[str]:
-    """What a test has left in its session, one line each: unfinished tasks, actors, placement groups, and objects that
-    the program still refers to.
+    """One line for each thing that a test has left in its session.
 
-    since: report only what was created after this `last_number`. An actor without handles is about to end and is not
-    reported; a detached actor is.
+    These are unfinished tasks, actors, placement groups, and objects that the program still refers to. An actor without
+    handles is about to end and is not reported; a detached actor is. since: report only what was created after this
+    `last_number`.
     """
     gc.collect()  # drop the references that are only part of a cycle
     with runtime.locked() as cluster:
