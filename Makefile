@@ -1,11 +1,11 @@
-# What a newcomer needs is `make demo` and `make test`; what has to pass before a commit is `make check`.
-# PYTHON may be any Python from 3.10 on. Only pip reaches for the network.
+# For a first look: `make demo` and `make test`. While you work: `make fast`. Before a commit: `make check`.
+# PYTHON may be any Python from 3.10 on. Only pip uses the network, and `make clients`.
 
 PYTHON ?= python3
 RAY_PYTHON ?= python3
 N ?= 1000
 ROUNDS ?= 3
-# The workloads of the README's table, and the peers they are measured against.
+# What `make bench` measures: the peers of the README's table, and patterns of workload names.
 BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local,miniray-unrecorded
 WORKLOADS ?= *
 
@@ -13,7 +13,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
-QUICK := $(wildcard tests/core tests/options tests/values tests/runtime tests/process tests/api tests/util)
+QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
     conformance-stress conformance-alias clean
@@ -24,8 +24,9 @@ demo:
 test: $(VENV)/.pytest
 	$(PYTEST)
 
+# Most of the suite in under 20 s on two idle cores: without slow tests, tests that start many programs, and most seeds.
 fast: $(VENV)/.pytest
-	$(PYTEST) -q -x $(QUICK) tests/tidy
+	$(PYTEST) -q -x -m 'not slow' --seed 1 $(QUICK)
 
 check: lint types test
 
@@ -38,42 +39,42 @@ types: $(VENV)/.tools
 chapters: $(VENV)/.pytest
 	$(PYTEST) tests/chapters tests/tidy/test_readme.py
 
-# The excerpts and pictures of the chapters, taken from the code anew.
+# Regenerate the excerpts and pictures of the chapters from the code.
 refresh: $(VENV)/.pytest
 	$(IN_VENV) -m tests.chapters.book --refresh
 
-# The examples on real Ray, compared line by line. RAY_PYTHON is a Python that has it installed.
+# Run the examples on real Ray, and compare their output line by line. RAY_PYTHON is a Python that has Ray installed.
 ray-check:
 	$(PYTHON) -m tests.chapters.ray_check --ray-python '$(RAY_PYTHON)' --record
 
-# Libraries from PyPI that use Ray, unchanged, on miniray: each in a virtual environment of its own. CLIENTS: some of them.
+# Run unmodified libraries from PyPI that use Ray, each in its own virtual environment. CLIENTS: parts of their names.
 clients:
 	$(PYTHON) -m tests.clients.run $(CLIENTS)
 
-# Search: random events under N seeds. A seed that fails is printed with the command that replays it.
+# Send random events to the core under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest
 	$(PYTEST) -q -m seeds --seeds $(N)
 
-# Chaos: whole programs under N seeds, while a plan made from the seed kills workers and nodes and loses values.
+# Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
 chaos:
 	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
 
-# The recorded answers of Ray again, and what is asked of the runtimes, while Python changes threads as often as it can.
+# Compare with Ray's recorded answers, and run the tests of the runtimes, while Python switches threads as often as it can.
 conformance-stress: $(VENV)/.pytest
 	$(PYTEST) -q tests/conformance tests/runtime tests/process tests/values tests/api --switch-interval 1e-6
 
-# They are miniray's answers, too, when a program says `import ray` under the alias, where Ray need not be installed.
+# Compare with the same answers, with `import ray` under the alias. Ray need not be installed.
 conformance-alias: $(VENV)/.pytest
 	$(PYTEST) -q tests/conformance --through-alias
 
 bench:
 	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
 
-# Two hundred thousand tasks through a small store: memory, threads, descriptors and files must not grow.
+# Run 200,000 tasks through a small object store. Memory, threads, file descriptors and files must not grow.
 soak:
 	$(PYTHON) -m tests.bench.soak
 
-# The same with real Ray: RAY_PYTHON is a Python that has it installed.
+# The same benchmark with real Ray as well. RAY_PYTHON is a Python that has Ray installed.
 bench-ray:
 	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS),ray' --workload '$(WORKLOADS)' --rounds $(ROUNDS) \
 	    --ray-python '$(RAY_PYTHON)'

@@ -1,4 +1,4 @@
-"""What tests ask for while others run: started at once for all of them, and picked up by each."""
+"""Work that is done ahead: started in parallel for all collected tests; each test waits for its own result only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-PROGRAMS = 4  # that run at a time: they wait more than they compute
+PROGRAMS = 4  # at a time, even on two CPUs: the programs wait more than they compute
 
 
 def programs() -> Executor:
-    """For functions that start a process and wait for it."""
+    """A pool for functions that start a process and wait for it."""
     return ThreadPoolExecutor(PROGRAMS, "ahead")
 
 
 def processors() -> Executor:
-    """For functions that compute: each of its processes has a CPU. They are found by their names there."""
+    """A pool of one process per CPU, for functions that compute. The functions must be importable."""
     return ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn"))
 
 
@@ -28,10 +28,10 @@ def processors() -> Executor:
 def ahead(
     session: pytest.Session, test: str, run: Callable[[Any], Any], pool: Executor
 ) -> Iterator[Callable[[Any], Any]]:
-    """A function that gives `run(value)` for each value that the collected tests named `test` are parametrized with.
+    """Start `run(value)` in the pool for every value with which the collected tests named `test` are parametrized.
 
-    Not ahead where pytest-xdist deals the tests out: there each is run when it is asked for, since every one of its processes
-    knows them all.
+    Yields a function that returns the result for a value. Under pytest-xdist nothing is started ahead, because every
+    one of its processes collects all tests: the function then calls `run(value)` itself.
     """
     started: dict[Any, Future[Any]] = {}
     if "PYTEST_XDIST_WORKER" not in os.environ:

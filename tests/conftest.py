@@ -1,4 +1,4 @@
-"""For every test: a watchdog, and a clean end. What hangs fails with all stacks; what leaves a session open fails."""
+"""For every test: a watchdog, and a check at the end. A test fails if it hangs, or if it leaves a session open."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from collections.abc import Iterator
 import pytest
 
 WATCHDOG_S = 60
-"""Seconds after which a test counts as hung. `@pytest.mark.watchdog(seconds)` sets another bound; 0 is none."""
+"""Seconds after which a test counts as hung. `@pytest.mark.watchdog(seconds)` sets another limit; 0 means none."""
 
 stderr_fd = -1
 
 
 class Hung(Exception):
-    """Raised in a test that ran longer than its watchdog allows."""
+    """Raised in a test that takes longer than its watchdog allows."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The switches that single folders of tests read."""
+    """Declare the options of the conformance tests and of the tests that search seeds."""
     parser.addoption(
         "--switch-interval",
         type=float,
         default=None,
         metavar="SECONDS",
-        help="how often Python offers to change the thread: sys.setswitchinterval, here and in the conformance cases",
+        help="the argument of sys.setswitchinterval, in this process and in the conformance cases",
     )
     parser.addoption(
         "--through-alias",
         action="store_true",
-        help="run every conformance case with miniray as `import ray` gives it under the alias",
+        help="run every conformance case with `import ray` under the alias",
     )
-    parser.addoption("--seeds", type=int, default=20, metavar="N", help="how many seeds a searching test tries")
-    parser.addoption("--seed", type=int, default=None, metavar="SEED", help="the one seed that the searching tests try")
+    parser.addoption("--seeds", type=int, default=20, metavar="N", help="try N seeds in each test that searches seeds")
+    parser.addoption("--seed", type=int, default=None, metavar="SEED", help="try only this seed in these tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, and keep the real stderr: during a test pytest puts its own in place."""
+    """Declare the markers, and keep a copy of the real stderr, since pytest replaces stderr during a test."""
     global stderr_fd
-    config.addinivalue_line("markers", f"watchdog(seconds): when it counts as hung, instead of {WATCHDOG_S}; 0: never")
-    config.addinivalue_line("markers", "seeds: searches over --seeds N or --seed SEED; set by an argument `seed`")
+    config.addinivalue_line(
+        "markers", f"watchdog(seconds): the time after which the test counts as hung (default: {WATCHDOG_S}; 0: never)"
+    )
+    config.addinivalue_line("markers", "seeds: runs once per seed; set on every test that has an argument `seed`")
     stderr_fd = os.dup(2)
     interval_s = config.getoption("--switch-interval")
     if interval_s is not None:
@@ -51,12 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Give the descriptor back."""
+    """Close the copy of stderr."""
     os.close(stderr_fd)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes an argument `seed` searches: it is run once per seed, and carries the marker `seeds`."""
+    """Run a test with an argument `seed` once per seed, and set the marker `seeds` on it."""
     if "seed" in metafunc.fixturenames and not any(
         "seed" in marker.args[0] for marker in metafunc.definition.iter_markers("parametrize")
     ):
@@ -67,7 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Say how to replay a seed that failed."""
+    """Add the command that replays a failed seed to the report."""
     report = yield
     if report.failed and item.get_closest_marker("seeds"):
         seed = item.callspec.params["seed"]
@@ -77,16 +79,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Interrupt a hung test with an error in its main thread; should even that not end it, end the process."""
+    """Interrupt a hung test with an error in its main thread. If the test still does not end, end the process."""
     marker = item.get_closest_marker("watchdog")
     limit = marker.args[0] if marker else WATCHDOG_S
     if not limit or threading.current_thread() is not threading.main_thread():
         return (yield)
 
     def interrupt(*ignored: object) -> None:
-        os.write(stderr_fd, f"\n{item.nodeid} ran longer than {limit} s; every thread's stack:\n".encode())
+        os.write(stderr_fd, f"\n{item.nodeid} took longer than {limit} s; the stacks of all threads:\n".encode())
         faulthandler.dump_traceback(stderr_fd)
-        raise Hung(f"longer than {limit} s; the stacks of all threads are on stderr")
+        raise Hung(f"the test took longer than {limit} s; the stacks of all threads are on stderr")
 
     old = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, limit)
@@ -100,15 +102,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def a_session_is_open() -> bool:
-    """Whether this process has an open session; without importing anything."""
+    """Whether this process has an open session. Does not import miniray."""
     miniray = sys.modules.get("miniray")
     return miniray is not None and getattr(miniray, "is_initialized", bool)()
 
 
 @pytest.fixture(autouse=True)
 def no_session_is_left() -> Iterator[None]:
-    """A session that a test leaves open would answer the next test's questions: it is shut down, and the test fails."""
-    was_open = a_session_is_open()  # by a fixture that several tests share
+    """Fail a test that leaves a session open, and shut the session down: the next test would use it."""
+    was_open = a_session_is_open()  # a fixture that several tests share may have opened it
     yield
     if a_session_is_open() and not was_open:
         sys.modules["miniray"].shutdown()

@@ -1,4 +1,4 @@
-"""What a test has to know of the Python that runs it."""
+"""Facts about the running Python interpreter on which tests depend."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 frees_memory = pytest.mark.skipif(
     WITHOUT_GIL and sys.version_info < (3, 14),
-    reason="Python 3.13 without the GIL keeps every class and function for ever once a second thread was started, and its "
-    "allocator keeps the memory of threads that have ended",
+    reason="Python 3.13 without the GIL keeps every class and function forever once a second thread has started, and "
+    "its allocator keeps the memory of threads that have ended",
 )

@@ -1,11 +1,11 @@
 """The command line: `python -m miniray COMMAND`.
 
-Each module of this package whose name has no leading underscore is a command, with two functions:
+Each module of this package whose name does not start with an underscore is a command. It defines two functions:
 
-    add_parser(subparsers) -> argparse.ArgumentParser     declare the command and its arguments
-    run(args) -> int                                      carry it out; returns the exit code
+    add_parser(subparsers) -> argparse.ArgumentParser     declares the command and its arguments
+    run(args) -> int                                      runs the command and returns its exit code
 
-A new command is a new file; nothing else has to know of it.
+To add a command, add a file; no other file lists the commands.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out one command. argv: the words after the program's name, those of this process by default.
+    """Run one command. argv: the words after the program's name; by default those of this process.
 
-    Returns the exit code: what the command returned; 2, on stderr with the usage, when the words make no sense
-    (argparse's SystemExit); 130 after an interrupt.
+    Returns the command's exit code, 130 after an interrupt, and 0 when the reader of a pipe has closed it. Raises
+    argparse's SystemExit(2), with the usage on stderr, when the words make no sense.
     """
     parser = argparse.ArgumentParser(
-        prog="miniray", description="Ray Core's programming model and its observability in one Python process."
+        prog="miniray",
+        description="Ray Core's programming model and its observability, in one Python process.",
+        epilog="`miniray COMMAND --help` shows the options of a command.",
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for found in pkgutil.iter_modules(__path__):
@@ -36,12 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             command.add_parser(subparsers).set_defaults(run=command.run)
     args = parser.parse_args(argv)
     try:
-        code = args.run(args)
-        sys.stdout.flush()  # here, where a reader that has gone away is still met with an answer
+        code: int = args.run(args)
+        sys.stdout.flush()  # inside the try: if the reader has closed the pipe, the flush raises BrokenPipeError
         return code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # `miniray list tasks | head`: the reader has seen enough. What is still buffered goes nowhere.
+        # `miniray list tasks | head`: the reader has seen enough. Whatever is still buffered goes to /dev/null, so that
+        # Python does not report a second error when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

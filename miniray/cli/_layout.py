@@ -1,4 +1,4 @@
-"""Rows as text: the tables of Ray's command line, and YAML. Names in them cannot steer a terminal."""
+"""Rows as text: the tables of Ray's command line, and YAML. Control characters in names are escaped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NOT_TEXT = re.compile(
     r"|[-+]?[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|[-+]?\.[0-9_]+(e[-+]?[0-9]+)?"
     r"|[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
 )
-"""What YAML would read as a number, a time, a bool or nothing."""
-SHORT = 18  # longer rows of digits are ids, not numbers
+"""Text that YAML would read as a number, a time, a bool or null unless it is quoted."""
+LONGEST_NUMBER = 18  # digits; a longer row of digits is an id
 
 
 def plain_table(
@@ -26,9 +26,10 @@ def plain_table(
     numbers_right: bool = True,
     floats: str = ".3f",
 ) -> str:
-    """Columns two spaces apart, with the row's number in front; cells may have several lines. As tabulate makes them.
+    """Lay out a table as tabulate does: row numbers in front, two spaces between columns, cells of several lines.
 
-    rule: a line of dashes under the headers. numbers_right: align columns of numbers, and of digits, to the right.
+    rule: put a line of dashes under the headers. numbers_right: align columns that hold only numbers, or strings of
+    digits, to the right. floats: the format of a float.
     """
     cells = [[str(i), *[_cell(value, floats) for value in row]] for i, row in enumerate(rows)]
     values = [[i, *row] for i, row in enumerate(rows)]
@@ -49,10 +50,11 @@ def plain_table(
 
 
 def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[list[int], str]:
-    """Which columns to print where the table of all is wider than a terminal, and some lines on the others, "" when there are none.
+    """Choose the columns that fit a terminal. width: columns of the terminal.
 
-    First go those that say the same in every row, then ids other than the row's own, then the others, each time from the right;
-    the first column stays. What fits after all comes back.
+    Returns the indices of the columns to print, and a note about the hidden ones ("" if there are none). The first
+    column is never hidden. Columns with one value in all rows are hidden first, then ids other than the row's own, then
+    the rest, each group from right to left. A hidden column comes back if it fits after all.
     """
     same = {n for n in range(len(headers)) if len(rows) > 1 and all(row[n] == rows[0][n] for row in rows)}
 
@@ -60,22 +62,22 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) ->
         table = plain_table([headers[n] for n in columns], [[row[n] for n in columns] for row in rows])
         return max(map(len, table.split("\n"))) <= width
 
-    shown, left_out = list(range(len(headers))), []
+    shown, hidden = list(range(len(headers))), []
     for column in sorted(shown[1:], key=lambda n: (0 if n in same else 1 if headers[n].endswith("_ID") else 2, -n)):
         if fits(shown):
             break
         shown.remove(column)
-        left_out.append(column)
-    for column in reversed(left_out):
+        hidden.append(column)
+    for column in reversed(hidden):
         more = sorted([*shown, column])
         shown = more if fits(more) else shown
-    gone = [n for n in range(len(headers)) if n not in shown]
-    values = ", ".join(f"{headers[n]} {_cell(rows[0][n], '.3f') or '(empty)'}" for n in gone if n in same)
-    names = ", ".join(headers[n] for n in gone if n not in same)
-    said = [f"The same in every row: {values}"] * bool(values) + [f"For want of room: {names}"] * bool(names)
+    hidden = [n for n in range(len(headers)) if n not in shown]
+    values = ", ".join(f"{headers[n]} {_cell(rows[0][n], '.3f') or '(empty)'}" for n in hidden if n in same)
+    names = ", ".join(headers[n] for n in hidden if n not in same)
+    note = [f"The same in every row: {values}"] * bool(values) + [f"Hidden columns: {names}"] * bool(names)
     return shown, "\n".join(
         textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False)
-        for line in [*said, *["`--format table` shows them all."] * bool(said)]
+        for line in [*note, *["`--format table` shows all columns."] * bool(note)]
     )
 
 
@@ -91,7 +93,7 @@ def _numeric(value: Any) -> bool:
         or isinstance(value, (int, float))
         and not isinstance(value, bool)
         or isinstance(value, str)
-        and len(value) <= SHORT
+        and len(value) <= LONGEST_NUMBER
         and value.isascii()
         and value.isdigit()
     )
@@ -111,12 +113,12 @@ def _cell(value: Any, floats: str) -> str:
 
 
 def yaml_document(value: Any) -> str:
-    """A YAML document of its own, as Ray's command line prints rows."""
+    """A complete YAML document, in the form in which Ray's command line prints rows."""
     return f"---\n{yaml(value, indent=4)}...\n"
 
 
 def yaml(value: Any, indent: int = 4, sort: bool = False) -> str:
-    """dicts, lists, texts, numbers, bools and None as YAML in block style; anything else as its str()."""
+    """Dicts, lists, strings, numbers, bools and None as YAML in block style; any other value as its str()."""
     return "".join(line + "\n" for line in _block(value, indent, sort))
 
 
@@ -140,7 +142,7 @@ def _entry(key: str, value: Any, indent: int, sort: bool) -> list[str]:
     if isinstance(value, dict) and value:
         return [f"{key}:", *(" " * indent + line for line in inner)]
     if isinstance(value, (list, tuple)) and value:
-        return [f"{key}:", *inner]  # a list stands under its key, not deeper
+        return [f"{key}:", *inner]  # a list is not indented further than its key
     return [f"{key}: {inner[0]}"]
 
 
@@ -162,7 +164,7 @@ def _scalar(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """A text, in quotes where it could be read as something else, with escapes where it could not be read at all."""
+    """A string, quoted if YAML would read it as something else, and escaped if it is not printable ASCII."""
     if not text.isascii() or not text.isprintable():
         return '"' + "".join(_escaped(one) for one in text) + '"'
     if (

@@ -1,7 +1,8 @@
-"""Commands that look at tables: those of the session of this process, or of a program that is run for it.
+"""What the commands that read a session's tables have in common.
 
-In Ray the tables are a server's, and a command asks it. Here they are the program's own and end with it, so a command takes
-the program: `miniray list tasks -- script.py args` runs it, and looks when it has ended, was interrupted, or ends its session.
+In Ray a command asks a server for the tables. Here the tables belong to the program and end with it. So the command
+runs the program (`miniray list tasks -- script.py args`) and reads the tables when the program ends, is interrupted, or
+shuts its session down. Called inside a program, through `miniray.cli.main`, it reads the tables of the running session.
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ from ..observe.state.query import RayStateApiException
 from ..process import context
 
 Answer = Callable[[Any], str]
+AS_IN_RAY = "accepted as in Ray, without effect"
 
 
 class Refused(Exception):
-    """The question makes no sense. code: what the command exits with."""
+    """The question cannot be answered as asked. code: the command's exit code."""
 
     def __init__(self, text: str, code: int = 2):
         super().__init__(text)
         self.code = code
 
 
-def takes_program(parser: argparse.ArgumentParser, what: str = "tables") -> None:
-    """Let the command be followed by `-- script.py args`, in `args.program`; argparse would take its options as ours."""
+def accept_program(parser: argparse.ArgumentParser, purpose: str = "shows its tables") -> None:
+    """Let `-- script.py args` follow the command, and store these words in `args.program`. purpose: for the help.
+
+    The words are cut at `--` before argparse sees them: it would take the script's options for the command's own.
+    """
     parse = parser.parse_known_args
 
     def parse_known_args(words: Any = None, namespace: Any = None) -> Any:
@@ -41,21 +46,30 @@ def takes_program(parser: argparse.ArgumentParser, what: str = "tables") -> None
         return namespace, rest
 
     parser.parse_known_args = parse_known_args  # type: ignore[method-assign, assignment]
-    parser.epilog = f"The program after -- is run first, and what is shown are its {what} at its end."
+    parser.epilog = (
+        f"The command runs the script given after `--`, and {purpose} when the script ends, is interrupted, "
+        "or shuts its session down."
+    )
     parser.set_defaults(words=parser.prog)
 
 
-def takes_what_a_server_would(parser: argparse.ArgumentParser) -> None:
-    """Declare what Ray's commands take besides, since they ask a server."""
-    parser.add_argument("--timeout", type=int, default=30, metavar="S", help="accepted; the answer is at hand")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
+def accept_server_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that Ray's commands have because they ask a server."""
+    parser.add_argument("--timeout", type=int, default=30, metavar="S", help=f"{AS_IN_RAY}: the tables are local")
+    accept_address(parser)
+
+
+def accept_address(parser: argparse.ArgumentParser) -> None:
+    """Declare Ray's option --address."""
+    parser.add_argument("--address", help=f"{AS_IN_RAY}: there is no other session")
 
 
 def show(args: argparse.Namespace, answer: Answer) -> int:
-    """Print what `answer(runtime)` says of the session. Returns the exit code.
+    """Print the text that `answer(runtime)` returns for the session. Returns the exit code.
 
-    A wrong question is one line on stderr, and 2; no session is 1. A program's own output goes to stderr, so that what is
-    printed can be read by another program; its exit code is the command's, unless that had an error of its own.
+    A question that cannot be answered gives one line on stderr and exit code 2 (or the code that it names); no session
+    gives exit code 1. The program's own output goes to stderr, so that another program can read stdout. The program's
+    exit code becomes the command's, unless the command itself failed.
     """
     if args.program:
         return _of_program(args, answer)
@@ -72,18 +86,18 @@ def no_session(command: str) -> str:
 
 
 def complain(text: str, code: int) -> int:
-    """One error on stderr."""
+    """Print an error on stderr. Returns the exit code."""
     print(f"Error: {for_terminal(text, newlines=True)}", file=sys.stderr)
     return code
 
 
 @contextlib.contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """What is warned of is one line on stderr."""
-    with warnings.catch_warnings(record=True) as said:
+    """Print each warning of the block as one line on stderr when the block ends."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in said:
+    for warning in caught:
         print(f"Warning: {for_terminal(warning.message)}", file=sys.stderr)
 
 
@@ -101,30 +115,30 @@ def _printed(ask: Callable[[], str]) -> int:
 def _of_program(args: argparse.Namespace, answer: Answer) -> int:
     from .. import api, session
 
-    said: list[Callable[[], str]] = []
+    last: list[Callable[[], str]] = []  # gives the answer of the last session that ended, or raises its error
 
     def look(runtime: Any) -> None:
-        """Ask now; what is said, or raised, comes out when the program has ended."""
+        """Ask now, while the session runs. The answer, or the error, is printed after the program has ended."""
         try:
             text = answer(runtime)
         except Exception as problem:
-            said[:] = [_raiser(problem)]
+            last[:] = [_raiser(problem)]
         else:
-            said[:] = [lambda: text]
+            last[:] = [lambda: text]
 
     session.before_end.append(look)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             try:
                 code = run_program(args.program)
-            except KeyboardInterrupt:  # a program that hangs is one that somebody wants to look into
+            except KeyboardInterrupt:  # the program may hang, and the tables say why
                 code = 130
             api.shutdown()
     finally:
         session.before_end.remove(look)
-    if not said:
+    if not last:
         return code or complain(f"{args.program[0]} started no session, so there is nothing to show", 1)
-    return _printed(said[-1]) or code
+    return _printed(last[-1]) or code
 
 
 def _raiser(problem: Exception) -> Callable[[], str]:
@@ -135,7 +149,7 @@ def _raiser(problem: Exception) -> Callable[[], str]:
 
 
 def run_program(words: list[str]) -> int:
-    """Run a script as `miniray run` does, and return its exit code."""
+    """Run a script as `miniray run` does. Returns its exit code."""
     from . import run
 
     if not os.path.isfile(words[0]):

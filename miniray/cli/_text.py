@@ -1,4 +1,4 @@
-"""Text for a terminal: tables and sizes."""
+"""Tables and sizes as text for a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def size(num_bytes: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "  ") -> list[str]:
-    """Lines of aligned columns, two spaces apart: numbers right, everything else left and made printable."""
+    """The lines of a table: two spaces between columns, numbers aligned right, other cells left and escaped."""
     filled = [list(row) for row in rows]
     numeric = [all(isinstance(row[i], (int, float)) for row in filled) for i in range(len(header))]
     cells = [

@@ -1,7 +1,7 @@
-"""`miniray demo`: a real piece of work, and an account of what ran.
+"""`miniray demo`: do some real work, and report what ran.
 
-It ranks the names that the Python standard library's own source files define: tasks read the files in batches, an actor
-adds their counts up, and one task is made to fail once so that a retry can be seen.
+The demo ranks the names that the source files of Python's standard library define. Tasks read the files in batches, an
+actor adds up their counts, and one task fails once on purpose, so that the report has a retry to show.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ._text import size, table
 
 FILES_PER_TASK = 25
 LONGEST_BYTES = 2_000_000
-"""A larger file is data that happens to be Python; one of them would be a task that all others wait for."""
-SHOWN = 12
+"""A larger file is data in the form of Python; its task would be a straggler."""
+SHOWN = 12  # names in the printed ranking
 
 _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)", re.M)
 
@@ -30,12 +30,15 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]
 # ---------------------------------------------------------------- what the tasks do
 
 
-def count_names(paths: list[str], mischief: Any = None) -> dict[str, int]:
-    """How often the files define each name. Given an actor to ask, it fails when the answer is that it should."""
+def count_names(paths: list[str], saboteur: Any = None) -> dict[str, int]:
+    """How often the files define each name.
+
+    saboteur: an actor that decides whether this attempt fails with an OSError.
+    """
     import miniray as ray
 
-    if mischief is not None and ray.get(mischief.strikes.remote()):
-        raise OSError("injected: the disk took a nap")
+    if saboteur is not None and ray.get(saboteur.should_fail.remote()):
+        raise OSError("injected by the demo: the disk took a nap")
     counts: Counter[bytes] = Counter()
     for path in paths:
         with open(path, "rb") as file:
@@ -44,35 +47,35 @@ def count_names(paths: list[str], mischief: Any = None) -> dict[str, int]:
 
 
 class Tally:
-    """Adds counts up. As an actor it is the one place that all of them pass, one after the other."""
+    """Adds up counts. It runs as an actor, so the counts of all tasks arrive one after the other."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
     def add(self, counts: dict[str, int]) -> int:
-        """Take one batch in; returns how many definitions it had."""
+        """Add the counts of one batch. Returns its number of definitions."""
         self.counts.update(counts)
         return sum(counts.values())
 
     def ranking(self, length: int) -> tuple[list[tuple[str, int]], int]:
-        """The most frequent names with their counts, and how many different names there are."""
+        """The most frequent names with their counts, and the number of different names."""
         return self.counts.most_common(length), len(self.counts)
 
 
-class Mischief:
-    """Makes one attempt fail. As an actor it remembers, whichever worker asks."""
+class Saboteur:
+    """Makes one attempt fail. It runs as an actor, so it remembers this across attempts and workers."""
 
     def __init__(self) -> None:
-        self.struck = False
+        self.has_struck = False
 
-    def strikes(self) -> bool:
-        """True for the first who asks, and never again."""
-        first, self.struck = not self.struck, True
+    def should_fail(self) -> bool:
+        """True for the first caller, false for every later one."""
+        first, self.has_struck = not self.has_struck, True
         return first
 
 
 def source_files(folder: str) -> list[str]:
-    """The Python files below a folder in a fixed order, without what pip installed and without giants."""
+    """The Python files below a folder, in a fixed order, without installed packages and very large files."""
     found = []
     for base, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in ("site-packages", "dist-packages", "__pycache__"))
@@ -84,25 +87,29 @@ def source_files(folder: str) -> list[str]:
 
 
 def work(paths: list[str]) -> tuple[int, list[tuple[str, int]], int, list[Any]]:
-    """Count in tasks, add up in an actor.
+    """Count in tasks, and add up in an actor.
 
-    Returns how many definitions there are, the ranking, how many different names, and what keeps the objects alive.
+    Returns the number of definitions, the ranking, the number of different names, and handles and references: as long
+    as the caller holds them, the actors and objects appear in the report.
     """
     import miniray as ray
 
-    tally, mischief = ray.remote(Tally).remote(), ray.remote(Mischief).remote()
+    tally, saboteur = ray.remote(Tally).remote(), ray.remote(Saboteur).remote()
     count = ray.remote(max_retries=2, retry_exceptions=[OSError])(count_names)
     batches = [paths[i : i + FILES_PER_TASK] for i in range(0, len(paths), FILES_PER_TASK)]
     unlucky = len(batches) // 2
-    counted = [count.remote(batch, mischief if i == unlucky else None) for i, batch in enumerate(batches)]
+    counted = [count.remote(batch, saboteur if i == unlucky else None) for i, batch in enumerate(batches)]
     added = [tally.add.remote(ref) for ref in counted]
     definitions = sum(ray.get(added))
     ranking, names = ray.get(tally.ranking.remote(SHOWN))
-    return definitions, ranking, names, [tally, mischief, counted, added]
+    return definitions, ranking, names, [tally, saboteur, counted, added]
 
 
 def account(wall_s: float, cpu_s: float) -> list[str]:
-    """What the tables say of the session that is open now."""
+    """The lines of the report, read from the tables of the running session.
+
+    wall_s, cpu_s: elapsed time and the process's CPU time, in seconds.
+    """
     from miniray import state as own
     from miniray.util import state
 
@@ -129,7 +136,7 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
         reason = (row.error_message or "no message").strip().splitlines()[-1]
         lines.append(
             f"  attempt {row.attempt_number} of {for_terminal(row.name)} failed ({row.error_type}: "
-            f"{for_terminal(reason)}) and was tried again"
+            f"{for_terminal(reason)}) and was retried"
         )
     lines += [
         "",
@@ -137,15 +144,15 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
         *table(("class", "state", "restarts"), [(row.class_name, row.state, row.num_restarts) for row in actors]),
         "",
         "Objects",
-        f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in all; "
-        f"{size(store['used_bytes'])} of it in the object store of {size(store['capacity_bytes'])}, "
-        "the rest too small for it",
+        f"  {objects['total_objects']} referenced, {size(objects['total_size_mb'] * 2**20)} in total; "
+        f"{size(store['used_bytes'])} of that in the object store, which holds {size(store['capacity_bytes'])}; "
+        "smaller values stay with their owner",
         "",
         "Time",
-        f"  {wall_s:.2f} s by the clock, {cpu_s:.2f} s of CPU: {cpu_s / wall_s:.2f} cores on average",
-        f"  tasks were inside their functions for {busy:.2f} s in all, {busy / wall_s:.1f} of them at a time",
+        f"  {wall_s:.2f} s elapsed, {cpu_s:.2f} s of CPU time: {cpu_s / wall_s:.2f} cores on average",
+        f"  {busy:.2f} s inside the tasks' functions: {busy / wall_s:.1f} tasks at a time on average",
         *table(
-            ("where it went (sums)", "ran s", "waited s"),
+            ("sums by function", "ran s", "waited s"),
             [(name, ran, waited) for name, (waited, ran) in sorted(spent.items(), key=lambda item: -item[1][1])],
         ),
     ]
@@ -158,23 +165,31 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `demo`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "demo", help="count names in the standard library's source with tasks and an actor, and account for it"
+        "demo",
+        help="run a sample workload and report what ran",
+        description="Rank the names that Python's standard library defines, with tasks and an actor, and report what "
+        "ran: tasks, retries, actors, objects, times, and a timeline.",
     )
     parser.add_argument(
         "--path",
         metavar="DIR",
         default=sysconfig.get_paths()["stdlib"],
-        help="whose Python files to read (the standard library's)",
+        help="read the Python files in this folder (default: the standard library's)",
     )
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="where to write timeline.json and timeline.html (a new folder)"
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="write timeline.json and timeline.html to this folder, which must exist (default: a new temporary folder)",
     )
-    parser.add_argument("--num-cpus", type=int, metavar="N", help="CPUs of the session (those of this machine)")
+    parser.add_argument(
+        "--num-cpus", type=int, metavar="N", help="CPUs of the session (default: those of this machine)"
+    )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the work and print the account. Exit code 1 when there is nothing to read."""
+    """Do the work and print the report. Returns 1 if the folder has no Python files."""
     import miniray as ray
 
     paths = source_files(args.path)

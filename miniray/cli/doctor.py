@@ -1,4 +1,4 @@
-"""`miniray doctor -- script.py`: run a program, walk the runbook over its tables, and print what was found."""
+"""`miniray doctor -- script.py`: run a program, ask the runbook's questions of its tables, and print the findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..observe.doctor import RUNBOOK, Finding, findings
 from ..observe.escape import for_terminal
 from ..process import context
-from ._look import show, takes_program
+from ._look import accept_program, show
 from ._text import table
 
 
@@ -19,26 +19,28 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `doctor`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
-        help="what is wrong with a run: stuck tasks, dead actors, retries, stragglers, leaks ...",
-        usage="miniray doctor [--after SECONDS] [--format {default,json}] [--questions] [-- script.py args]",
+        help="find out what went wrong in a program: stuck tasks, dead actors, retries, leaks, ...",
+        description="Ask the questions of a runbook about a program, and print a finding for each symptom: stuck "
+        "tasks, dead actors, failures, retries, stragglers, leaks, spilling, ...",
+        usage="miniray doctor [--after SECONDS] [--format {default,json}] [--questions] [-- script.py [args]]",
     )
     parser.add_argument(
         "--after",
         type=float,
         metavar="SECONDS",
-        help="look then if the program has not ended, and interrupt it, as Ctrl-C does at any time",
+        help="if the script has not ended after this time, report and interrupt it; Ctrl-C does so at any time",
     )
     parser.add_argument(
-        "--format", choices=("default", "json"), default="default", help="how to print: as text, or as JSON"
+        "--format", choices=("default", "json"), default="default", help="output format (default: text)"
     )
-    parser.add_argument("--questions", action="store_true", help="only say what would be asked")
-    takes_program(parser)
+    parser.add_argument("--questions", action="store_true", help="list the questions, and run nothing")
+    accept_program(parser, "shows the findings")
     parser.set_defaults(resource=None)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings. The program's exit code is the command's, 130 when it was interrupted."""
+    """Print the findings. Returns the program's exit code, or 130 if the program was interrupted."""
     if args.questions:
         print(
             "\n".join(
@@ -51,12 +53,12 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     write = report if args.format == "default" else as_json
-    seen: list[str] = []
+    seen: list[str] = []  # the report from the moment of --after; later the interrupted program's tables would differ
     if args.after is None or not args.program:
         return show(args, write)
 
     def interrupt() -> None:
-        """On a thread of its own, while the program is where it is stuck."""
+        """Write the report while the program is still stuck, then interrupt it. Called on the timer's thread."""
         if context.session is not None:
             seen.append(write(context.session))
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -71,25 +73,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def as_json(runtime: Any) -> str:
-    """The findings as an array of objects."""
+    """The findings as a JSON array of objects."""
     return json.dumps([finding.asdict() for finding in findings(runtime)], indent=2)
 
 
 def report(runtime: Any) -> str:
-    """The findings as text, one after the other, and which symptoms there are none of."""
+    """The findings as text, one after the other, then the symptoms that were not found."""
     found = findings(runtime)
-    lines = [
-        f"======== Doctor: {len(found)} {'finding' if len(found) == 1 else 'findings'}, {len(RUNBOOK)} questions ========"
-    ]
+    noun = "finding" if len(found) == 1 else "findings"
+    lines = [f"======== Doctor: {len(found)} {noun}, {len(RUNBOOK)} questions ========"]
     for number, finding in enumerate(found, 1):
         lines += ["", *_lines(number, finding)]
     covered = {name: finding.symptom for finding in found for name in finding.covers}
     clear = [
-        name + (f" (but for what {covered[name]} tells of)" if name in covered else "")
+        name + (f" (except as part of {covered[name]})" if name in covered else "")
         for name in RUNBOOK
         if name not in {finding.symptom for finding in found}
     ]
-    return "\n".join([*lines, "", f"Nothing of: {', '.join(clear) or '-'}"])
+    return "\n".join([*lines, "", f"Not found: {', '.join(clear) or '-'}"])
 
 
 def _lines(number: int, finding: Finding) -> list[str]:

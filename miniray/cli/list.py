@@ -1,4 +1,4 @@
-"""`miniray list RESOURCE`: the rows of a table, laid out as `ray list` does. Ray: util/state/state_cli.py."""
+"""`miniray list RESOURCE`: the rows of a table, in the layout of `ray list`. Ray: util/state/state_cli.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..observe.state import engine as state
 from ..observe.state.query import ListApiOptions
 from ..observe.state.ray_rows import SCHEMAS, StateResource, StateSchema
 from ._layout import fitted, plain_table, yaml_document
-from ._look import Refused, complain, show, takes_program, takes_what_a_server_would, warnings_on_stderr
+from ._look import Refused, accept_program, accept_server_options, complain, show, warnings_on_stderr
 
 RESOURCES = tuple(resource.value.replace("_", "-") for resource in StateResource)
 NOTHING = "No resource in the cluster"
@@ -23,16 +23,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `list`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "list",
-        help="the tasks, actors, objects, ... of a program",
-        usage="miniray list RESOURCE [options] [-- script.py args]",
+        help="list tasks, actors, objects, ...",
+        description="List the rows of one of a program's tables.",
+        usage="miniray list RESOURCE [options] [-- script.py [args]]",
     )
-    parser.add_argument("resource", choices=RESOURCES, metavar="RESOURCE", help=", ".join(RESOURCES))
+    parser.add_argument("resource", choices=RESOURCES, metavar="RESOURCE", help=f"one of {', '.join(RESOURCES)}")
     parser.add_argument(
         "--format",
         choices=("default", "json", "yaml", "table"),
         default="default",
-        help="how to print: a table, of the columns that a terminal has room for, or with --detail yaml; "
-        "`table` has all columns",
+        help="output format (default: a table with the columns that fit the terminal, or YAML with --detail); "
+        "`table` shows all columns",
     )
     parser.add_argument(
         "-f",
@@ -40,29 +41,33 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="only rows like this, or KEY!=VALUE; several mean AND; text without regard to case",
+        help="show only rows in which column KEY is VALUE (or is not, with KEY!=VALUE), ignoring case; "
+        "if repeated, all filters must match",
     )
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many rows at most (100)")
-    parser.add_argument("--detail", action="store_true", help="the columns of details too")
-    takes_what_a_server_would(parser)
-    takes_program(parser)
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="show at most N rows (default: 100)")
+    parser.add_argument("--detail", action="store_true", help="include the columns with details")
+    accept_server_options(parser)
+    accept_program(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the rows. Exit code 2 for a filter or limit that makes no sense, 1 for one without = or !=, or no session."""
+    """Print the rows.
+
+    Returns 1 for a filter without `=` or `!=` and for a missing session, 2 for other wrong filters.
+    """
     resource = StateResource(args.resource.replace("-", "_"))
     try:
         filters = [known_column(resource, *parse_filter(text)) for text in args.filter]
     except Refused as refused:
         return complain(str(refused), refused.code)
-    # Asked now: while the program runs, what is printed goes elsewhere.
+    # Ask for the width now: while the program runs, stdout is redirected.
     args.width = shutil.get_terminal_size().columns if sys.stdout.isatty() and args.format == "default" else None
     return show(args, lambda runtime: listed(runtime, resource, filters, args))
 
 
 def parse_filter(text: str) -> tuple[str, str, str]:
-    """`key=value` or `key!=value` in three parts. Raises Refused, with Ray's exit code 1, for anything else."""
+    """Split `key=value` or `key!=value` into key, predicate and value. Raises Refused, with Ray's exit code 1."""
     key, equal, value = text.partition("=")
     predicate = "!=" if key.endswith("!") else "="
     key = key.removesuffix("!")
@@ -77,7 +82,7 @@ def parse_filter(text: str) -> tuple[str, str, str]:
 
 
 def known_column(resource: StateResource, key: str, predicate: str, value: str) -> tuple[str, str, str]:
-    """The filter with its column spelled as in the table. Raises Refused for a column that there is not."""
+    """The filter, with its column spelled as in the table. Raises Refused if the table has no such column."""
     columns = SCHEMAS[resource].list_columns()
     for column in columns:
         if column == key.lower():
@@ -89,7 +94,7 @@ def known_column(resource: StateResource, key: str, predicate: str, value: str) 
 
 
 def listed(runtime: Any, resource: StateResource, filters: list[tuple[str, str, str]], args: argparse.Namespace) -> str:
-    """The text of `list`. What the limit cut off is a warning, but not for programs that read JSON or YAML."""
+    """The text that the command prints. A table that the limit cut short gives a warning; JSON and YAML give none."""
     options = ListApiOptions(limit=args.limit, timeout=args.timeout, detail=args.detail, filters=filters)
     for_people = args.format in ("default", "table")
     with warnings_on_stderr():
@@ -101,7 +106,7 @@ def listed(runtime: Any, resource: StateResource, filters: list[tuple[str, str, 
 
 
 def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool, width: int | None = None) -> str:
-    """Rows as a table, JSON or YAML. width: of the terminal that a table is for; it is told which columns do not fit."""
+    """Rows as a table, JSON or YAML. width: of the terminal; columns that do not fit are named below the table."""
     shown = [schema.humanify(row.asdict()) for row in rows]
     if how == "json":
         return json.dumps(shown, default=str)
@@ -109,10 +114,10 @@ def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool
         return yaml_document(shown)
     columns = schema.list_columns(detail=detail)
     headers, cells = [column.upper() for column in columns], [[row[column] for column in columns] for row in shown]
-    there, left_out = fitted(headers, cells, width) if width else (range(len(columns)), "")
-    table = plain_table([headers[n] for n in there], [[row[n] for n in there] for row in cells])
-    said = f"\n{left_out}\n" if left_out else ""
+    fitting, note = fitted(headers, cells, width) if width else (range(len(columns)), "")
+    table = plain_table([headers[n] for n in fitting], [[row[n] for n in fitting] for row in cells])
+    below = f"\n{note}\n" if note else ""
     return (
         f"\n======== List: {datetime.now()} ========\nStats:\n{'-' * 30}\nTotal: {len(rows)}\n\n"
-        f"Table:\n{'-' * 30}\n{table}\n{said}"
+        f"Table:\n{'-' * 30}\n{table}\n{below}"
     )

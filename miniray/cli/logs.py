@@ -1,10 +1,10 @@
-"""`miniray logs`: the names of a session's logs, or what stands in one of them. Ray: `ray logs`,
-util/state/state_cli.py.
+"""`miniray logs`: the names of a session's logs, or the text of one log. Ray: util/state/state_cli.py, `ray logs`.
 
-    miniray logs [cluster] [GLOB] -- script.py      the names that fit, or the log itself when only one does
+    miniray logs [cluster] [GLOB] -- script.py      the names that match, or the text of the log if only one matches
     miniray logs actor --id ID | task --id ID [-a ATTEMPT] | worker --pid PID
 
-They are those of the program behind `--`, or of this process's session, for `miniray.cli.main([...])` in a program that has one.
+The session is that of the program given after `--`. Without one it is the running session of this process, for a
+program that calls `miniray.cli.main([...])`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,43 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `logs`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "logs",
-        help="what a program's workers have printed: the names of its logs, or one of them",
-        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py args]",
+        help="list a program's logs, or print one of them",
+        description="List the names of a program's logs that match GLOB; if only one matches, print that log. With a "
+        "kind other than `cluster`, print the log of one actor, task, worker or job.",
+        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py [args]]",
     )
-    parser.add_argument("which", nargs="*", metavar="KIND or GLOB", help="whose log, or which names (*)")
-    parser.add_argument("--id", help="of the actor or the task")
-    parser.add_argument("-a", metavar="ID or N", help="the actor's id, or the task's attempt number")
-    parser.add_argument("--attempt-number", type=int, metavar="N", help="which attempt of the task (0)")
-    parser.add_argument("--pid", "-pid", help="of the worker")
-    parser.add_argument("--node-id", "-id", metavar="ID", help="of the node whose logs are meant; the head by default")
-    parser.add_argument("--node-ip", "-ip", metavar="IP", help="the same by address")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
-    parser.add_argument("--tail", type=int, default=1000, metavar="N", help="how many last lines (1000), -1 for all")
-    parser.add_argument("--err", action="store_true", help="what was written to stderr, not to stdout")
-    parser.add_argument("--interval", type=float, metavar="S", help="accepted; a follower is woken, it never looks")
-    parser.add_argument("--encoding", default="utf-8", help="of the log (utf-8)")
-    parser.add_argument("--encoding-errors", default="strict", metavar="HOW", help="what to do with other bytes")
-    _look.takes_what_a_server_would(parser)
-    _look.takes_program(parser, "logs")
+    parser.add_argument(
+        "which", nargs="*", metavar="KIND or GLOB", help="the kind (default: cluster), then a pattern (default: *)"
+    )
+    parser.add_argument("--id", help="the actor or the task, by id")
+    parser.add_argument("-a", metavar="ID or N", help="the actor, by id, or the number of the task's attempt")
+    parser.add_argument("--attempt-number", type=int, metavar="N", help="the task's attempt (default: 0)")
+    parser.add_argument("--pid", "-pid", help="the worker, by process id")
+    parser.add_argument("--node-id", "-id", metavar="ID", help="the node, by id (default: the head node)")
+    parser.add_argument("--node-ip", "-ip", metavar="IP", help="the node, by address")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing as the log grows")
+    parser.add_argument(
+        "--tail", type=int, default=1000, metavar="N", help="print the last N lines (default: 1000; -1: all)"
+    )
+    parser.add_argument("--err", action="store_true", help="print what was written to stderr instead of stdout")
+    parser.add_argument(
+        "--interval", type=float, metavar="S", help=f"{_look.AS_IN_RAY}: --follow is notified of each line"
+    )
+    parser.add_argument("--encoding", default="utf-8", help="the encoding of the log (default: utf-8)")
+    parser.add_argument(
+        "--encoding-errors",
+        default="strict",
+        metavar="HOW",
+        help="how to treat bytes that cannot be decoded (default: strict)",
+    )
+    _look.accept_server_options(parser)
+    _look.accept_program(parser, "shows its logs")
     parser.set_defaults(usage_error=parser.error)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print names, or a log. 1 with a sentence on stderr for a log that there is not; argparse's 2 for words that make
-    no sense.
-    """
+    """Print names, or the text of a log. Returns 1 if there is no such log; argparse exits with 2 for wrong words."""
     kind = args.which.pop(0) if args.which and args.which[0] in KINDS else "cluster"
     _check(args, kind)
     if args.program:
@@ -63,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if context.session is None:
         args.usage_error(_look.no_session("miniray logs"))
     try:
-        for text in _said(args, kind, context.session):
+        for text in _answer(args, kind, context.session):
             print(text, end="", flush=True)
     except BrokenPipeError:
         raise
@@ -83,29 +94,27 @@ def _check(args: argparse.Namespace, kind: str) -> None:
     if kind == "worker" and not args.pid:
         args.usage_error("Missing option '--pid' / '-pid'.")
     if args.follow and args.program:
-        args.usage_error("the program after -- is looked at when it ends: there is nothing to --follow")
+        args.usage_error("the logs of the script after -- are read when it ends: --follow has nothing to follow")
 
 
 def _at_the_end(args: argparse.Namespace, kind: str, runtime: Any) -> str:
     try:
-        return "".join(_said(args, kind, runtime))
-    except OSError as problem:
-        raise _look.Refused(str(problem), 1) from None
-    except RayStateApiException as problem:
+        return "".join(_answer(args, kind, runtime))
+    except (RayStateApiException, OSError) as problem:
         raise _look.Refused(str(problem), 1) from None
 
 
-def _said(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
-    """The text of the answer, piece by piece."""
+def _answer(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
+    """The text of the answer, in pieces as it arrives."""
     if args.node_id is None and args.node_ip is None:
         args.node_ip = runtime.head.name
     if kind != "cluster":
-        yield from _one(args, kind)
+        yield from _log(args, kind)
         return
     found = list_logs(node_id=args.node_id, node_ip=args.node_ip, glob_filter=args.which[0] if args.which else "*")
     names = [name for category in found.values() for name in category]
     if len(names) == 1:
-        yield from _one(args, kind, names[0])
+        yield from _log(args, kind, names[0])
         return
     yield f"Node ID: {args.node_id}\n---\n" if args.node_id else f"Node IP: {args.node_ip}\n---\n"
     for category, listed in found.items():
@@ -113,8 +122,8 @@ def _said(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
     yield "...\n\n" if found else "{}\n...\n\n"
 
 
-def _one(args: argparse.Namespace, kind: str, filename: str | None = None) -> Iterator[str]:
-    """One log, as it was written."""
+def _log(args: argparse.Namespace, kind: str, filename: str | None = None) -> Iterator[str]:
+    """The text of one log, as it was written."""
     which: dict[str, Any] = {"filename": filename, "node_id": args.node_id, "node_ip": args.node_ip}
     if kind == "actor":
         which["actor_id"], which["pid"] = args.id or args.a, args.pid

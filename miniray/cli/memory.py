@@ -1,4 +1,4 @@
-"""`miniray memory`: every reference to an object, and what the object stores hold. Ray: `ray memory`, memory_utils.py."""
+"""`miniray memory`: all references to objects, and what the object stores hold. Ray: `ray memory`, memory_utils.py."""
 
 from __future__ import annotations
 
@@ -11,44 +11,47 @@ from ..observe.state import engine as state, book
 from ..observe.escape import for_terminal
 from ..observe.state.query import ListApiOptions
 from ..observe.state.ray_rows import ObjectState, StateResource
-from ._look import show, takes_program
+from ._look import accept_address, accept_program, show
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 KINDS = ("LOCAL_REFERENCE", "PINNED_IN_MEMORY", "USED_BY_PENDING_TASK", "CAPTURED_IN_OBJECT", "ACTOR_HANDLE")
 SUMMARY = "{:<19}  {:<16}  {:<12}  {:<13}  {:<19}  {:<13}"
 NARROW = "{:<13} | {:<8} | {:<7} | {:<9} | {:<9} | {:<8} | {:<8} | {:<14} | {:<10}"
 WIDE = "{:<15}  {:<5}  {:<6}  {:<22}  {:<14}  {:<8}  {:<6}  {:<18}  {:<56}"
-WIDE_FROM = 137  # columns of the terminal
-EVERYTHING = 1 << 62
+WIDE_FROM = 137  # columns of the terminal; a wider one gets the layout WIDE
+NO_LIMIT = 1 << 62
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `memory`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "memory",
-        help="the references to objects in a program, and its object stores",
-        usage="miniray memory [options] [-- script.py args]",
+        help="show references to objects, and what the object stores hold",
+        description="Show a program's references to objects, and what its object stores hold.",
+        usage="miniray memory [options] [-- script.py [args]]",
     )
     parser.add_argument(
         "--group-by",
         choices=("NODE_ADDRESS", "STACK_TRACE"),
         default="NODE_ADDRESS",
         type=str.upper,
-        help="a table for each node, or for each call site (NODE_ADDRESS)",
+        help="print one table per node, or one per call site (default: NODE_ADDRESS)",
     )
     parser.add_argument(
         "--sort-by",
         choices=("PID", "OBJECT_SIZE", "REFERENCE_TYPE"),
         default="OBJECT_SIZE",
         type=str.upper,
-        help="the order in a table (OBJECT_SIZE)",
+        help="sort each table by this column (default: OBJECT_SIZE)",
     )
-    parser.add_argument("--units", choices=tuple(UNITS), default="B", type=str.upper, help="of sizes (B)")
-    parser.add_argument("--no-format", action="store_true", help="one line for an entry, whatever the terminal's width")
-    parser.add_argument("--stats-only", action="store_true", help="only what the object stores hold")
-    parser.add_argument("--num-entries", "--n", type=int, metavar="N", help="how many entries of each group")
-    parser.add_argument("--address", help="accepted; there is no other session to ask")
-    takes_program(parser)
+    parser.add_argument(
+        "--units", choices=tuple(UNITS), default="B", type=str.upper, help="the unit of sizes (default: B)"
+    )
+    parser.add_argument("--no-format", action="store_true", help="print one line per entry on a wide terminal too")
+    parser.add_argument("--stats-only", action="store_true", help="show only what the object stores hold")
+    parser.add_argument("--num-entries", "--n", type=int, metavar="N", help="show at most N entries per table")
+    accept_address(parser)
+    accept_program(parser, "shows the references")
     parser.set_defaults(resource=None)
     return parser
 
@@ -59,12 +62,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def references(runtime: Any, args: argparse.Namespace) -> str:
-    """The text of `memory`."""
+    """The text that the command prints."""
     heading = f"======== Object references status: {datetime.now()} ========"
     if args.stats_only:
         return f"{heading}\n{stores(book.book_objects(runtime))}\n"
     rows: list[ObjectState] = state.list_rows(
-        runtime, StateResource.OBJECTS, ListApiOptions(limit=EVERYTHING), raise_on_missing_output=False
+        runtime, StateResource.OBJECTS, ListApiOptions(limit=NO_LIMIT), raise_on_missing_output=False
     )
     rows.sort(key=lambda row: getattr(row, args.sort_by.lower()))
     groups: dict[str, list[ObjectState]] = {}
@@ -91,12 +94,12 @@ def references(runtime: Any, args: argparse.Namespace) -> str:
 
 
 def sized(num_bytes: float, unit: str) -> str:
-    """A number of bytes in a unit."""
+    """A size in the given unit, with the unit's name."""
     return f"{num_bytes / UNITS[unit]} {unit}"
 
 
 def summed(entries: list[ObjectState], unit: str) -> list[str]:
-    """How many references of each kind a group has, with the sizes of what they refer to."""
+    """The summary of a group: the number of references of each kind, and the total size of their objects."""
     total = sum(max(0, entry.object_size) for entry in entries)
     cells = [sized(total, unit)]
     for kind in KINDS:
@@ -111,7 +114,7 @@ def summed(entries: list[ObjectState], unit: str) -> list[str]:
 
 
 def entered(entries: list[ObjectState], unit: str, wide: bool) -> list[str]:
-    """A line for each reference. wide: call sites and states are broken to the width of their columns."""
+    """The table of a group, one entry per reference. wide: wrap call sites and states to the width of their columns."""
     layout = WIDE if wide else NARROW
     lines = [
         layout.format(
@@ -149,7 +152,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def stores(objects: dict[str, Any]) -> str:
-    """What the object stores of all nodes hold, and what they have spilled and restored."""
+    """The lines on all object stores together: what they hold, and what they have spilled and restored."""
     used, capacity, counters = objects["used_bytes"], max(1, objects["capacity_bytes"]), objects["counters"]
     count = sum(store["num_objects"] for store in objects["by_node"].values())
     full = round(100 * used / capacity, 2)

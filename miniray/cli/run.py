@@ -1,11 +1,10 @@
-"""`miniray run script.py`: run a program that says `import ray`, or `import miniray as ray`, on the one or on the
-other.
+"""`miniray run script.py`: run a program on miniray or on Ray, whichever of the two it imports.
 
-    miniray run [--engine miniray] script.py [args]     `ray` is miniray, in this process
-    miniray run --engine ray [--address A] script.py    `miniray` is Ray: on this machine, or on the cluster at A
-    miniray run ... -m module [args]                    the same for a module, as in `python -m module`
+    miniray run [--engine miniray] script.py [args]     `import ray` imports miniray
+    miniray run --engine ray [--address A] script.py    `import miniray` imports Ray, here or on the cluster at A
+    miniray run ... -m module [args]                    the same for a module, as `python -m module` runs it
 
-What follows the script or the module belongs to it. It runs as the main program, in this process.
+All words after the script or the module are its arguments. It runs in this process, as the main program.
 """
 
 from __future__ import annotations
@@ -23,26 +22,35 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "run",
-        help="run a program whose `import ray` is miniray, or whose `import miniray` is Ray",
+        help="run a Ray program on miniray, or a miniray program on Ray",
+        description="Run a program. With --engine miniray, `import ray` imports miniray. With --engine ray, "
+        "`import miniray` imports Ray.",
         usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] (script.py | -m module) [args ...]",
     )
-    parser.add_argument("--engine", choices=("miniray", "ray"), default="miniray", help="what runs it (miniray)")
-    parser.add_argument("--address", help="with --engine ray: of a running cluster, as ray.init takes it")
     parser.add_argument(
-        "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="a module, and its arguments"
+        "--engine", choices=("miniray", "ray"), default="miniray", help="run on this library (default: miniray)"
     )
     parser.add_argument(
-        "script", nargs=argparse.REMAINDER, metavar="script.py [args]", help="a file, and its arguments"
+        "--address", help="with --engine ray: connect to the cluster at this address, in the form that ray.init takes"
+    )
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module, with its arguments"
+    )
+    parser.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="script.py [args]", help="run a file, with its arguments"
     )
     parser.set_defaults(usage_error=parser.error)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program; its SystemExit is this one's. 1 after an exception, which is shown without our own frames."""
+    """Run the program. Returns 0, 1 after an exception (shown without miniray's frames), or 2 if it cannot be loaded.
+
+    A SystemExit of the program passes through.
+    """
     words = args.script if args.module is None else args.module
     if not words:
-        args.usage_error("a script, or -m and a module, is needed")
+        args.usage_error("name a script, or a module with -m")
     if args.address is not None and args.engine != "ray":
         args.usage_error("--address needs --engine ray: miniray runs in this process only")
     try:
@@ -54,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             from ..testing import alias_ray
 
             alias_ray()
-        main, code = (script_program if args.module is None else module_program)(words[0])
+        main, code = (load_script if args.module is None else load_module)(words[0])
     except (OSError, ImportError) as problem:
         print(f"miniray run: {problem}", file=sys.stderr)
         return 2
@@ -62,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         sys.excepthook(type(problem), problem.with_traceback(None), None)
         return 1
     sys.argv[:] = [main.__file__ or words[0], *words[1:]] if args.module is not None else words
-    # It stays in place after the program has ended: what it registered to run at exit refers to it.
+    # The module stays in place after the program has ended: the program's atexit handlers refer to it.
     sys.modules["__main__"] = main
     try:
         exec(code, vars(main))
@@ -73,29 +81,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def script_program(path: str) -> tuple[ModuleType, CodeType]:
-    """A file as the main program: what it imports is looked for beside it first."""
+def load_script(path: str) -> tuple[ModuleType, CodeType]:
+    """Load a file as the main program. Its imports search the file's folder first."""
     with io.open_code(path) as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     main = ModuleType("__main__")
     main.__file__ = path
     vars(main)["__builtins__"] = __builtins__
-    look_first_in(os.path.dirname(os.path.realpath(path)))
+    search_first(os.path.dirname(os.path.realpath(path)))
     return main, code
 
 
-def module_program(name: str) -> tuple[ModuleType, CodeType]:
-    """A module, or a package's `__main__`, as the main program: what it imports is looked for in the current folder
-    first.
+def load_module(name: str) -> tuple[ModuleType, CodeType]:
+    """Load a module, or a package's `__main__`, as the main program. Its imports search the current folder first.
+
+    Raises ImportError if there is no such module, or if it has no code.
     """
-    look_first_in(os.getcwd())
+    search_first(os.getcwd())
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
     loader: Any = spec.loader if spec is not None else None
     code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None  # type: ignore[union-attr]
     if spec is None or code is None:
-        raise ImportError(f"No module named {name}, or none that can be run")
+        raise ImportError(f"No module named {name}, or it cannot be run")
     main = ModuleType("__main__")
     main.__file__, main.__spec__, main.__loader__ = spec.origin, spec, loader
     main.__package__ = spec.parent
@@ -103,9 +112,10 @@ def module_program(name: str) -> tuple[ModuleType, CodeType]:
     return main, code
 
 
-def look_first_in(folder: str) -> None:
-    """Put the folder where Python would have put it, in place of the one that it put there for us; unless told not to
-    (-P).
+def search_first(folder: str) -> None:
+    """Replace the first entry of sys.path, set for this command, by the folder that Python would set for the program.
+
+    Under `python -P` there is no such entry, and nothing changes.
     """
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = folder

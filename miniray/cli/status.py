@@ -1,4 +1,4 @@
-"""`miniray status`: nodes, what of their resources is in use, and what waits for more, laid out as `ray status` is."""
+"""`miniray status`: the nodes, the resources in use, and the requests that wait, in the layout of `ray status`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ MEMORY = ("memory", "object_store_memory")
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `status`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "status", help="nodes, resources in use and pending demands of a session that is started for it"
+        "status",
+        help="start a session, and show its nodes and resources",
+        description="Start a session, show its nodes, resources and pending demands as `ray status` does, and end it.",
     )
-    parser.add_argument("--num-cpus", type=float, metavar="N", help="CPUs of the session (those of this machine)")
-    parser.add_argument("--num-gpus", type=float, metavar="N", help="GPUs of the session")
-    parser.add_argument("--resources", type=json.loads, metavar="JSON", help="further resources: '{\"disk\": 2}'")
-    parser.add_argument("-v", "--verbose", action="store_true", help="the usage of each node too")
+    parser.add_argument(
+        "--num-cpus", type=float, metavar="N", help="CPUs of the session (default: those of this machine)"
+    )
+    parser.add_argument("--num-gpus", type=float, metavar="N", help="GPUs of the session (default: none)")
+    parser.add_argument(
+        "--resources", type=json.loads, metavar="JSON", help="other resources, for example '{\"disk\": 2}'"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the usage of each node too")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start a session, print its status, end it. A process has only its own session, so there is no other to ask."""
+    """Start a session, print its status, and end it. A session lives in one process, so there is no other to ask."""
     import miniray as ray
 
     ray.init(num_cpus=args.num_cpus, num_gpus=args.num_gpus, resources=args.resources)
@@ -39,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def status_text(verbose: bool = False) -> str:
-    """The status of the running session, as `ray status` prints it. Raises what `miniray.nodes` raises without one."""
+    """The status of the running session, as `ray status` prints it.
+
+    Without a session, raises what `miniray.nodes` does.
+    """
     import miniray as ray
 
     heading = f"======== Autoscaler status: {datetime.datetime.now()} ========"
@@ -80,15 +89,15 @@ def status_text(verbose: bool = False) -> str:
 
 
 def usage(total: dict[str, float], free: dict[str, float], held: dict[str, float], used: dict[str, float]) -> list[str]:
-    """One line per resource: `1.0/4.0 CPU`.
+    """One line per resource: `1.0/4.0 CPU`, which is the amount in use and the total.
 
-    held: what placement groups reserve; used: how much of that is in use. What a group reserves is not free, but it is
-    in use only as far as the group's tasks use it.
+    held: the amounts that placement groups reserve. used: the part of these that the groups' tasks and actors use.
+    A reserved resource is not free, but only the used part counts as in use.
     """
     lines = []
     for name in sorted(total):
         if name.startswith("node:"):
-            continue  # every node has one of its own, to be asked for by affinity
+            continue  # a marker that each node has, for tasks that must run on this node
         taken = total[name] - free.get(name, 0.0) - held.get(name, 0.0) + used.get(name, 0.0)
         show = size if name in MEMORY else _plain
         line = f"{show(taken)}/{show(total[name])} {for_terminal(name)}"
@@ -103,7 +112,7 @@ def _plain(amount: float) -> str:
 
 
 def reserved() -> tuple[dict[str, float], dict[str, float]]:
-    """What placement groups have reserved, and what of it their tasks and actors use."""
+    """The amounts that placement groups have reserved, and the part of these that their tasks and actors use."""
     from miniray.util import state
 
     held: Counter[str] = Counter()
@@ -122,7 +131,7 @@ def reserved() -> tuple[dict[str, float], dict[str, float]]:
 
 
 def demands() -> list[str]:
-    """One line per shape of request that waits for resources, with how many do."""
+    """One line per shape of pending request, with the number of tasks, actors or groups that wait with it."""
     from miniray.util import state
     from miniray.util.placement_group import placement_group_table
 

@@ -1,4 +1,4 @@
-"""`miniray summary tasks|actors|objects`: counts by name, class or call site. Ray: util/state/state_cli.py."""
+"""`miniray summary tasks|actors|objects`: counts by function, class or call site. Ray: util/state/state_cli.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..observe.state import engine as state
 from ..observe.escape import for_terminal
 from ..observe.state.ray_rows import SummaryResource
 from ._layout import plain_table, yaml, yaml_document
-from ._look import show, takes_program, takes_what_a_server_would, warnings_on_stderr
+from ._look import accept_program, accept_server_options, show, warnings_on_stderr
 
 RESOURCES = ("tasks", "actors", "objects")
 
@@ -20,18 +20,20 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `summary`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "summary",
-        help="how many tasks, actors or objects of a program are in which state",
-        usage="miniray summary {tasks,actors,objects} [options] [-- script.py args]",
+        help="count tasks, actors or objects by state",
+        description="Count a program's tasks by function and state, its actors by class and state, or its objects by "
+        "call site.",
+        usage="miniray summary {tasks,actors,objects} [options] [-- script.py [args]]",
     )
     parser.add_argument("resource", choices=RESOURCES, metavar="{tasks,actors,objects}", help="what to count")
     parser.add_argument(
         "--format",
         choices=("default", "json", "yaml", "table"),
         default="default",
-        help="how to print: a table, unless another is named",
+        help="output format (default: a table)",
     )
-    takes_what_a_server_would(parser)
-    takes_program(parser)
+    accept_server_options(parser)
+    accept_program(parser, "shows the counts")
     return parser
 
 
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def summarized(runtime: Any, resource: SummaryResource, how: str) -> str:
-    """The text of `summary`."""
+    """The text that the command prints."""
     with warnings_on_stderr():
         found = state.summary(runtime, resource, raise_on_missing_output=False, explain=how in ("default", "table"))
     if how == "json":
@@ -75,5 +77,5 @@ def _table(entries: list[dict[str, Any]], rule: bool = False) -> str:
 
 
 def _of_objects(by_site: dict[str, dict[str, Any]]) -> str:
-    """One table for each call site, under its name."""
+    """One table for each call site, under the call site's name."""
     return "\n\n\n\n".join(f"{for_terminal(site)}\n{_table([entry], rule=True)}" for site, entry in by_site.items())

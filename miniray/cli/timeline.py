@@ -1,4 +1,4 @@
-"""`miniray timeline`: run a program and keep its timeline. Ray: `ray timeline`."""
+"""`miniray timeline`: run a program and write its timeline to a file. Ray: `ray timeline`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any
 from ..observe.escape import for_terminal
 from ..observe.timeline.chrome import write
 from ..observe.timeline.recording import read
-from ._look import Refused, show, takes_program
+from ._look import Refused, accept_program, show
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `timeline`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "timeline",
-        help="run a program and write its timeline: a trace for Perfetto, or a page",
-        usage="miniray timeline [-o FILE]... -- SCRIPT [ARG]...",
+        help="run a program and write its timeline, as a trace or a page",
+        description="Run a program and write its timeline: a Chrome trace for ui.perfetto.dev, or an HTML page.",
+        usage="miniray timeline [-o FILE]... -- script.py [args]",
     )
     parser.add_argument(
         "-o",
@@ -27,15 +28,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         metavar="FILE",
         action="append",
         default=[],
-        help="where to: .html for a page, else Chrome trace JSON; may be repeated (a file in the temporary folder)",
+        help="the file to write, a page if it ends in .html and otherwise a trace; may be repeated "
+        "(default: a trace in the temporary folder)",
     )
-    takes_program(parser)
+    accept_program(parser, "writes its timeline")
     parser.set_defaults(resource="")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program and write the files. Exit code 2 when one cannot be written."""
+    """Run the program and write the files. Returns 2 if one of them cannot be written."""
     names = args.output or [
         os.path.join(tempfile.gettempdir(), f"ray-timeline-{datetime.now():%Y-%m-%d_%H-%M-%S}.json")
     ]

@@ -1,1 +1,1 @@
-"""The same program on real Ray: `python -m miniray run --engine ray`."""
+"""Run a miniray program on real Ray: `python -m miniray run --engine ray`."""

@@ -1,7 +1,8 @@
-"""`--engine ray`: what miniray shows of a run, made from what Ray's state API tells.
+"""`--engine ray`: miniray's state tables, `explain` and timeline page, made from the rows of Ray's state API.
 
-Ray's rows say less: there are no waits, no spans of user code, no call that made a task. `explain` names what a thing
-waits for as far as rows, resources and counts of the cluster show it; it cannot follow a chain of calls.
+Ray's rows say less than miniray's records: they have no waits, no spans of user code, and no creator of a task. So
+`explain` says what a task, actor or group waits for only as far as the rows and the cluster's resources show it, and
+cannot follow a chain of calls.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ..observe.timeline.page import page
 from ..observe.timeline.recording import FAILED, FINISHED, RETRIED, RUNNING, WAITING, Recording, Row
 
 STEPS = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING")
-MOST_ROWS = 10_000  # what Ray's state API answers at most
-KINDS = {
+MOST_ROWS = 10_000  # the most rows that Ray's state API returns
+SINGULAR = {  # each table, with its name in `get_...`; None if Ray has no such function
     "tasks": "task",
     "actors": "actor",
     "objects": "objects",
@@ -42,11 +43,12 @@ KINDS = {
     "runtime_envs": None,
     "cluster_events": None,
 }
+# By the length of an id in hex digits: the table that has it, and its column.
 TABLES = {48: ("tasks", "task_id"), 32: ("actors", "actor_id"), 36: ("placement_groups", "placement_group_id")}
 
 
 def state_module(ray: Any) -> ModuleType:
-    """`miniray.state` on Ray: plain dicts of every column, a row per task, everything up to Ray's limit; `explain`."""
+    """`miniray.state` on Ray: rows as dicts with every column, one row per task, up to Ray's limit; and `explain`."""
     api = importlib.import_module("ray.util.state")
     module: Any = ModuleType("miniray.state", "The state of a run on Ray, as plain dicts, read through ray.util.state.")
 
@@ -57,31 +59,33 @@ def state_module(ray: Any) -> ModuleType:
 
         return list_rows
 
-    def getter(one: str) -> Any:
+    def getter(singular: str) -> Any:
         def get_row(id: str) -> Any:
-            found = getattr(api, f"get_{one}")(id, address=_address(ray)) or []
+            found = getattr(api, f"get_{singular}")(id, address=_address(ray)) or []
             rows = [row.asdict() for row in (found if isinstance(found, list) else [found])]
-            if one == "objects":
+            if singular == "objects":
                 return rows
-            return next(iter(_one_row_per_task(rows) if one == "task" else rows), None)
+            return next(iter(_one_row_per_task(rows) if singular == "task" else rows), None)
 
         return get_row
 
-    for kind, one in KINDS.items():
+    for kind, singular in SINGULAR.items():
         setattr(module, f"list_{kind}", lister(kind))
-        if one is not None:
-            setattr(module, f"get_{one}", getter(one))
+        if singular is not None:
+            setattr(module, f"get_{singular}", getter(singular))
     for what in ("tasks", "actors", "objects"):
         summarize = getattr(api, f"summarize_{what}")
         setattr(module, f"summarize_{what}", lambda summarize=summarize: summarize(_address(ray))["cluster"])
     module.list_logs, module.get_log = api.list_logs, api.get_log
     module.explain = lambda thing: explain(ray, thing)
-    return module
+    finished: ModuleType = module
+    return finished
 
 
 def _address(ray: Any) -> str:
-    """Of the cluster that this program is connected to: there may be others on the machine."""
-    return ray.get_runtime_context().gcs_address
+    """The address of the cluster that this program is connected to. Other clusters may run on the same machine."""
+    address: str = ray.get_runtime_context().gcs_address
+    return address
 
 
 def _rows(ray: Any, kind: str, filters: Any = None) -> list[dict[str, Any]]:
@@ -93,7 +97,7 @@ def _rows(ray: Any, kind: str, filters: Any = None) -> list[dict[str, Any]]:
 
 
 def _one_row_per_task(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ray has a row for each attempt: the last one, with how many there were and how long it ran."""
+    """One row per task, from Ray's rows of attempts: the last attempt, with the number of attempts and its duration."""
     last: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["attempt_number"]):
         start, end = row["start_time_ms"], row["end_time_ms"]
@@ -109,21 +113,21 @@ def _one_row_per_task(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def explain(ray: Any, thing: Any) -> Explanation:
-    """Why a task, actor or placement group does not go on, as far as Ray tells. thing: as for miniray's.
+    """What a task, actor or placement group waits for, as far as Ray's tables show it. thing: as in `miniray.state`.
 
-    ValueError when Ray knows nothing of this id: tasks reach its tables about a second late.
+    Raises ValueError if Ray's tables do not have the id. A task appears in them about a second late.
     """
-    for attribute in ("_actor_id", "id"):  # an actor's handle, a placement group
+    for attribute in ("_actor_id", "id"):  # of an actor handle; of a placement group
         thing = getattr(thing, attribute, thing)
     text = thing if isinstance(thing, str) else thing.hex()
-    if len(text) == 56:  # an object: the task that makes it
+    if len(text) == 56:  # an object's id begins with the id of the task that creates it
         text = text[:48]
     table, key = TABLES.get(len(text), ("", ""))
     rows = _rows(ray, table, [(key, "=", text)]) if table else []
     if not rows:
         raise ValueError(
-            f"Ray's tables have no task, actor or placement group with the id {text!r}; tasks come into "
-            "them about a second after they were called"
+            f"Ray's tables have no task, actor or placement group with the id {text!r}; a task appears in them about a "
+            "second after its call"
         )
     row = max(rows, key=lambda row: row.get("attempt_number", 0))
     kind, name = key.removesuffix("_id"), row.get("name") or row.get("class_name") or text
@@ -140,7 +144,7 @@ def _why_task(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         return "failed", f"has failed: {row['error_type']}", {"error_message": row["error_message"]}
     return {
         "PENDING_ARGS_AVAIL": ("argument_missing", "waits for an argument that has no value yet", {}),
-        "SUBMITTED_TO_WORKER": ("about_to_run", f"was sent to worker {row['worker_id']} and has not begun", {}),
+        "SUBMITTED_TO_WORKER": ("about_to_run", f"was sent to worker {row['worker_id']} and has not started", {}),
         "FINISHED": ("finished", "has finished", {}),
     }.get(state, ("running", f"is {state} on worker {row['worker_id']}", {}))
 
@@ -159,14 +163,17 @@ def _why_actor(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]
 def _why_group(ray: Any, row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     if row["state"] == "PENDING" or row["state"] == "RESCHEDULING":
         return _why_not_placed(ray, [bundle["unit_resources"] for bundle in row["bundles"]])
-    return {"CREATED": ("created", "is there", {})}.get(row["state"], ("placement_group_removed", "was removed", {}))
+    return {"CREATED": ("created", "is created", {})}.get(row["state"], ("placement_group_removed", "was removed", {}))
 
 
 _REASONS = {"task": _why_task, "actor": _why_actor, "placement_group": _why_group}
 
 
 def _why_not_placed(ray: Any, wanted: list[dict[str, float]]) -> tuple[str, str, dict[str, Any]]:
-    """Why no node takes this: none is large enough, or what it wants is in use."""
+    """Why no node takes the request: no node is large enough, or the resources are in use.
+
+    wanted: one need per bundle.
+    """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     free = ray.available_resources()
     for need in wanted:
@@ -174,7 +181,7 @@ def _why_not_placed(ray: Any, wanted: list[dict[str, float]]) -> tuple[str, str,
             return "infeasible", f"needs {need}, which no node of the cluster has", {"needs": need, "nodes": nodes}
     return (
         "resources_busy",
-        f"needs {wanted[0] if len(wanted) == 1 else wanted}, and of the cluster is free {free}",
+        f"needs {wanted[0] if len(wanted) == 1 else wanted}, and the cluster has only {free} free",
         {"needs": wanted, "free": free},
     )
 
@@ -183,23 +190,23 @@ def _why_not_placed(ray: Any, wanted: list[dict[str, float]]) -> tuple[str, str,
 
 
 def write_page(ray: Any, filename: str) -> None:
-    """Write miniray's page of what Ray recorded. Raises OSError when the file cannot be written."""
+    """Write miniray's timeline page of the tasks that Ray recorded. Raises OSError if the file cannot be written."""
     write_whole(filename, page(recording_of(_rows(ray, "tasks"), ray.nodes(), time.time())))
 
 
 def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> Recording:
-    """Ray's task rows as a recording of miniray's. now: seconds since the Unix epoch, as are all times in it."""
+    """Ray's task rows as a recording of miniray. All its times, and `now`, are seconds since the Unix epoch."""
     node_of = {
         node["NodeID"]: NodeRecord(number, units(node["Resources"]), {}, number == 1, None, 0.0)
         for number, node in enumerate(nodes, 1)
     }
     workers: dict[str, WorkerRecord] = {}
     actors: dict[str, ActorRecord] = {}
-    specs: dict[tuple, TaskSpec] = {}
+    specs: dict[tuple[str, ...], TaskSpec] = {}
     numbers: dict[str, int] = {}
     rows = sorted(rows, key=lambda row: (row["creation_time_ms"] or 0, row["attempt_number"]))
     last = {row["task_id"]: row["attempt_number"] for row in rows}
-    made = []
+    converted = []
     for row in rows:
         number = numbers.setdefault(row["task_id"], len(numbers) + 1)
         actor = None
@@ -216,17 +223,17 @@ def recording_of(rows: list[dict[str, Any]], nodes: list[dict[str, Any]], now: f
         key = (row["type"], row["name"], row["func_or_class_name"], str(row["required_resources"]))
         spec = specs.get(key)
         if spec is None:
-            asked = row["required_resources"] or {}
+            required = row["required_resources"] or {}
             kind = row["type"] if row["type"] in (ACTOR_CREATION_TASK, ACTOR_TASK) else NORMAL_TASK
             spec = specs[key] = TaskSpec(
                 kind,
                 row["name"],
                 row["func_or_class_name"],
-                resources=asked,
-                scheduling_class=SchedulingClass(units(asked), units(asked)),
+                resources=required,
+                scheduling_class=SchedulingClass(units(required), units(required)),
             )
-        made.append(_row(row, number, actor, spec, worker, node, last[row["task_id"]] != row["attempt_number"]))
-    return Recording(0.0, now, made, list(node_of.values()), [], [], {}, MOST_ROWS)
+        converted.append(_row(row, number, actor, spec, worker, node, last[row["task_id"]] != row["attempt_number"]))
+    return Recording(0.0, now, converted, list(node_of.values()), [], [], {}, MOST_ROWS)
 
 
 def _row(
@@ -246,7 +253,7 @@ def _row(
     else:
         outcome = RUNNING if times[3] else WAITING
     latest = times[0]
-    for i in range(1, 4):  # they come from several machines' clocks
+    for i in range(1, 4):  # the times come from the clocks of several machines, and may be out of order
         latest = times[i] = max(times[i], latest) if times[i] else 0.0 if i == 3 else latest
     finished = max(finished, *times) if finished else 0.0
     failure = Failure(row["error_type"], row["error_message"] or "") if row["error_type"] else None

@@ -1,7 +1,7 @@
-"""`--engine ray`, as far as it is needed in Ray's workers too: `import miniray` is `import ray`, and what of miniray's
-metrics Ray can be given.
+"""The part of `--engine ray` that Ray's workers need too: `import miniray` imports Ray, and Ray's metrics get a
+`timer`.
 
-Like `finder` it imports nothing of miniray, for it is sent to the workers by value.
+Like `testing.finder`, this module is sent to the workers by value, so it imports nothing else from miniray.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 
 from ..testing.finder import Alias
 
-READ_HERE = ("value", "snapshot", "quantile")  # what miniray's metrics can be asked in the process
+READ_IN_PROCESS = ("value", "snapshot", "quantile")  # methods of miniray's metrics that read the numbers in the process
 
 
 def only_in_miniray(name: str) -> ModuleNotFoundError:
-    """For a part of miniray that Ray does not have."""
+    """The error for a module that Ray does not have."""
     return ModuleNotFoundError(
-        f"No module named {name!r}: this program runs with --engine ray, so `miniray` is Ray, which has no such part. "
-        "Run it with --engine miniray, or without that part.",
+        f"No module named {name!r}: this program runs with --engine ray, so `miniray` is Ray, which has no such "
+        "module. Run the program with --engine miniray, or without this module.",
         name=name,
     )
 
 
 class Timer:
-    """Observe how many milliseconds a block, or each call of a function, takes, also when it raises."""
+    """Observes the duration in ms of a block, or of each call of a function, in a histogram, even if it raises."""
 
     def __init__(self, histogram: Any, tags: dict[str, str] | None):
         self._histogram, self._tags = histogram, tags
@@ -50,10 +50,10 @@ class Timer:
 
 
 def teach_metrics() -> None:
-    """Ray's Histogram gets `timer`; what only a process that has all the numbers can answer says so."""
+    """Add `timer` to Ray's Histogram, and errors in place of the functions that Ray lacks: those that read a metric."""
     metrics = importlib.import_module("ray.util.metrics")
     metrics.Histogram.timer = lambda self, tags=None: Timer(self, tags)
-    for name in READ_HERE:
+    for name in READ_IN_PROCESS:
         if not hasattr(metrics.Metric, name):
             setattr(metrics.Metric, name, _refused(f"{name}() of a metric"))
     for name in ("export_text", "snapshot", "unregister"):
@@ -64,21 +64,21 @@ def teach_metrics() -> None:
 def _refused(what: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f"{what} reads or changes numbers in the process, which only miniray has there; this "
-            "program runs with --engine ray. Ray exports its metrics to Prometheus."
+            f"{what} exists only in miniray, which keeps its metrics in the process, and this program runs with "
+            "--engine ray. Ray exports its metrics to Prometheus."
         )
 
     return refuse
 
 
 def prepare_worker() -> None:
-    """In a worker of Ray's, before it runs anything: `import miniray` gives Ray there too."""
+    """Make `import miniray` import Ray in this worker too. Ray calls it before the worker's first task."""
     Alias("miniray", "ray", only_in_miniray).install()
     teach_metrics()
 
 
 def prepare_worker_and(then: Callable[[], Any] | None) -> Callable[[], None]:
-    """The same, followed by the program's own setup hook."""
+    """A setup hook for Ray's workers: `prepare_worker`, followed by the program's own hook, if it has one."""
 
     def prepare() -> None:
         prepare_worker()

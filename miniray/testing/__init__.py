@@ -1,6 +1,7 @@
-"""For tests of Ray programs: the `ray` alias, and a plugin (`miniray.testing.plugin`) that pytest finds by itself.
+"""Tools for tests of Ray programs: the `ray` alias, faults, and a pytest plugin (`miniray.testing.plugin`).
 
-The alias is imported when it is asked for: pytest imports this package in every run on an interpreter that has miniray.
+The alias is imported on first use, because pytest imports this package in every run where miniray is installed, to load
+the plugin.
 """
 
 import typing as _typing

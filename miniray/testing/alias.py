@@ -1,7 +1,7 @@
-"""The alias: `import ray` gives miniray, also where Ray is installed, until it is taken back.
+"""The alias: while it is active, `import ray` imports miniray, even if Ray is installed.
 
-What is handed out are miniray's own module objects, so that a class is the same whichever way it was imported;
-`ray.__name__` stays "miniray". Without the alias `import ray` is untouched.
+The imports return miniray's own module objects, so a class is the same under both names; `ray.__name__` stays
+"miniray". Without the alias, `import ray` is untouched.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from .finder import Alias
 from .installed import Installed
 
 PORTABILITY = "chapters/13_to_ray/README.md"
-# What people import from Ray that is not Ray Core: named here, so that `from ray import data` can be answered too.
+# Ray's libraries beyond Ray Core. The list lets `from ray import data` raise an error that names the portability page.
 LIBRARIES = frozenset({"air", "data", "job_submission", "llm", "rllib", "serve", "train", "tune", "workflow"})
-# What else `ray` itself has and miniray has not, so that the answer to it is more than that it is not there.
-NOT_HERE = frozenset({"LoggingConfig", "cross_language", "internal", "java_actor_class", "java_function", "widgets"})
+# Other attributes of `ray` that miniray does not have, listed for the same reason.
+NOT_IN_MINIRAY = frozenset(
+    {"LoggingConfig", "cross_language", "internal", "java_actor_class", "java_function", "widgets"}
+)
 
 
 def missing(name: str) -> ModuleNotFoundError:
-    """For a part of Ray that miniray does not have."""
+    """The error for a part of Ray that miniray does not have. name: as under Ray, `ray.data`."""
     return ModuleNotFoundError(
         f"No module named {name!r}: `ray` is miniray here, which is Ray Core and its observability, and has no {name}. "
-        f"What is there, and what to do about the rest, is on the portability page, {PORTABILITY}.",
+        f"The portability page lists what miniray has, and what to do about the rest: {PORTABILITY}.",
         name=name,
     )
 
 
 class _Libraries(MetaPathFinder):
-    """`from ray import data` asks for a part of miniray, since that is what `ray` calls itself."""
+    """Raises the error for `from ray import data`: Python looks for `miniray.data`, since ray.__name__ is "miniray"."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
         package, _, rest = fullname.partition(".")
@@ -45,21 +47,21 @@ _package = sys.modules["miniray"]
 _alias, _libraries = Alias("ray", "miniray", missing), _Libraries()
 _installed, OWN_VERSION = Installed("ray", _package.__ray_version__), _package.__version__
 _own_names = vars(_package)["__getattr__"]
-_times = 0  # how often it was asked for, and not yet taken back
-_real: dict[str, ModuleType] = {}  # Ray's own modules that were there before
+_depth = 0  # calls of `alias_ray` that have not been undone yet
+_real: dict[str, ModuleType] = {}  # modules of a real Ray that were imported before
 
 
 def alias_ray() -> "_Undo":
-    """From now on `import ray` gives miniray, in this process, until `unalias_ray` was called as often as this.
+    """Make `import ray` import miniray in this process, until `unalias_ray` has been called as often as this function.
 
-    The return value undoes it at the end of a `with`. Modules of a real Ray that were imported before are set aside
-    until then; who holds one already keeps it. Meanwhile `ray.__version__`, and what importlib.metadata says, is the version
-    of the Ray whose answers are given; metrics are as lenient as Ray's: an undeclared tag, or a name that is registered twice,
-    passes.
+    Returns a context manager that calls `unalias_ray` at the end of its `with` block. Modules of a real Ray that were
+    imported before are set aside; code that already holds one keeps it. Meanwhile `ray.__version__` and
+    importlib.metadata give the version of Ray that miniray follows, and metrics are as lenient as Ray's: they accept an
+    undeclared tag, and a name that is registered twice.
     """
-    global _times
-    _times += 1
-    if _times == 1:
+    global _depth
+    _depth += 1
+    if _depth == 1:
         _real.update(_alias.take_modules())
         _alias.install()
         sys.meta_path[:0] = [_libraries, _installed]
@@ -70,12 +72,12 @@ def alias_ray() -> "_Undo":
 
 
 def unalias_ray() -> None:
-    """Take `alias_ray` back: `import ray` is what it was. RuntimeError when there is nothing to take back."""
-    global _times
-    if not _times:
-        raise RuntimeError("alias_ray is not in force")
-    _times -= 1
-    if not _times:
+    """Undo one `alias_ray`. The last one restores `import ray`. Raises RuntimeError if the alias is not active."""
+    global _depth
+    if not _depth:
+        raise RuntimeError("the alias is not active: unalias_ray was called more often than alias_ray")
+    _depth -= 1
+    if not _depth:
         sys.meta_path.remove(_libraries)
         sys.meta_path.remove(_installed)
         vars(_package)["__version__"] = OWN_VERSION
@@ -87,14 +89,14 @@ def unalias_ray() -> None:
 
 
 def _library(name: str) -> Any:
-    """`ray.data.range(...)` after a plain `import ray`, which real Ray answers by importing the library."""
-    if name in LIBRARIES or name in NOT_HERE:
+    """The package's `__getattr__` under the alias. Ray would import the library for `ray.data`; here it is an error."""
+    if name in LIBRARIES or name in NOT_IN_MINIRAY:
         raise AttributeError(str(missing(f"ray.{name}")).replace("No module named", "There is no", 1))
     return _own_names(name)
 
 
 class _Undo:
-    """`with alias_ray():`."""
+    """What `alias_ray` returns: the end of a `with` block undoes the alias."""
 
     def __enter__(self) -> None:
         return None

@@ -1,12 +1,14 @@
-"""Faults, caused on purpose: a worker crashes, a node goes, a value is lost, spilling fails, a store is full.
+"""Faults on purpose: a worker crashes, a node dies, a value is lost, spilling fails, an object store is full.
 
     with faults.crash_worker("train", attempt=0) as crash:
         assert ray.get(train.remote()) == 42            # its second attempt succeeds
     assert crash.count == 1
 
-Each is a context manager on the running session and gives a `Fault`: what it did, as lines of the session's event log (of the
-kind "fault"). What stands in the core's way is put there with the first fault and taken away with the last, so that a session
-without faults pays nothing for them. RuntimeError when no session runs.
+Each function returns a `Fault`, a context manager that acts on the running session while its block lasts. Every time a
+fault strikes, it writes a line of kind "fault" to the session's event log. All of them raise RuntimeError if no session
+runs.
+
+The first fault puts its hooks into the runtime, and the last one removes them. A session without faults pays nothing.
 """
 
 from __future__ import annotations
@@ -16,24 +18,25 @@ import threading
 from typing import Any, Callable, Generator
 
 from ..cluster_utils import ClusterNode
+from ..core.actions import Action
 from ..core.cluster import Cluster
 from ..core.records import ACTOR_CREATION_TASK, READY, SPILLED, Failure, NodeRecord, ObjectRecord, TaskRecord
 from ..core.task_events import Event
 from ..core.transitions import TaskStatus
 from ..object_ref import ObjectRef
-from ..runtime import async_worker, local_mode, worker
 from ..process import context
-from ..runtime.runtime import Runtime
-from ..runtime.waiting import WorkerExit
 from ..process.context import Execution
+from ..process.exits import WorkerExit
+from ..runtime import async_worker, local_mode, worker
+from ..runtime.runtime import Runtime
 
 Condition = Callable[[Cluster], bool]
 
-_changing = threading.Lock()  # guards what is put in place and taken away: the lists below, and who is in them
+_changing = threading.Lock()  # guards the lists of active faults and the hooks: faults may begin and end on any thread
 
 
 class Fault:
-    """A fault while it is active. hits: the lines of the event log that it wrote, one each time it struck."""
+    """A fault, active while its `with` block lasts. hits: the events that it wrote, one for each time it struck."""
 
     def __init__(self, runtime: Runtime, what: str):
         self.runtime, self.what = runtime, what
@@ -41,11 +44,14 @@ class Fault:
 
     @property
     def count(self) -> int:
-        """How often it struck."""
+        """How often the fault has struck."""
         return len(self.hits)
 
     def struck(self, now: float, text: str, about: object = None) -> None:
-        """Write that it struck. The caller holds the runtime's lock."""
+        """Write an event: the fault has struck.
+
+        The caller holds the runtime's lock. about: the record that it struck.
+        """
         log = self.runtime.cluster.events
         log.add(now, "fault", f"{self.what}: {text}", about)
         self.hits.append(log.events[-1])
@@ -63,10 +69,10 @@ class Fault:
         return f"Fault({self.what}, struck {self.count} times)"
 
     def _begin(self) -> None:
-        """Put it in place."""
+        """Activate the fault. The caller holds `_changing`."""
 
     def _end(self) -> None:
-        """Take it away."""
+        """Deactivate the fault. The caller holds `_changing`."""
 
 
 # ---------------------------------------------------------------- workers that crash
@@ -75,12 +81,12 @@ class Fault:
 def crash_worker(
     name: str | None = None, *, attempt: int | None = None, times: int | None = 1, after: bool = False
 ) -> Fault:
-    """The worker of the next task of this name crashes, as if it had called `os._exit` in the task.
+    """Crash the worker of the next task with this name, as if the task had called `os._exit`.
 
-    name: what the task is called, "function" or "Class.method" ("Class.__init__" for a constructor); None: any task.
-    attempt: only this attempt, counted from 0. times: how often it strikes, None for always. after: when the function has
-    returned, before anybody is told; or else before its first line. A generator's worker crashes before its first item, or
-    after its last.
+    name: the task's name, "function" or "Class.method" ("Class.__init__" for a constructor); None matches every task.
+    attempt: strike only this attempt, counted from 0. times: how often to strike; None for every time.
+    after: crash after the function has returned, before the worker reports it, instead of before its first line. The
+    worker of a generator crashes before the first item or after the last one.
     """
     return _Crash(context.running(), name, attempt, times, after)
 
@@ -94,17 +100,17 @@ class _Crash(Fault):
 
     def _begin(self) -> None:
         self.active.append(self)
-        for module in _DOORS:
+        for module in _CALLERS:
             module.call_of = _call_of  # type: ignore[attr-defined]
 
     def _end(self) -> None:
         self.active.remove(self)
         if not self.active:
-            for module in _DOORS:
-                module.call_of = _plain_call_of  # type: ignore[attr-defined]
+            for module in _CALLERS:
+                module.call_of = _original_call_of  # type: ignore[attr-defined]
 
-    def takes(self, runtime: Runtime, task: TaskRecord) -> bool:
-        """Whether this attempt's worker is to crash; then that is written down."""
+    def strikes(self, runtime: Runtime, task: TaskRecord) -> bool:
+        """Decide whether the worker of the task's current attempt crashes. If so, count it and write the event."""
         if (
             runtime is not self.runtime
             or self.name not in (None, task.spec.name, task.spec.func_name)
@@ -118,27 +124,28 @@ class _Crash(Fault):
         return True
 
 
-# Every attempt goes through `call_of`, which each kind of worker knows by this name.
-_DOORS = (worker, async_worker, local_mode)
-_plain_call_of = worker.call_of
+# Every kind of worker calls `call_of` before each attempt, under this name in its own module.
+_CALLERS = (worker, async_worker, local_mode)
+_original_call_of = worker.call_of
 
 
-def _call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict]:
+def _call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str, Any]]:
+    """Replaces the runtime's `call_of` while a `_Crash` is active: returns a function that crashes the worker."""
     task = execution.task
     for crash in tuple(_Crash.active):
-        if crash.takes(runtime, task):
+        if crash.strikes(runtime, task):
             if task.spec.kind == ACTOR_CREATION_TASK and task.actor.is_async and not crash.after:
-                _exit()  # what is returned is only looked into there, not called
-            function, args, kwargs = _plain_call_of(runtime, execution)
+                _exit()  # the constructor of an async actor takes the class from the arguments and ignores `function`
+            function, args, kwargs = _original_call_of(runtime, execution)
             return (_then_exit(function) if crash.after else _exit), args, kwargs
-    return _plain_call_of(runtime, execution)
+    return _original_call_of(runtime, execution)
 
 
 def _exit(*args: object, **kwargs: object) -> None:
     raise WorkerExit("SYSTEM_ERROR: a fault made it crash")
 
 
-def _then_exit(function: Callable) -> Callable:
+def _then_exit(function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         async def await_then_exit(*args: Any, **kwargs: Any) -> None:
@@ -162,10 +169,11 @@ def _yield_then_exit(result: Generator[Any, Any, Any]) -> Generator[Any, Any, No
 
 
 def kill_worker(of: Any) -> Fault:
-    """The worker that runs the task of this reference, or in which this actor lives, dies at once; what it ran is retried as its
-    options say. Nothing happens when there is no such worker."""
-    record = of._record
-    return _KillWorker(context.running(), record)
+    """Kill the worker that runs the task of this reference, or that hosts this actor. It dies when the block begins.
+
+    Its tasks are retried as their options allow. The fault does not strike if no worker runs the task or the actor.
+    """
+    return _KillWorker(context.running(), of._record)
 
 
 class _KillWorker(Fault):
@@ -176,7 +184,7 @@ class _KillWorker(Fault):
     def _begin(self) -> None:
         self.runtime.tell(self._kill)
 
-    def _kill(self, now: float) -> list:
+    def _kill(self, now: float) -> list[Action]:
         task, actor = self.record.task, self.record.actor
         victim = task.worker if task is not None else actor.worker if actor is not None else None
         if victim is None or task is not None and victim.task is not task and task.number not in victim.running:
@@ -191,21 +199,21 @@ class _KillWorker(Fault):
 
 
 class _When(Fault):
-    """A fault that strikes once, at the end of the event after which its condition holds.
+    """A fault that strikes once: at once, or at the end of the first event of the core after which its condition holds.
 
-    The condition is called with the core's tables, under the runtime's lock: it may look at them and do nothing else.
+    The condition is called with the core's tables, under the runtime's lock. It may read them and must do nothing else.
     """
 
     def __init__(self, runtime: Runtime, what: str, when: Condition | None):
         super().__init__(runtime, what)
         self.when = when
-        self.over = False
-        self.problem: Exception | None = None  # raised by the condition; raised again at the end of the `with`
+        self.over = False  # it has struck, or its condition has raised
+        self.problem: Exception | None = None  # the condition raised it; it is raised again at the end of the `with`
 
     def _begin(self) -> None:
         with self.runtime.lock:
             self.runtime.cluster.after_event.append(self.look)
-        self.runtime.tell(self.runtime.cluster.settled)  # the condition may hold already
+        self.runtime.tell(self.runtime.cluster.settled)  # an event without effect: the condition may hold already
 
     def _end(self) -> None:
         with self.runtime.lock:
@@ -213,8 +221,8 @@ class _When(Fault):
         if self.problem is not None:
             raise self.problem
 
-    def look(self, now: float) -> list:
-        """Strike when the time has come. Returns the core's actions."""
+    def look(self, now: float) -> list[Action]:
+        """Strike if the condition holds. The core calls this at the end of each event. Returns further actions."""
         if self.over:
             return []
         try:
@@ -227,44 +235,43 @@ class _When(Fault):
         self.over = True
         return self.strike(now)
 
-    def strike(self, now: float) -> list:
-        """Do it. Returns the core's actions."""
+    def strike(self, now: float) -> list[Action]:
+        """Report the fault to the core, as an event of its own. Returns the core's actions."""
         raise NotImplementedError
 
 
 def started(name: str, count: int = 1) -> Condition:
-    """A condition: the code of so many tasks of this name has been entered, counting every attempt."""
+    """A condition: at least `count` attempts of tasks with this name have entered the user's function."""
 
     def holds(cluster: Cluster) -> bool:
-        found = 0
-        for task in list(cluster.tasks.values()):  # a copy: a test may ask without the lock
-            if name in (task.spec.name, task.spec.func_name):
-                found += bool(task.t_started) + sum(bool(attempt.t_started) for attempt in task.history or ())
-        return found >= count
+        attempts = 0
+        for task in _named(cluster, name):
+            attempts += bool(task.t_started) + sum(bool(attempt.t_started) for attempt in task.history or ())
+        return attempts >= count
 
     return holds
 
 
 def finished(name: str, count: int = 1) -> Condition:
-    """A condition: so many tasks of this name have finished."""
+    """A condition: at least `count` tasks with this name have finished."""
 
     def holds(cluster: Cluster) -> bool:
-        return (
-            sum(
-                task.status is TaskStatus.FINISHED and name in (task.spec.name, task.spec.func_name)
-                for task in list(cluster.tasks.values())
-            )
-            >= count
-        )  # as above
+        return sum(task.status is TaskStatus.FINISHED for task in _named(cluster, name)) >= count
 
     return holds
 
 
-def remove_node(node: ClusterNode | str, when: Condition | None = None) -> Fault:
-    """A node dies with everything on it: at once, or as soon as the condition holds (`started`, `finished`, or any function of
-    the core's tables that only looks).
+def _named(cluster: Cluster, name: str) -> list[TaskRecord]:
+    tasks = list(cluster.tasks.values())  # a copy: a test may call a condition without the lock
+    return [task for task in tasks if name in (task.spec.name, task.spec.func_name)]
 
-    node: from `Cluster.add_node`, or a node's id. ValueError for one that does not live here, and for the head node.
+
+def remove_node(node: ClusterNode | str, when: Condition | None = None) -> Fault:
+    """Kill a node and everything on it.
+
+    node: returned by `Cluster.add_node`, or a node's id. when: `started(...)`, `finished(...)`, or any function that
+    takes the core's tables and only reads them; by default the node dies at once. Raises ValueError for a node that is
+    not alive in this session, and for the head node.
     """
     runtime = context.running()
     name = node if isinstance(node, str) else node.node_id
@@ -272,7 +279,7 @@ def remove_node(node: ClusterNode | str, when: Condition | None = None) -> Fault
     if record is None:
         raise ValueError(f"no living node of this session has the id {name!r}")
     if record is runtime.head:
-        raise ValueError("the driver is on this node: it goes with the session only")
+        raise ValueError("the driver runs on this node, the head node: only the end of the session removes it")
     return _RemoveNode(runtime, record, when)
 
 
@@ -281,17 +288,17 @@ class _RemoveNode(_When):
         super().__init__(runtime, "remove_node", when)
         self.node = node
 
-    def strike(self, now: float) -> list:
+    def strike(self, now: float) -> list[Action]:
         if not self.node.alive:
             return []
         self.struck(now, f"node {self.node.hex}", self.node)
         return self.runtime.cluster.remove_node(now, self.node, "a fault removed it")
 
 
-def lose_object(ref: ObjectRef, when: Condition | None = None) -> Fault:
-    """Every copy of a value vanishes: as soon as there is one, or as soon after that as the condition holds.
+def lose_object(ref: ObjectRef[Any], when: Condition | None = None) -> Fault:
+    """Lose every copy of a value, as soon as the value exists and the condition holds. when: as for `remove_node`.
 
-    A value below 100 KiB stays with its owner, in no store; it cannot be lost, and nothing happens.
+    The fault does not strike a value below 100 KiB: that stays with its owner, in no object store, and cannot be lost.
     """
     return _LoseObject(context.running(), ref._record, when)
 
@@ -303,7 +310,7 @@ class _LoseObject(_When):
         )
         self.obj = obj
 
-    def strike(self, now: float) -> list:
+    def strike(self, now: float) -> list[Action]:
         if self.obj.locations is None:
             return []
         self.struck(now, f"object {self.obj.hex}", self.obj)
@@ -314,15 +321,16 @@ class _LoseObject(_When):
 
 
 def fail_spill(times: int | None = 1, error: OSError | None = None) -> Fault:
-    """The next writes of spilled values fail; the values stay in memory. times: how many, None for all.
+    """Let the next writes of spilled values fail, so that the values stay in memory. times: how many; None for all.
 
-    error: what the write raises; OSError(errno.ENOSPC, ...) is a full disk, and then storing more than fits is OutOfDiskError.
+    error: the exception that the write raises. With OSError(errno.ENOSPC, ...), a full disk, storing a value that does
+    not fit raises OutOfDiskError.
     """
-    return _Spill(context.running(), "fail_spill", times, 0.0, error or OSError("a fault let the write fail"))
+    return _Spill(context.running(), "fail_spill", times, 0.0, error or OSError("a fault made the write fail"))
 
 
 def delay_spill(seconds: float, times: int | None = None) -> Fault:
-    """Each write of a spilled value takes so much longer. times: how many of them, None for all."""
+    """Delay the writes of spilled values, each by this many seconds. times: how many of them; None for all."""
     return _Spill(context.running(), "delay_spill", times, seconds, None)
 
 
@@ -344,16 +352,16 @@ class _Spill(Fault):
             self.runtime.spill.before_write = None
 
     def before_write(self, number: int) -> None:
-        """The value of the object with this number is about to be written."""
+        """Delay or fail the write of an object's value. Called by the thread that writes, without the lock."""
         with self.runtime.lock:
             if self.times is not None and self.count >= self.times:
                 return
             obj = self.runtime.cluster.objects.get(number)
             self.struck(self.runtime.now(), f"object {obj.hex if obj is not None else number}", obj)
         if self.seconds:
-            never = threading.Lock()
-            never.acquire()
-            self.runtime.park(never, self.seconds)
+            nobody_releases = threading.Lock()
+            nobody_releases.acquire()
+            self.runtime.park(nobody_releases, self.seconds)
         if self.error is not None:
             raise self.error
 
@@ -365,8 +373,11 @@ def _before_write(runtime: Runtime, number: int) -> None:
 
 
 def full_store(node: ClusterNode | str | None = None) -> Fault:
-    """The object store of a node (None: of every node there is) takes no more large values: `put` raises ObjectStoreFullError, and
-    a task that returns one fails with it. What is in the store stays, and can be read."""
+    """Let the object store of a node refuse new values. node: as for `remove_node`; None for all current nodes.
+
+    `put` of a large value raises ObjectStoreFullError, and a task that returns one fails with it. Values that are
+    already in the store stay readable.
+    """
     runtime = context.running()
     name = node if isinstance(node, str) or node is None else node.node_id
     nodes = [record for key, record in runtime.cluster.scheduler.by_hex.items() if name in (None, key)]

@@ -1,6 +1,6 @@
-"""One package under another's name: a finder for `sys.meta_path` that hands out the other's own modules.
+"""A finder for `sys.meta_path` that makes one package importable under another package's name.
 
-It imports nothing of miniray: Ray's workers get it by value, where miniray need not be installed.
+This module imports nothing from miniray: Ray's workers get it by value, and they may not have miniray installed.
 """
 
 from __future__ import annotations
@@ -15,41 +15,40 @@ from types import ModuleType
 
 
 class Alias(MetaPathFinder, Loader):
-    """Finds `alias` and `alias.*`, and loads what `target` has of these names: the very modules, not copies.
+    """Finds `alias` and `alias.*`, and loads the modules of `target` under these names: the same objects, not copies.
 
-    missing: makes the ModuleNotFoundError for a name that the target does not have. own: parts of the alias that are
-    left to the finders behind this one.
+    missing: returns the ModuleNotFoundError for a name that the target does not have. own: parts of the alias package
+    that this finder leaves to the finders after it.
     """
 
     def __init__(
         self, alias: str, target: str, missing: Callable[[str], ModuleNotFoundError], own: frozenset[str] = frozenset()
     ):
         self.alias, self.target, self.missing, self.own = alias, target, missing, own
-        self._specs: dict[str, ModuleSpec | None] = {}  # of modules that are just being handed out
+        self._specs: dict[str, ModuleSpec | None] = {}  # the original specs, between create_module and exec_module
 
     def install(self) -> None:
-        """Answer from now on, before all others.
+        """Put this finder before all others, and register the target's imported modules under the alias.
 
-        What the target has imported already is handed out under the alias at once: to load such a module once more
-        would make the import system write it on its parent, where by now a function of the same name may stand, as
-        `util.placement_group` does.
+        A module that is already imported must not be loaded again under its alias. The import system would bind it to
+        its parent package, over a function of the same name: `util.placement_group` is both.
         """
         sys.meta_path.insert(0, self)
-        self._hand_out_what_is_there()
+        self._register_imported()
 
-    def _hand_out_what_is_there(self) -> None:
+    def _register_imported(self) -> None:
         for name, module in list(sys.modules.items()):
             package, _, rest = name.partition(".")
             if package == self.target and rest.partition(".")[0] not in self.own:
                 sys.modules[self.alias + name[len(self.target) :]] = module
 
     def remove(self) -> None:
-        """Answer no more; what was handed out is not found under the alias any longer."""
+        """Remove this finder, and all modules that are registered under the alias."""
         sys.meta_path.remove(self)
         self.take_modules()
 
     def take_modules(self) -> dict[str, ModuleType]:
-        """Take everything of the alias's name out of `sys.modules`."""
+        """Remove all modules under the alias from `sys.modules`, and return them by name."""
         return {
             name: sys.modules.pop(name)
             for name in list(sys.modules)
@@ -59,29 +58,32 @@ class Alias(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A spec that this finder loads itself; None for names that are not its own."""
+        """A spec that this finder loads, or None for a name that it leaves to others. Raises `missing(fullname)`."""
         package, _, rest = fullname.partition(".")
         if package != self.alias or rest.partition(".")[0] in self.own:
             return None
         try:
             found = importlib.util.find_spec(self.target_of(fullname))
-        except ModuleNotFoundError:  # a part of something that is missing itself
+        except ModuleNotFoundError:  # the parent package does not exist either
             found = None
         if found is None:
             raise self.missing(fullname)
         return ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The target's module, imported if it was not."""
+        """The target's module, imported if necessary."""
         module = importlib.import_module(self.target_of(spec.name))
         self._specs[spec.name] = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run already. The import system has just written the alias's spec on it: it gets its own back."""
+        """Restore the module's own spec, which the import system has just replaced.
+
+        The module itself has already run.
+        """
         module.__spec__ = self._specs.pop(module.__spec__.name)  # type: ignore[union-attr]
-        self._hand_out_what_is_there()  # a package brings parts with it, as `util` its `placement_group`
+        self._register_imported()  # a package imports some of its parts, as `util` imports `placement_group`
 
     def target_of(self, name: str) -> str:
-        """`ray.util.queue` as the target calls it."""
+        """The name of an aliased module in the target: `miniray.util.queue` for `ray.util.queue`."""
         return self.target + name[len(self.alias) :]

@@ -1,4 +1,4 @@
-"""What a test wants to know of a session: what is pending and why, where each worker stands, what was left behind."""
+"""What the pytest plugin asks about a session: what is pending and why, the workers' stacks, a test's leftovers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..observe.explain.explanation import explain
 from ..process.frames import current_frames
 
 HERE = os.path.dirname(__file__)
-_RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
-_LEADS_TO_TASKS = re.compile(r"[/\\](miniray[/\\]runtime[/\\]|threading\.py|asyncio[/\\])|^<frozen")
-MOST = 50  # of each kind that a report names; it says how many more there are
+_TEST_RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")
+_RUNTIME = re.compile(r"[/\\](miniray[/\\]runtime[/\\]|threading\.py|asyncio[/\\])|^<frozen")
+MOST = 50  # lines of one kind in a report; a last line says how many more there are
 ENDED = (TaskStatus.FINISHED, TaskStatus.FAILED)
-NOT_THERE_YET = (ActorStatus.DEPENDENCIES_UNREADY, ActorStatus.PENDING_CREATION, ActorStatus.RESTARTING)
+NOT_ALIVE_YET = (ActorStatus.DEPENDENCIES_UNREADY, ActorStatus.PENDING_CREATION, ActorStatus.RESTARTING)
 
 
 def pending_report(runtime: Any) -> str:
-    """Why each task, actor and placement group that is not done does not go on; a stack of each worker and thread."""
+    """What each pending task, actor and placement group waits for, then the stack of each worker and thread."""
     with runtime.locked() as cluster:
         waiting = [task for task in cluster.tasks.values() if task.status not in ENDED]
-        waiting += [actor for actor in cluster.actors.values() if actor.status in NOT_THERE_YET]
+        waiting += [actor for actor in cluster.actors.values() if actor.status in NOT_ALIVE_YET]
         waiting += [
             group
             for group in cluster.placement_groups.values()
@@ -60,32 +60,35 @@ def pending_report(runtime: Any) -> str:
 def _why(runtime: Any, id: str) -> str:
     try:
         return str(explain(runtime, id))
-    except ValueError:  # it has gone meanwhile
-        return f"{id} is not pending any more"
+    except ValueError:  # its record has been dropped since the ids were collected
+        return f"{id} is no longer pending"
 
 
 def _stack(frame: Any) -> list[str]:
-    """A stack without the runtime or the test runner that leads to the user's code, and without this report."""
+    """A stack as lines, without the frames of this report, and of the test runner and runtime below the user's code."""
     frames = traceback.extract_stack(frame)
     while frames and frames[-1].filename.startswith(HERE):
         frames.pop()
-    first = max((i + 1 for i, one in enumerate(frames) if _RUNNER.search(one.filename)), default=0)
-    while first < len(frames) - 1 and _LEADS_TO_TASKS.search(frames[first].filename):
+    first = max((i + 1 for i, entry in enumerate(frames) if _TEST_RUNNER.search(entry.filename)), default=0)
+    while first < len(frames) - 1 and _RUNTIME.search(frames[first].filename):
         first += 1
     return "".join(traceback.format_list(frames[first:])).rstrip().split("\n")
 
 
 def last_number(runtime: Any) -> int:
-    """A number that everything the session makes from now on will exceed."""
-    return runtime.cluster.number
+    """The last number that the session has given to a task, actor, object or group. Later ones get higher numbers."""
+    number: int = runtime.cluster.number
+    return number
 
 
 def left_behind(runtime: Any, since: int = 0) -> list[str]:
-    """What is there of a session though its test is over, a line each: unfinished tasks, actors, objects that the
-    program still refers to, placement groups. since: only what was made after this `last_number`. An actor that nobody
-    holds is on its way out and not meant, a detached one is.
+    """One line for each thing that a test has left in its session.
+
+    These are unfinished tasks, actors, placement groups, and objects that the program still refers to. An actor without
+    handles is about to end and is not reported; a detached actor is. since: report only what was created after this
+    `last_number`.
     """
-    gc.collect()  # a reference in a cycle is not held by anybody
+    gc.collect()  # drop the references that are only part of a cycle
     with runtime.locked() as cluster:
         tasks = [task for task in cluster.tasks.values() if task.number > since and task.status not in ENDED]
         actors = [
@@ -134,10 +137,13 @@ def left_behind(runtime: Any, since: int = 0) -> list[str]:
 
 
 def threads_left(runtime: Any, before: Iterable[threading.Thread]) -> list[str]:
-    """Threads that are there now and were not before, and workers of an ended session that could not be ended."""
+    """One line for each thread that is not in `before`.
+
+    runtime: of an ended session; its stuck workers are named as such.
+    """
     known = set(before)
     stuck = {handle.ident: handle.record for handle in list(getattr(runtime, "threads", ()))}
-    lines = [f"worker {record.number}, whose thread could not be ended" for record in stuck.values()]
+    lines = [f"worker {record.number}, whose thread did not end" for record in stuck.values()]
     lines += [
         f"thread {escaped(thread.name)}"
         for thread in threading.enumerate()
@@ -150,7 +156,7 @@ def threads_left(runtime: Any, before: Iterable[threading.Thread]) -> list[str]:
 
 
 def _shortened(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= MOST else [*lines[:MOST], f"... and {len(lines) - MOST} more of these"]
+    return lines if len(lines) <= MOST else [*lines[:MOST], f"... and {len(lines) - MOST} more"]
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""While `ray` is miniray: what `importlib.metadata` says of it, since libraries ask there which Ray is installed."""
+"""What `importlib.metadata` says about `ray` under the alias: libraries ask it which version of Ray is installed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 
 class Installed(MetaPathFinder):
-    """Answers `importlib.metadata.version(name)`, before any distribution of this name that is really installed."""
+    """Answers `importlib.metadata.version(name)`, in place of an installed distribution of that name."""
 
     def __init__(self, name: str, version: str):
         self.name, self.version = name, version
 
     def find_distributions(self, context: Any = None) -> list[Any]:
-        """The one distribution, when it or all are asked for. It has a name and a version, and no files."""
+        """The distribution, if `context` asks for its name or for all. It has a name and a version, and no files."""
         if context is not None and context.name not in (None, self.name):
             return []
-        # Not at the top: whoever asks has imported it, and for all others it is a tenth of a second.
+        # Not at the top: the import takes a tenth of a second, and a caller of this method has already imported it.
         from importlib.metadata import Distribution
 
         text = f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n"
 
         class Named(Distribution):
-            """What there is to know of it."""
+            """A distribution that has only metadata."""
 
             def read_text(self, filename: str) -> str | None:
                 return text if filename == "METADATA" else None
@@ -35,4 +35,4 @@ class Installed(MetaPathFinder):
         return [Named()]
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
-        """It finds no modules."""
+        """Find no module: this finder knows distributions only."""

@@ -1,20 +1,21 @@
-"""The pytest plugin: sessions as fixtures, `--miniray` for programs that import Ray, a limit that explains what hangs.
+"""The pytest plugin: sessions as fixtures, `--miniray` for programs that import Ray, and a time limit that explains
+hangs.
 
-pytest finds it by itself once miniray is installed; it does nothing until it is asked to:
+pytest loads the plugin once miniray is installed. It does nothing until a test or an option uses it:
 
-    def test_it(miniray_cluster): ...           a session of its own; miniray_cluster is the module `miniray`
+    def test_it(miniray_cluster): ...           a session for this test; the argument is the module `miniray`
     def test_it(miniray_cluster_module): ...    one session for all tests of the file
-    def test_it(miniray_cluster_nodes): ...     a cluster_utils.Cluster of several nodes, connected
+    def test_it(miniray_cluster_nodes): ...     a cluster_utils.Cluster of several nodes, with the driver connected
 
     @pytest.mark.miniray(num_cpus=4, resources={"disk": 1}, nodes=3, timeout=10, strict=True)
 
-    --miniray                   `import ray` is miniray, in conftest files too
-    --miniray-timeout=S         a test that takes longer fails, with the reason for everything pending and all stacks
-    --miniray-strict            a test that leaves something behind fails; otherwise it is a warning
-    --miniray-timeline=DIR      keeps a timeline of every failed test there
+    --miniray                   `import ray` imports miniray, in conftest files too
+    --miniray-timeout=S         a test that takes longer fails, and explains what is pending, with all stacks
+    --miniray-strict            a test that leaves something behind fails; without the option it gives a warning
+    --miniray-timeline=DIR      writes a timeline of every failed test to this folder
 
-These sessions have on_deadlock="raise". Left behind is what the test made in a session and was still there at its end:
-tasks not done, actors, objects, placement groups; and threads.
+The sessions have on_deadlock="raise". A test leaves something behind if, at its end, the session still has unfinished
+tasks, actors, placement groups or referenced objects that the test created, or if a new thread still runs.
 """
 
 from __future__ import annotations
@@ -35,26 +36,33 @@ DEFAULT_NODES = 3
 
 
 class LeftBehindWarning(UserWarning):
-    """A test left something of its session behind, or a thread."""
+    """A test left something behind in its session, or a thread."""
 
 
 # ------------------------------------------------------------ options
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the switches, and what a configuration file may set."""
+    """Declare the command-line options and the settings of a configuration file."""
     group = parser.getgroup("miniray")
-    group.addoption("--miniray", action="store_true", help="let `import ray` be miniray")
-    group.addoption("--miniray-timeout", type=float, metavar="SECONDS", help="limit of each test; see miniray_timeout")
-    group.addoption("--miniray-strict", action="store_true", help="fail tests that leave something behind")
-    group.addoption("--miniray-timeline", metavar="DIR", help="keep a timeline of each failed test in this folder")
-    parser.addini("miniray_timeout", "seconds that a test may take before it fails and what is pending is explained")
-    parser.addini("miniray_strict", "fail tests that leave something behind", type="bool", default=False)
+    group.addoption("--miniray", action="store_true", help="make `import ray` import miniray")
+    group.addoption(
+        "--miniray-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="fail a test that takes longer, and explain what is pending (overrides miniray_timeout)",
+    )
+    group.addoption("--miniray-strict", action="store_true", help="fail a test that leaves something behind")
+    group.addoption("--miniray-timeline", metavar="DIR", help="write a timeline of each failed test to this folder")
+    parser.addini(
+        "miniray_timeout", "fail a test that takes longer than this many seconds, and explain what is pending"
+    )
+    parser.addini("miniray_strict", "fail a test that leaves something behind", type="bool", default=False)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """With --miniray the alias is there before any conftest file is read."""
+    """With --miniray, activate the alias before any conftest file is read."""
     if early_config.known_args_namespace.miniray:
         from .alias import alias_ray, unalias_ray
 
@@ -66,45 +74,45 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
     config.addinivalue_line(
         "markers",
-        "miniray(nodes=..., timeout=..., strict=..., **arguments of init): the session "
-        "that a miniray fixture starts, the limit of the test, and what it may leave",
+        "miniray(nodes=..., timeout=..., strict=..., **init_arguments): the session that a miniray fixture starts, the "
+        "test's time limit in seconds, and whether a test that leaves something behind fails",
     )
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say so when `ray` is not Ray."""
+    """Announce the alias in the header of the test run."""
     if config.getoption("miniray"):
         from .alias import OWN_VERSION
 
-        return f"miniray: `import ray` is miniray {OWN_VERSION}"
+        return f"miniray: `import ray` imports miniray {OWN_VERSION}"
     return None
 
 
 # ------------------------------------------------------------ fixtures
 
 
-def _arguments(node: Any) -> dict[str, Any]:
-    """What the markers of a test, or of a module, say; the nearest wins."""
-    said: dict[str, Any] = {}
+def _marker_arguments(node: Any) -> dict[str, Any]:
+    """The arguments of all miniray markers of a test or module; the nearest marker wins."""
+    arguments: dict[str, Any] = {}
     for marker in node.iter_markers("miniray"):
-        said = {**marker.kwargs, **said}
-    return said
+        arguments = {**marker.kwargs, **arguments}
+    return arguments
 
 
 def _init_arguments(node: Any) -> dict[str, Any]:
-    said = _arguments(node)
+    arguments = _marker_arguments(node)
     for name in ("timeout", "strict", "nodes"):
-        said.pop(name, None)
-    return {"on_deadlock": "raise", **said}
+        arguments.pop(name, None)
+    return {"on_deadlock": "raise", **arguments}
 
 
 @contextmanager
 def _session(node: Any) -> Iterator[Any]:
-    """A session for as long as the block lasts."""
+    """A session for the duration of the block. Fails the test if a session is running already."""
     import miniray
 
     if miniray.is_initialized():
-        pytest.fail("a session is running already: that of a wider fixture, or one that the program itself started")
+        pytest.fail("a session is already running: a wider fixture, an earlier test or the program itself started it")
     miniray.init(**_init_arguments(node))
     try:
         yield miniray
@@ -114,35 +122,36 @@ def _session(node: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def miniray_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The module `miniray` with a fresh session; the marker says with what."""
+    """The module `miniray`, with a session for this test. The marker `miniray` gives the arguments of `init`."""
     with _session(request.node) as miniray:
         yield miniray
 
 
 @pytest.fixture(scope="module")
 def miniray_cluster_module(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The module `miniray` with one session for the tests of a file; `pytestmark` says with what."""
+    """The module `miniray`, with one session for all tests of the file. `pytestmark` gives the arguments of `init`."""
     with _session(request.node) as miniray:
         yield miniray
 
 
 @pytest.fixture
 def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A Cluster of several nodes, three if the marker does not say `nodes=`, with the driver connected. num_cpus,
-    resources and the like are each node's.
+    """A Cluster of several nodes with the driver connected. The marker's `nodes` gives their number (default: 3).
+
+    The marker's num_cpus, resources and similar arguments apply to each node.
     """
     from miniray.cluster_utils import Cluster
 
-    given = _init_arguments(request.node)
-    each = ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
-    own: dict[str, Any] = {name: given.pop(name) for name in each if name in given}
-    cluster = Cluster(initialize_head=True, head_node_args=own)
+    init_arguments = _init_arguments(request.node)
+    per_node = ("num_cpus", "num_gpus", "resources", "labels", "object_store_memory")
+    node_arguments: dict[str, Any] = {name: init_arguments.pop(name) for name in per_node if name in init_arguments}
+    cluster = Cluster(initialize_head=True, head_node_args=node_arguments)
     try:
-        for _ in range(_arguments(request.node).get("nodes", DEFAULT_NODES) - 1):
-            cluster.add_node(**own)
+        for _ in range(_marker_arguments(request.node).get("nodes", DEFAULT_NODES) - 1):
+            cluster.add_node(**node_arguments)
         import miniray
 
-        miniray.init(address=cluster.address, **given)
+        miniray.init(address=cluster.address, **init_arguments)
         yield cluster
     finally:
         cluster.shutdown()
@@ -153,13 +162,13 @@ def miniray_cluster_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def _runtime() -> Any:
-    """The running session, without importing anything."""
+    """The running session's runtime, or None. Imports nothing: a session exists only if miniray is imported already."""
     api = sys.modules.get("miniray.api")
     return api.session if api is not None else None
 
 
-def _is_ours(item: pytest.Item) -> bool:
-    """Whether this plugin was asked to look after a test."""
+def _uses_miniray(item: pytest.Item) -> bool:
+    """Whether the plugin watches a test: with --miniray, a marker `miniray`, or a fixture of this plugin."""
     return (
         bool(item.config.getoption("miniray"))
         or item.get_closest_marker("miniray") is not None
@@ -167,14 +176,14 @@ def _is_ours(item: pytest.Item) -> bool:
     )
 
 
-_before = pytest.StashKey[tuple[Any, int, list]]()
+_before = pytest.StashKey[tuple[Any, int, list[threading.Thread]]]()  # after setup: runtime, last number, threads
 _failed = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    """The limit holds here too: a fixture may hang as well."""
-    if not _is_ours(item):
+    """Set up the test under its time limit, since a fixture may hang too, and note what exists before the test runs."""
+    if not _uses_miniray(item):
         return (yield)
     threads = threading.enumerate()
     with _limit(item):
@@ -191,8 +200,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run the test under its limit."""
-    if not _is_ours(item):
+    """Run the test under its time limit."""
+    if not _uses_miniray(item):
         return (yield)
     with _limit(item):
         return (yield)
@@ -200,15 +209,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Before the fixtures end: what did the test leave in its session? After: which threads are left?"""
-    if not _is_ours(item) or _before not in item.stash:
+    """Report what the test left behind: in its session before the fixtures end, and threads after they have ended."""
+    if not _uses_miniray(item) or _before not in item.stash:
         return (yield)
     from .inspection import left_behind, threads_left
 
     earlier, since, threads = item.stash[_before]
     runtime = _runtime()
     left = []
-    if runtime is not None and not item.stash.get(_failed, False):  # a traceback holds what its frames refer to
+    if runtime is not None and not item.stash.get(_failed, False):  # a failed test's traceback holds references
         left = left_behind(runtime, since if runtime is earlier else 0)
     result = yield
     left += threads_left(runtime if runtime is not _runtime() else None, threads)
@@ -222,17 +231,17 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 
 def _is_strict(item: pytest.Item) -> bool:
-    own = _arguments(item).get("strict")
-    if own is not None:
-        return bool(own)
+    marked = _marker_arguments(item).get("strict")
+    if marked is not None:
+        return bool(marked)
     return bool(item.config.getoption("miniray_strict") or item.config.getini("miniray_strict"))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo
+    item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the timeline of a test that failed, while its session is there."""
+    """Write the timeline of a failed test while its session is still running."""
     report = yield
     if report.failed:
         item.stash[_failed] = True
@@ -243,7 +252,7 @@ def pytest_runtest_makereport(
 
 
 def _keep_timeline(folder: str, nodeid: str) -> str:
-    """Write the page and the trace. Returns where they are, or why they could not be written."""
+    """Write a test's timeline as a page and as a trace. Returns their paths, or the reason why this failed."""
     import miniray
 
     path = os.path.join(folder, re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-150:])
@@ -260,12 +269,12 @@ def _keep_timeline(folder: str, nodeid: str) -> str:
 
 @contextmanager
 def _limit(item: pytest.Item) -> Iterator[None]:
-    """Fail when the block takes longer than the test may, with a report of what is pending.
+    """Fail the test, with a report of what is pending, if the block exceeds the test's time limit.
 
-    In the main thread a signal interrupts it, wherever it waits. Elsewhere, and where there are no such signals, the
-    report goes to stderr and the session is ended, which ends every wait in it.
+    In the main thread a signal interrupts the block. In another thread, and on a system without such signals, the
+    report goes to stderr and the session is shut down, which ends every wait in it.
     """
-    seconds = _arguments(item).get(
+    seconds = _marker_arguments(item).get(
         "timeout", item.config.getoption("miniray_timeout") or item.config.getini("miniray_timeout")
     )
     if not seconds:

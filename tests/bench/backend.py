@@ -1,6 +1,6 @@
-"""What every runtime that is compared looks like to a workload.
+"""The interface through which a workload uses each of the runtimes that the benchmark compares.
 
-A method that an adapter leaves out makes the workloads that need it show '-' for it.
+If an adapter does not define a method, the table shows '-' for the workloads that need this method.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ WORKERS = 2
 
 
 def children(pid: int) -> list[int]:
-    """The processes that descend from this one."""
+    """The process ids of all descendants of a process."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
         text = " ".join(pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text() for t in tasks)
@@ -24,23 +24,23 @@ def children(pid: int) -> list[int]:
 
 
 class Backend:
-    """What a workload may ask for."""
+    """One of the compared runtimes. A subclass defines the methods that its runtime supports."""
 
     name = "?"
-    package: str | None = None  # what is imported
-    hello: str | None = None  # a whole program: import, start, one task, stop
-    scale = 1.0  # shrinks every workload's size, for slow backends
-    limits: dict[str, int] = {}  # the most that one workload may ask of it
-    keep_worker = False  # one worker process for the whole run
-    resolves_refs = True  # a ref passed as an argument arrives as its value
+    package: str | None = None  # the module to import
+    hello: str | None = None  # a complete program: import, start, one task, stop
+    scale = 1.0  # multiplies the size of every workload; smaller for slow backends
+    limits: dict[str, int] = {}  # the largest size of single workloads
+    keep_worker = False  # measure everything in one worker process, since the backend takes long to start
+    resolves_refs = True  # a reference passed as an argument arrives as its value
     inline = False  # a task runs inside the call that submits it
-    ran = 0  # for a backend without tables: how many tasks it would list
+    ran = 0  # the number of tasks to list, for a backend that does not record its tasks
 
     def start(self) -> None:
-        """Make it ready to take work."""
+        """Prepare for tasks and actors."""
 
     def stop(self) -> None:
-        """End what it started."""
+        """End everything that the backend has started."""
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no {name}")

@@ -1,14 +1,14 @@
-"""Compare task and actor runtimes on the same workloads, in one run, in alternation.
+"""Compare runtimes for tasks and actors on the same workloads, in turn and in one run.
 
     python -m tests.bench.bench --backend tpe,queue,miniray --workload 'task*'
     python -m tests.bench.bench --backend tpe,ray --ray-python PYTHON_WITH_RAY
     python -m tests.bench.bench --backend tpe@/opt/py313t/bin/python,tpe --workload cpu
     python -m tests.bench.bench --list
 
-Each measurement runs in a worker process of its own (Ray: one worker for the whole run, since it takes seconds to
-start). A round measures every backend once, in turn; the table shows the best round's time per operation, and the
-median over the rounds of the ratio to the workload's peer in the same round, which is what survives a noisy machine.
-`MB` is the memory of the process tree (Pss) that the workload added.
+Each measurement runs in its own worker process. (Ray has one worker for the whole run, since it takes seconds to
+start.) A round measures every backend once. The table shows the time per operation in the best round, and the ratio to
+the workload's peer: the median over the rounds, each compared with the peer in the same round, so that a noisy machine
+disturbs both. `MB` is the memory that the workload added to the process tree (Pss).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNIT = {"ns": 1e9, "us": 1e6, "ms": 1e3}
 
 
 def worker(name: str) -> None:
-    """Measure what the lines on stdin ask for; answer on the real stdout."""
+    """The worker process: measure each workload that a line on stdin names, and write the answer to the real stdout."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2 if os.environ.get("BENCH_LOUD") else os.open(os.devnull, os.O_WRONLY), 1)
     b, started = BACKENDS[name](), False
@@ -80,14 +80,14 @@ def worker(name: str) -> None:
 
 
 def warm_up(b: Backend) -> None:
-    """Start its threads and fill Python's caches, where it has tasks at all."""
+    """Start the backend's threads and fill Python's caches, if the backend has tasks."""
     if hasattr(type(b), "task"):
         submit = b.task(identity)
         b.get([submit(i) for i in range(200)])
 
 
 def calibrate() -> float:
-    """Seconds for a fixed piece of pure Python: how disturbed the machine is just now."""
+    """The seconds that a fixed piece of pure Python takes now. It shows how busy the machine is."""
     t0 = clock()
     spin(50_000)
     return clock() - t0
@@ -98,7 +98,7 @@ def calibrate() -> float:
 
 @dataclass
 class Options:
-    """How to measure."""
+    """How to measure. timeout: seconds for one measurement. path: the folder from which the workers import miniray."""
 
     rounds: int = 3
     scale: float = 1.0
@@ -119,7 +119,7 @@ class Column:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, run: Workload, n: int) -> dict[str, Any]:
-        """Have one workload measured once. The answer has `per_op` in seconds, or `skip`, or `error`."""
+        """Measure one workload once. The answer has `per_op` (in seconds), `skip` or `error`."""
         process = self.process
         if process is None:
             path = os.pathsep.join(filter(None, [self.options.path, str(ROOT)]))
@@ -166,21 +166,21 @@ class Column:
 
 @dataclass
 class Table:
-    """All measurements: `cells[workload][label]` is a list with one answer per round."""
+    """All measurements. `cells[workload][label]` is a list with one answer per round."""
 
     columns: list[Column]
     cells: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
 
     def good(self, workload: str, label: str) -> list[dict[str, Any]]:
-        """The rounds that were measured."""
+        """The answers of the rounds that were measured without a skip or an error."""
         return [answer for answer in self.cells[workload][label] if "per_op" in answer]
 
     def best(self, workload: str, label: str) -> dict[str, Any] | None:
-        """The fastest round."""
+        """The answer of the fastest round, or None."""
         return min(self.good(workload, label), key=lambda answer: answer["per_op"], default=None)
 
     def ratios(self, run: Workload, column: Column) -> list[float]:
-        """Round by round, this backend's time over its peer's; the peer on the same interpreter where there is one."""
+        """The backend's time divided by its peer's, per round. The peer runs on the same interpreter if possible."""
         peers = [c for c in self.columns if c.backend.name == run.peer]
         peer = next((p for p in peers if p.python == column.python), peers[0] if peers else None)
         if peer is None or peer is column:
@@ -192,7 +192,7 @@ class Table:
         ]
 
     def row(self, run: Workload) -> str:
-        """One workload's line."""
+        """The line of one workload."""
         line = f"{run.name:14}"
         for c in self.columns:
             best = self.best(run.name, c.label)
@@ -208,7 +208,7 @@ class Table:
         return line
 
     def details(self, run: Workload) -> list[str]:
-        """The extra figures of each backend's best round."""
+        """The other figures of each backend's best round."""
         lines = []
         for c in self.columns:
             best = self.best(run.name, c.label) or {}
@@ -220,7 +220,7 @@ class Table:
 
 
 def measure(columns: list[Column], runs: list[Workload], options: Options, show: Any = None) -> Table:
-    """Every workload on every backend, round by round; `show` is called with each finished line of the table."""
+    """Measure every workload on every backend, round by round. show: called with each line of the table."""
     table = Table(columns)
     for run in runs:
         cells = table.cells[run.name] = {c.label: [] for c in columns}
@@ -250,14 +250,18 @@ def main() -> int:
         default="plain,tpe,queue,asyncio",
         help="comma-separated NAME or NAME@PYTHON; names: " + ", ".join(BACKENDS),
     )
-    parser.add_argument("--workload", default="*", help="comma-separated patterns")
-    parser.add_argument("--rounds", type=int, default=Options.rounds)
-    parser.add_argument("--scale", type=float, default=Options.scale, help="multiplies every size")
+    parser.add_argument("--workload", default="*", help="comma-separated patterns of workload names (default: all)")
+    parser.add_argument("--rounds", type=int, default=Options.rounds, help="number of rounds (default: %(default)s)")
+    parser.add_argument("--scale", type=float, default=Options.scale, help="multiply the size of every workload")
     parser.add_argument("--timeout", type=float, default=Options.timeout, help="seconds for one measurement")
-    parser.add_argument("--path", default=Options.path, help="where the workers find miniray")
-    parser.add_argument("--ray-python", default=os.environ.get("RAY_PYTHON", Options.ray_python))
-    parser.add_argument("--json", type=pathlib.Path, help="write every measurement to this file")
-    parser.add_argument("--list", action="store_true", help="list the workloads")
+    parser.add_argument("--path", default=Options.path, help="the folder from which the workers import miniray")
+    parser.add_argument(
+        "--ray-python",
+        default=os.environ.get("RAY_PYTHON", Options.ray_python),
+        help="a Python that has Ray installed (default: $RAY_PYTHON or python3)",
+    )
+    parser.add_argument("--json", type=pathlib.Path, help="write all measurements to this file")
+    parser.add_argument("--list", action="store_true", help="list the workloads, and measure nothing")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:

@@ -1,4 +1,4 @@
-"""The peers: other libraries, and the same work done by hand."""
+"""The peers of miniray: other libraries, and the same work done by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.bench.backend import WORKERS, Backend
 
 
 class ThreadPool(Backend):
-    """concurrent.futures: the bar for tasks. Refs as arguments: by hand, through callbacks."""
+    """concurrent.futures, the peer for tasks. References as arguments are resolved by hand, in callbacks."""
 
     name, package = "tpe", "concurrent.futures"
     hello = """from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ with ThreadPoolExecutor(2) as pool:
         return functools.partial(self.pool.submit, fn)
 
     def after(self, fn):
-        """Submit fn once the future it takes is done."""
+        """A function that submits fn when the future given to it is done."""
         submit, Future = self.pool.submit, concurrent.futures.Future
 
         def call(dependency):
@@ -77,7 +77,7 @@ with ThreadPoolExecutor(2) as pool:
 
 
 class Reply:
-    """A one-shot result: the cheapest hand-over there is in pure Python."""
+    """A result that is set once: the cheapest way in pure Python to pass a value to another thread."""
 
     __slots__ = ("lock", "value")
 
@@ -93,9 +93,9 @@ class Reply:
 
 
 class Queue(Backend):
-    """Threads that read a queue.SimpleQueue: the floor for threads that take turns.
+    """Threads that read a queue.SimpleQueue: the lower limit for a runtime of threads.
 
-    No errors, no pickling, no ids: nothing but the hand-over.
+    It has no error handling, no pickling and no ids: it only passes calls and values between threads.
     """
 
     name, package = "queue", "queue"
@@ -207,7 +207,7 @@ with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as
         return getattr(actor, name)
 
     def kill(self, actor):
-        """It goes with its last reference."""
+        """The actor ends with its last reference."""
 
 
 class Pykka(Backend):
@@ -242,7 +242,7 @@ class Pykka(Backend):
 
 
 class Asyncio(Backend):
-    """One event loop, driven from the measuring thread: the floor for an async actor."""
+    """One event loop, run by the measuring thread: the lower limit for an async actor."""
 
     name = package = "asyncio"
 
@@ -270,7 +270,7 @@ class Asyncio(Backend):
 
 
 class Pickled:
-    """A value as `put` keeps it: the stream, and its buffers beside it."""
+    """A value as `put` stores it: the pickle, with its buffers beside it."""
 
     def __init__(self, data, buffers):
         self.data, self.buffers = data, buffers
@@ -283,7 +283,7 @@ ROW = (
 
 
 class Plain(Backend):
-    """No runtime at all: a function call, a pickle, a dict. What the work itself costs."""
+    """No runtime: a function call, a pickle, a dict. This is the cost of the work itself."""
 
     name, package = "plain", "pickle"
     hello = "pass"
@@ -360,7 +360,7 @@ class Plain(Backend):
         return totals
 
     def settle(self):
-        """There is nothing to wait for."""
+        """Do nothing: the list of tasks is always current."""
 
     def timeline(self, path):
         events = [
@@ -383,7 +383,7 @@ class Plain(Backend):
 
 
 class Prometheus(Backend):
-    """prometheus_client: the bar for metrics."""
+    """prometheus_client, the peer for metrics."""
 
     name, package = "prom", "prometheus_client"
 

@@ -1,4 +1,4 @@
-"""Ray, and miniray in its modes: one adapter, since the API is one."""
+"""Ray, and miniray in its modes. They share one adapter, since they share one API."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.bench.backend import WORKERS, Backend, children
 
 
 def share_weight() -> None:
-    """Give the processes that Ray started, in sessions of their own, the weight of this one in the scheduler's eyes."""
+    """Give Ray's processes the same weight in Linux's scheduler as this one. They run in sessions of their own."""
     try:
         weight = pathlib.Path("/proc/self/autogroup").read_text().split()[-1]
         for pid in children(os.getpid()):
             pathlib.Path(f"/proc/{pid}/autogroup").write_text(weight)
     except OSError as error:
-        print("processes keep their weight:", error)
+        print("Ray's processes keep their own weight:", error)
 
 
 class Ray(Backend):
-    """Ray's API: real Ray, and anything that copies it."""
+    """Real Ray, and the base of everything that has Ray's API."""
 
     name = package = "ray"
     hello = """import ray
@@ -103,7 +103,7 @@ ray.shutdown()"""
         return state.summarize_tasks(raise_on_missing_output=False)
 
     def settle(self):
-        time.sleep(4)  # task events reach the head once a second
+        time.sleep(4)  # Ray's workers send their task events to the GCS once a second
 
     def timeline(self, path):
         if path.endswith(".html"):
@@ -112,7 +112,7 @@ ray.shutdown()"""
 
 
 class Miniray(Ray):
-    """miniray with worker threads: the same API in one process, current at once, and without Ray's limits."""
+    """miniray with worker threads. Its tables are always current, and Ray's limits do not apply."""
 
     name = package = "miniray"
     hello = Ray.hello.replace("import ray", "import miniray as ray")
@@ -121,19 +121,19 @@ class Miniray(Ray):
     keep_worker = False
 
     def after_start(self):
-        """There are no other processes to weigh."""
+        """Do nothing: there are no other processes whose weight could differ."""
 
     def init_options(self):
         return {}
 
     def restart(self, nodes, cpus, **options):
-        """A new session, of so many nodes with so many CPUs each."""
+        """Start a new session. cpus: of each node."""
         self.ray.shutdown()
         self.ray.init(num_nodes=nodes, num_cpus=cpus, **{**self.init_options(), **options})
         self.after_start()
 
     def disk(self, folder, capacity):
-        """How to write a value that may have to go to a file, and how to read it."""
+        """Two functions: one writes a value to a store of this capacity, which spills to the folder; one reads it."""
         self.restart(1, WORKERS, object_store_memory=capacity, object_spilling_directory=folder)
         return self.put, self.get
 
@@ -142,7 +142,7 @@ class Miniray(Ray):
         return len(state.list_tasks())
 
     def settle(self):
-        """Its tables are current."""
+        """Do nothing: the tables are always current."""
 
     def timeline(self, path):
         if path.endswith(".html"):
@@ -152,7 +152,7 @@ class Miniray(Ray):
 
 
 class MinirayLocal(Miniray):
-    """The debugging mode that runs a task inside the call that submits it."""
+    """miniray in local_mode, which runs a task inside the call that submits it."""
 
     name = "miniray-local"
     inline = True
@@ -162,7 +162,7 @@ class MinirayLocal(Miniray):
 
 
 class MinirayUnrecorded(Miniray):
-    """The same without a memory: a task's record goes as soon as the task is over and its value is gone."""
+    """miniray with worker threads, which forgets a task as soon as the task has ended and its value is dropped."""
 
     name = "miniray-unrecorded"
 

@@ -1,12 +1,12 @@
-"""Soak: tasks, puts, gets and actor calls by the hundred thousand, through a store of 64 MB. Nothing may grow.
+"""Soak test: hundreds of thousands of tasks, puts, gets and actor calls through a store of 64 MB. Nothing may grow.
 
     python -m tests.bench.soak --tasks 200000       as `make soak` does
 
-Twice as many bytes of large values as the store holds are referred to all the time, so that values are spilled and restored
-without end. After each thousand tasks everything is at rest and is counted: resident memory, threads, file descriptors, files,
-records. Memory may grow while the table of finished tasks and the event log fill, and not after that. The table is made to fill
-early: 10,000 are remembered instead of 100,000 (`--records`). At the end of the session threads, descriptors and files must be
-as before it. Linux only: /proc is read.
+The program always refers to twice as many bytes of large values as the store holds, so the store spills and restores
+values all the time. After every thousand tasks, when nothing runs, the program counts resident memory, threads, file
+descriptors, files and records. Memory may grow only until the table of finished tasks and the event log are full. The
+table fills early, since it keeps 10,000 tasks (`--records`) instead of 100,000. After the session, threads, descriptors
+and files must be as they were before it. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from miniray.process import context
 
 STORE = 64_000_000
 SIZES = (110_000, 200_000, 400_000, 1_000_000)  # bytes of the large values
-BATCH = 1_000  # tasks, of which so many:
-LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5  # make a large value; take one; call a task; fail once and are tried again
-PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20  # and besides: values put, large values got, calls of actors, items yielded
-RECORDS = 10_000  # finished tasks that are remembered
-WARM_UP = 3  # it is over when so many times as many have finished: then the dict of them grows no more, either
-FLAT_BYTES = 4_000_000  # noise: what memory may have grown by, from the first tenth after the warm-up to the last
+BATCH = 1_000  # tasks; of these, in the order of the next line:
+LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5  # return a large value; take one; call a task; fail once and are retried
+PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20  # also in a batch: puts, gets of large values, actor calls, items yielded
+RECORDS = 10_000  # finished tasks that the table keeps
+WARM_UP = 3  # the warm-up ends after this many times RECORDS tasks, when the table's dict no longer grows either
+FLAT_BYTES = 4_000_000  # noise: memory may grow by this much from the first tenth after the warm-up to the last tenth
 COLUMNS = "tasks", "resident", "threads", "fds", "files", "records", "objects", "workers"
 
 
@@ -42,19 +42,19 @@ def add(left: int, right: int) -> int:
 
 @ray.remote
 def make(number: int, size: int) -> bytes:
-    """A large value that can be told from others."""
+    """A large value, whose bytes identify it."""
     return bytes([number % 256]) * size
 
 
 @ray.remote
 def first_byte(value: bytes) -> int:
-    """A task that takes one."""
+    """A task that takes a large value."""
     return value[0]
 
 
 @ray.remote
 def nested(number: int) -> int:
-    """A task that calls one and waits for it."""
+    """A task that calls another task and waits for it."""
     return ray.get(add.remote(number, 1))
 
 
@@ -68,33 +68,33 @@ def fail_once() -> int:
 
 @ray.remote(num_returns="streaming")
 def items(count: int) -> Any:
-    """A generator."""
+    """A streaming generator."""
     for number in range(count):
         yield number
 
 
 @ray.remote
 class Counter:
-    """An actor that lives as long as the session, and one for each batch."""
+    """An actor class: one actor lives as long as the session, and each batch has another."""
 
     def __init__(self) -> None:
         self.total = 0
 
     def add(self, amount: int) -> int:
-        """Count."""
+        """Add to the total, and return it."""
         self.total += amount
         return self.total
 
 
 class Held:
-    """The large values that are referred to, with the byte that each is made of."""
+    """References to large values, with the byte that each value repeats."""
 
     def __init__(self, most_bytes: int):
         self.most, self.bytes = most_bytes, 0
         self.values: deque[tuple[ray.ObjectRef, int, int]] = deque()
 
     def add(self, ref: ray.ObjectRef, number: int, size: int) -> None:
-        """One more; the oldest are let go of when they are too many bytes."""
+        """Hold one more value. Drops the oldest ones when their total size exceeds the limit."""
         self.values.append((ref, number % 256, size))
         self.bytes += size
         while self.bytes > self.most:
@@ -102,7 +102,7 @@ class Held:
 
 
 def batch(start: int, chance: random.Random, held: Held, counter: Any) -> None:
-    """A thousand tasks and what goes with them; each result is looked at."""
+    """Run a thousand tasks, with their puts, gets and actor calls, and check each result."""
     for number in range(start, start + PUTS):
         size = chance.choice(SIZES)
         held.add(ray.put(bytes([number % 256]) * size), number, size)
@@ -128,7 +128,7 @@ def batch(start: int, chance: random.Random, held: Held, counter: Any) -> None:
 
 
 def count(tasks: int) -> dict[str, int]:
-    """Everything that could grow, with what the program has let go of already gone."""
+    """Count everything that could grow, after the references that the program has dropped are accounted for."""
     runtime = context.running()
     with runtime.locked() as cluster:
         tables = {
@@ -143,7 +143,7 @@ def count(tasks: int) -> dict[str, int]:
 
 
 def of_the_process() -> dict[str, int]:
-    """Resident bytes, threads, file descriptors."""
+    """The process's resident bytes, threads and file descriptors."""
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return {
@@ -160,10 +160,10 @@ def soak(
     seed: int = 0,
     tell: Callable[[dict[str, int]], None] = lambda row: None,
 ) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Run so many tasks. records: how many finished ones are remembered. tell: is given each row.
+    """Run this many tasks. records: the finished tasks that the table keeps. tell: called with each row.
 
-    Returns the rows, one for each thousand tasks, and what the store counted. AssertionError when a result is wrong, or
-    something is left after the session.
+    Returns the rows, one for each thousand tasks, and the store's counters. Raises AssertionError if a result is wrong,
+    or if something is left after the session.
     """
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="miniray-soak-") as folder:
@@ -188,7 +188,7 @@ def soak(
 
 
 def growth(rows: list[dict[str, int]], column: str) -> float:
-    """By how much the mean of a column has grown from the first tenth of these rows to the last."""
+    """The growth of a column: its mean over the last tenth of the rows, minus its mean over the first tenth."""
     tenth = max(1, len(rows) // 10)
     return (sum(row[column] for row in rows[-tenth:]) - sum(row[column] for row in rows[:tenth])) / tenth
 
@@ -196,10 +196,10 @@ def growth(rows: list[dict[str, int]], column: str) -> float:
 def main(arguments: list[str]) -> int:
     """The command line. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.soak", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--tasks", type=int, default=200_000)
-    parser.add_argument("--store", type=float, default=STORE, help="bytes of the object store")
-    parser.add_argument("--records", type=int, default=RECORDS, help="how many finished tasks are remembered")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", type=int, default=200_000, help="run this many tasks (default: 200,000)")
+    parser.add_argument("--store", type=float, default=STORE, help="the size of the object store, in bytes")
+    parser.add_argument("--records", type=int, default=RECORDS, help="keep this many finished tasks (default: 10,000)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of all random choices (default: 0)")
     options = parser.parse_args(arguments)
     every = max(1, options.tasks // BATCH // 20)
     print("".join(f"{name:>10}" for name in COLUMNS) + "   (resident in MB)")
@@ -216,22 +216,22 @@ def main(arguments: list[str]) -> int:
     print(f"{time.perf_counter() - began:.0f} s; " + ", ".join(f"{name} {value}" for name, value in stats.items()))
     warm = [row for row in rows if row["finished"] > WARM_UP * options.records and row["events_dropped"]]
     if len(warm) < 2:
-        print("the warm-up was not over: more tasks, or fewer records")
+        print("the warm-up did not end: run more tasks, or keep fewer records")
         return 2
     grown = {name: growth(warm, name) for name in COLUMNS[1:]}
     print(
-        f"grown after the warm-up, over {len(warm) * BATCH} tasks: "
+        f"growth after the warm-up, over {len(warm) * BATCH} tasks: "
         + ", ".join(
             f"{name} {value / 1e6:.2f} MB" if name == "resident" else f"{name} {value:.1f}"
             for name, value in grown.items()
         )
     )
     flat = grown["resident"] < FLAT_BYTES and grown["threads"] < 1 and grown["fds"] < 1
-    print("flat" if flat else "it grows")
+    print("nothing grows" if flat else "something grows")
     return 0 if flat else 1
 
 
 if __name__ == "__main__":
-    from tests.bench.soak import main as imported_main  # so that tasks find this module by its name
+    from tests.bench.soak import main as imported_main  # the tasks must belong to an importable module, not to __main__
 
     sys.exit(imported_main(sys.argv[1:]))

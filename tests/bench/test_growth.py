@@ -1,8 +1,9 @@
-"""What must not grow: a step with the length of its chain, a wait with the number of refs, a task in memory.
+"""Limits on growth: the cost of a step with the length of its chain, of a wait with the number of refs, of a queued
+task.
 
-Only growth, and ratios half as wide again as what is asked of them: a tighter gate fails on a busy machine for nothing.
-Noise only ever makes a round slower, so each gate is passed by the first round that keeps within it, and failed when none
-of several does. `make bench` gives the numbers.
+The tests check growth and ratios only. Each limit is half as wide again as the requirement, since a tighter one would
+fail on a busy machine without a reason. Noise only makes a round slower, so a test passes with the first round within
+its limit, and fails if none of several rounds is. `make bench` gives the exact numbers.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from tests.bench.workloads import WORKLOADS
 
 ROUNDS = 6
 WIDE = 1.5
-SPIN_S = 3.3e-3  # what the benchmark's loop for calibration takes where the bounds in seconds were taken
+SPIN_S = 3.3e-3  # duration of the benchmark's calibration loop on the machine on which the limits in seconds were set
 pytestmark = [pytest.mark.slow, pytest.mark.watchdog(300)]
 
 
 @pytest.fixture
 def measure() -> Iterator[Callable[..., dict[str, Any]]]:
-    """measure(workload, backend, n): one answer of the benchmark, from a process of its own."""
+    """A function `measure(workload, backend, n)` that returns one answer of the benchmark, from its own process."""
     columns: list[Column] = []
 
     def once(workload: str, backend: str = "miniray", n: int | None = None) -> dict[str, Any]:
@@ -45,22 +46,22 @@ def measure() -> Iterator[Callable[..., dict[str, Any]]]:
 
 
 def keeps_within(bound: float, figure: Callable[[], float]) -> None:
-    """Assert that the figure keeps within the bound in at least one of several rounds."""
+    """Assert that the figure is below the limit in at least one of several rounds."""
     figures = []
     while len(figures) < ROUNDS and (not figures or figures[-1] >= bound):
         figures.append(figure())
-    assert figures[-1] < bound, f"{bound:.3g} was exceeded in every round: {', '.join(f'{f:.3g}' for f in figures)}"
+    assert figures[-1] < bound, f"every round exceeded {bound:.3g}: {', '.join(f'{f:.3g}' for f in figures)}"
 
 
-def test_a_step_of_a_long_chain_costs_what_one_of_a_short_chain_costs(measure):
-    """10,000 dependent tasks at most 1.3 times as much per task as 1,000."""
+def test_a_step_costs_the_same_in_a_long_chain_as_in_a_short_one(measure):
+    """With 10,000 dependent tasks, a task costs at most 1.3 times as much as with 1,000."""
     keeps_within(WIDE * 1.3, lambda: measure("chain_10k")["per_op"] / measure("chain_1k")["per_op"])
 
 
-def test_a_wait_does_not_look_at_every_ref_again(measure):
-    """Draining 10,000 refs one by one: 40 µs a call, most of it for the list of 10,000 that every call returns.
+def test_a_wait_does_not_check_every_ref_again(measure):
+    """Draining 10,000 refs one by one takes 40 µs per call, mostly for the list of refs that every call returns.
 
-    On a machine that was disturbed, or is slow, as much longer as a loop of Python is there.
+    On a slow or busy machine the limit grows with the duration of a loop in pure Python.
     """
 
     def wait_us() -> float:
@@ -70,35 +71,35 @@ def test_a_wait_does_not_look_at_every_ref_again(measure):
     keeps_within(WIDE * 40, wait_us)
 
 
-def test_a_queued_task_costs_the_same_behind_many(measure):
-    """Ten times as many queued tasks: the time per task."""
+def test_a_task_costs_the_same_in_a_long_queue_as_in_a_short_one(measure):
+    """With ten times as many queued tasks, a task takes at most 1.2 times as long."""
     keeps_within(
         WIDE * 1.2, lambda: measure("queued_100k", n=60_000)["per_op"] / measure("queued_100k", n=6_000)["per_op"]
     )
 
 
 def test_a_queued_task_takes_a_kilobyte(measure):
-    """The memory of a task that waits, with its ref and the place of its result."""
+    """This is the memory of a waiting task, with its reference and the record of its result."""
     keeps_within(WIDE * 1_000, lambda: measure("queued_100k", n=30_000)["B_queued"])
 
 
 def test_tasks_that_can_never_run_do_not_slow_those_that_can(measure):
-    """1,000 tasks behind 1,000 infeasible ones."""
+    """1,000 tasks take at most 1.2 times as long if 1,000 infeasible tasks are queued before them."""
     keeps_within(WIDE * 1.2, lambda: measure("behind_stuck")["slower_x"])
 
 
-def test_to_place_a_task_among_many_nodes_costs_what_it_costs_on_one(measure):
-    """A hundred nodes of two CPUs and one of two hundred: at most 1.5 times the processor's time."""
+def test_placing_a_task_costs_the_same_with_many_nodes_as_with_one(measure):
+    """With 100 nodes of two CPUs, a task takes at most 1.5 times the CPU time that it takes with one node of 200."""
     keeps_within(WIDE * 1.5, lambda: measure("nodes_100", n=2_000)["slower_x"])
 
 
-def test_what_does_not_fit_goes_to_files_and_back_as_fast_as_files_do(measure):
-    """At most 1.5 times what it takes to write and read the same bytes, on the same disk."""
+def test_spilling_is_as_fast_as_writing_files(measure):
+    """Spilling and restoring takes at most 1.5 times as long as writing and reading the same bytes on the same disk."""
     keeps_within(WIDE * 1.5, lambda: measure("spill_1MB")["per_op"] / measure("spill_1MB", "plain")["per_op"])
 
 
-def test_import_costs_little_more_than_importing_what_it_uses():
-    """At most 1.3 times as much of the processor, and 60 ms of wall time."""
+def test_the_import_takes_little_longer_than_the_modules_it_uses():
+    """It takes at most 1.3 times the CPU time of these modules, and 60 ms of wall time."""
     with interpreters() as fresh:
         costs = []
 
@@ -110,8 +111,8 @@ def test_import_costs_little_more_than_importing_what_it_uses():
         keeps_within(WIDE * MUST_MS, lambda: min(cost.wall[0] for cost in [*costs, fresh.cost(IMPORT, rounds=5)]))
 
 
-def test_a_test_of_a_few_tasks_takes_milliseconds():
-    """Start, ten tasks, an actor, end: 5 ms, the median of a hundred."""
+def test_a_session_with_a_few_tasks_takes_milliseconds():
+    """Start, ten tasks, an actor and the end take 5 ms: the median of a hundred sessions."""
 
     @ray.remote
     def same(n):
@@ -134,7 +135,7 @@ def test_a_test_of_a_few_tasks_takes_milliseconds():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads and descriptors are counted in /proc")
 def test_three_thousand_tasks_of_all_kinds_leave_nothing():
-    """A little of `make soak`: right results all the way, and no thread, descriptor or file more than before."""
+    """A short `make soak`: all results are right, and no thread, descriptor or file is left."""
     rows, stats = soak(3_000, store=8_000_000, records=500)
     assert rows[-1]["records"] < 1_000 and stats["spilled"] > 50 and stats["restored"] > 50
 
@@ -155,10 +156,10 @@ def test_three_thousand_tasks_of_all_kinds_leave_nothing():
         ("list_100k", 4.0, 10_000),
     ],
 )
-def test_the_ratio_to_its_peer_is_in_reach(measure, workload: str, must: float, n: int):
-    """Against the same work done by hand, one right after the other.
+def test_the_ratio_to_the_peer_is_within_its_limit(measure, workload: str, must: float, n: int):
+    """The peer, the same work done by hand, is measured right after miniray.
 
-    A nested task should cost 0.8 of two pools' and does not yet: its gate stands where it is.
+    A nested task should take 0.8 of the time of two pools. It does not yet, so its limit is what it takes now.
     """
     peer = WORKLOADS[workload].peer
     keeps_within(WIDE * must, lambda: measure(workload, n=n)["per_op"] / measure(workload, peer, n=n)["per_op"])

@@ -1,4 +1,4 @@
-"""The workloads: what is measured. Each gets a backend and a size, and gives (operations, seconds[, extra figures])."""
+"""The workloads. Each takes a backend and a size, and returns (operations, seconds[, other figures])."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Counter:
 
 
 class Gate:
-    """An async actor: many calls wait, one call lets them all go."""
+    """The class of an async actor: many calls wait until one call opens the gate."""
 
     def __init__(self):
         self.event = None
@@ -76,7 +76,7 @@ class Gate:
 
 
 def memory_mb() -> float:
-    """Proportional set size of this process and its descendants, in MB. 0 where the system does not tell."""
+    """The proportional set size of this process and its descendants, in MB; 0 on a system other than Linux."""
     size = 0
     for pid in [os.getpid(), *children(os.getpid())]:
         path = pathlib.Path(f"/proc/{pid}/smaps_rollup")
@@ -90,7 +90,7 @@ def memory_mb() -> float:
 
 @dataclass
 class Workload:
-    """One thing to measure. `unit`: ns, us or ms per operation. `peer`: the backend it is held against."""
+    """One measurement. `unit`: ns, us or ms per operation. `peer`: the backend with which the ratio is formed."""
 
     name: str
     n: int
@@ -98,16 +98,16 @@ class Workload:
     about: str
     peer: str = "tpe"
     unit: str = "us"
-    scaled: bool = True  # whether slow backends get a smaller n
+    scaled: bool = True  # slow backends get a smaller n
 
 
 WORKLOADS: dict[str, Workload] = {}
 
 
 def workload(name: str, n: int, **more: Any) -> Callable[[Callable], Callable]:
-    """Register a workload; what is left of `more` after the register's own fields goes to the function.
+    """Register a workload. `more` holds fields of Workload; its other entries become arguments of the function.
 
-    Of several sizes of one workload the lowest decorator is registered, and so measured, first.
+    If one function has several decorators, the lowest is registered first, and so measured first.
     """
 
     def register(fn: Callable) -> Callable:
@@ -123,7 +123,7 @@ def workload(name: str, n: int, **more: Any) -> Callable[[Callable], Callable]:
 
 @workload("startup", 1, unit="ms", scaled=False)
 def startup(b, n):
-    """a whole process: import, init, one task, shutdown ("plain": the empty program)"""
+    """a complete process: import, init, one task, shutdown ("plain": an empty program)"""
     if b.hello is None:
         raise NotImplementedError("no hello")
     t0 = clock()
@@ -146,7 +146,7 @@ def task_async(b, n):
 
 @workload("task_list", 20_000)
 def task_list(b, n):
-    """the same with a small list in and out, a copy of which each side gets"""
+    """the same with a small list as argument and result; each side gets its own copy"""
     submit = b.task(identity)
     t0 = clock()
     got = b.get([submit([i, i + 1, i + 2]) for i in range(n)])
@@ -167,7 +167,7 @@ def task_sync(b, n):
 
 @workload("fan", 10_000)
 def fan(b, n):
-    """n tasks, and n/10 tasks that take ten of their results each"""
+    """n tasks, and n/10 tasks that take ten results each"""
     leaf, join = b.task(identity), b.task(total)
     t0 = clock()
     refs = [leaf(i) for i in range(n)]
@@ -181,7 +181,7 @@ def fan(b, n):
 @workload("chain_10k", 10_000)
 @workload("chain_1k", 1_000)
 def chain(b, n):
-    """a chain of n tasks, each taking the last one's result (must be linear in n)"""
+    """a chain of n tasks, each taking the result of the one before (must be linear in n)"""
     step = b.task(add_one) if b.resolves_refs else b.after(add_one)
     first = b.task(identity)
     t0 = clock()
@@ -265,12 +265,12 @@ def actors_idle(b, n):
 
 @workload("async_actor", 1_000, peer="asyncio", scaled=False)
 def async_actor(b, n):
-    """n awaits in flight on one async actor, then all let go"""
+    """n calls that await an event in one async actor, until one more call sets the event"""
     actor = b.async_actor(Gate, n + 1)
-    wait, let_go = b.method(actor, "wait"), b.method(actor, "open")
+    wait, release = b.method(actor, "wait"), b.method(actor, "open")
     t0 = clock()
     refs = [wait() for _ in range(n)]
-    refs.append(let_go())
+    refs.append(release())
     b.get(refs)
     spent = clock() - t0
     b.kill(actor)
@@ -284,7 +284,7 @@ def async_actor(b, n):
 @workload("wait_5k", 5_000, scaled=False)
 @workload("wait_1k", 1_000, scaled=False)
 def drain(b, n):
-    """wait() until none is left, one ref at a time, n refs that are done (must be linear)"""
+    """wait() for one ref at a time until none of n finished ones is left (must be linear in n)"""
     submit = b.task(identity)
     refs = [submit(i) for i in range(n)]
     b.get(refs)
@@ -297,7 +297,7 @@ def drain(b, n):
 @workload("put_1MB", 200, peer="plain", make=lambda: os.urandom(1_000_000))
 @workload("put_1KB", 5_000, peer="plain", make=lambda: bytes(1_000))
 def put_get(b, n, make):
-    """put one value and get it back, n times; MB/s for the large ones"""
+    """put a value and get it back, n times"""
     value = make()
     size = getattr(value, "nbytes", None) or len(value)
     put_s = get_s = grown = 0.0
@@ -327,7 +327,7 @@ def put_get(b, n, make):
 
 @workload("put_np100MB", 3, peer="plain", scaled=False)
 def put_numpy(b, n):
-    """the same with a numpy array of 100 MB: get must not copy"""
+    """the same with a numpy array of 100 MB, which get must not copy"""
     try:
         import numpy
     except ImportError:
@@ -339,7 +339,7 @@ def put_numpy(b, n):
 @workload("spill_1MB", 80, peer="plain", unit="ms", size=1_000_000)
 @workload("spill_200KB", 400, peer="plain", size=200_000)
 def spill(b, n, size):
-    """write n large values through a store that holds a tenth of them, then read each and let it go ("plain": files)"""
+    """write n large values to a store that holds a tenth of them, then read and drop each ("plain": files)"""
     values = [bytes([i % 256]) * size for i in range(n)]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         write, read = b.disk(folder, n * size // 10)
@@ -355,12 +355,12 @@ def spill(b, n, size):
 
 @workload("nodes_100", 10_000)
 def nodes_100(b, n):
-    """n tasks on 100 nodes of 2 CPUs each; slower_x: than on one of 200, in processor time"""
+    """n tasks on 100 nodes of 2 CPUs each; slower_x: CPU time compared with one node of 200 CPUs"""
     spent = {}
     for nodes, cpus in 2 * ((1, 200), (100, 2)):
         b.restart(nodes, cpus)
         submit = b.task(identity)
-        b.get([submit(i) for i in range(500)])  # every worker that is needed has been started
+        b.get([submit(i) for i in range(500)])  # start all workers before the measurement
         t0, c0 = clock(), time.process_time()
         b.get([submit(i) for i in range(n)])
         wall, cpu = clock() - t0, time.process_time() - c0
@@ -372,9 +372,9 @@ def nodes_100(b, n):
 @workload("queued_1M", 1_000_000)
 @workload("queued_100k", 100_000)
 def queued(b, n):
-    """n tasks queued behind busy workers, then run: memory per queued and per finished task"""
+    """n tasks queued behind busy workers, then run; memory per queued and per finished task"""
     if b.inline:
-        raise NotImplementedError("nothing is ever queued")
+        raise NotImplementedError("this backend has no queue")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         gate = os.path.join(folder, "gate")
         submit, block = b.task(identity), b.task(wait_for_file)
@@ -408,7 +408,7 @@ def queued(b, n):
 
 @workload("behind_stuck", 1_000, scaled=False)
 def behind_stuck(b, n):
-    """n tasks that can run, behind 1,000 that no node can ever run"""
+    """n tasks that can run, behind 1,000 that no node can run"""
     stuck, submit = b.infeasible(identity), b.task(identity)
     b.get([submit(i) for i in range(100)])
     t0 = clock()
@@ -427,7 +427,7 @@ def behind_stuck(b, n):
 
 @workload("list_100k", 100_000, peer="plain")
 def list_tasks(b, n):
-    """list_tasks() over n finished tasks; time is per task listed"""
+    """list_tasks() over n finished tasks; the time is per listed task"""
     run_tasks(b, n)
     t0 = clock()
     listed = b.list_tasks(n)
@@ -440,7 +440,7 @@ def list_tasks(b, n):
 @workload("timeline_html", 100_000, peer="plain", suffix=".html")
 @workload("timeline_json", 100_000, peer="plain", suffix=".json")
 def timeline(b, n, suffix):
-    """timeline() of n finished tasks to a file; time is per task"""
+    """timeline() of n finished tasks, written to a file; the time is per task"""
     run_tasks(b, n)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path = os.path.join(folder, "timeline" + suffix)
@@ -452,11 +452,12 @@ def timeline(b, n, suffix):
 
 
 def run_tasks(b: Backend, n: int) -> None:
-    """Have n finished tasks in the tables of a backend that has tables."""
+    """Run n tasks, so that the backend's tables list them."""
     if isinstance(b, Plain):
         b.ran = n
         return
-    settle, submit = b.settle, b.task(identity)  # first: what has no state API is skipped before it works in vain
+    settle = b.settle  # before any task runs: the benchmark skips a backend that has no tables
+    submit = b.task(identity)
     for start in range(0, n, 10_000):
         b.get([submit(i) for i in range(start, min(n, start + 10_000))])
     settle()
@@ -466,7 +467,7 @@ def run_tasks(b: Backend, n: int) -> None:
 @workload("counter_bound", 200_000, peer="prom", unit="ns", scaled=False, which=1)
 @workload("counter_tags", 200_000, peer="prom", unit="ns", scaled=False, which=0)
 def metric(b, n, which):
-    """n updates of a metric: a Counter with tags, one with its tags bound, a Histogram"""
+    """n updates of a metric: a Counter with tags, a Counter with default tags, a Histogram"""
     *fns, args = b.counter()
     fn = fns[which]
     args = args if which == 2 else ()

@@ -1,17 +1,18 @@
-"""Runs a chapter: every block of Python in order, and compares what it prints with the text that follows.
+"""Run a chapter: execute its Python blocks in order, and compare their output with the text blocks after them.
 
     python -m tests.chapters.book chapters/01_tasks/README.md      run one chapter
-    python -m tests.chapters.book --refresh                        renew the excerpts and pictures in all chapters
+    python -m tests.chapters.book --refresh                        regenerate the excerpts and pictures in all chapters
 
-Blocks, by what stands behind the three backticks:
+The words after a block's three backticks decide its kind:
 
-    python                  executed, all of a chapter in one namespace
-    text                    right after a python or console block: what that printed. A line `...` stands for any lines,
-                            `...` inside a line for any characters
-    console                 a line `$ command` and what it prints
-    python excerpt=FILE:NAME    the source of a function, class or constant (Class.method for a method), as it is
-    mermaid picture=NAME    a picture drawn from the code by tests/chapters/pictures.py
+    python                  code; all blocks of a chapter share one namespace
+    text                    after a python or console block: its output. The line `...` stands for any lines, and `...`
+                            inside a line for any characters
+    console                 lines `$ command`, each followed by its output
+    python excerpt=FILE:NAME    the source of a function, class, constant or method (Class.method)
+    mermaid picture=NAME    a picture that tests/chapters/pictures.py draws from the code
 """
+
 from __future__ import annotations
 
 import ast
@@ -34,7 +35,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
 
 @dataclass
 class Block:
-    """A fenced block: what stands behind its backticks, its text, and the line it begins at."""
+    """A fenced block. info: the words after its backticks. body: its text. line: the number of its first line."""
 
     info: str
     body: str
@@ -62,7 +63,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def source_of(reference: str) -> str:
-    """The source that FILE:NAME names, without its indentation."""
+    """The source of FILE:NAME, without its indentation. Raises LookupError if the file has no such name."""
     file, _, name = reference.partition(":")
     text = (ROOT / file).read_text(encoding="utf-8")
     nodes: list[ast.AST] = list(ast.parse(text).body)
@@ -72,7 +73,7 @@ def source_of(reference: str) -> str:
             raise LookupError(f"{file} has no {name}")
         nodes = list(getattr(node, "body", []))
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    return textwrap.dedent("\n".join(text.split("\n")[first - 1:node.end_lineno])) + "\n"
+    return textwrap.dedent("\n".join(text.split("\n")[first - 1 : node.end_lineno])) + "\n"
 
 
 def _is_called(node: ast.AST, name: str) -> bool:
@@ -84,8 +85,9 @@ def _is_called(node: ast.AST, name: str) -> bool:
 
 
 def fresh(block: Block) -> str | None:
-    """What a block that is taken from the code should hold; None for other blocks."""
+    """The current content of a block that is generated from the code; None for other blocks."""
     from tests.chapters import pictures
+
     if (reference := block.option("excerpt")) is not None:
         return source_of(reference)
     if (name := block.option("picture")) is not None:
@@ -94,10 +96,12 @@ def fresh(block: Block) -> str | None:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether what was printed is as written, where `...` may stand for anything."""
+    """Whether the output matches the expected text, in which `...` stands for any text."""
     expected, printed = _trimmed(expected), _trimmed(printed)
-    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
-                      for line in expected.split("\n"))
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
+        for line in expected.split("\n")
+    )
     return re.fullmatch(pattern, printed + "\n") is not None
 
 
@@ -106,7 +110,7 @@ def _trimmed(text: str) -> str:
 
 
 def run(path: pathlib.Path) -> list[str]:
-    """Run a page. Returns what is wrong with it, one text each."""
+    """Run a page. Returns a text for each thing that is wrong with it."""
     found = blocks(path.read_text(encoding="utf-8"))
     space = types.ModuleType("chapter")
     wrong: list[str] = []
@@ -115,7 +119,7 @@ def run(path: pathlib.Path) -> list[str]:
         wanted = fresh(block)
         if wanted is not None:
             if wanted != block.body:
-                wrong.append(f"{where}:{block.line}: the code has moved on; `make refresh` renews this block")
+                wrong.append(f"{where}:{block.line}: the code has changed; `make refresh` updates this block")
         elif block.info == "python":
             printed, error = _execute(block, where, space)
             if error:
@@ -130,7 +134,7 @@ def run(path: pathlib.Path) -> list[str]:
 def _execute(block: Block, where: pathlib.Path, space: types.ModuleType) -> tuple[str, str]:
     out = io.StringIO()
     try:
-        # Padded, so that a traceback names the page's own lines.
+        # The empty lines give the code the line numbers of the page, for tracebacks.
         code = compile("\n" * block.line + block.body, str(ROOT / where), "exec")
         with contextlib.redirect_stdout(out):
             exec(code, space.__dict__)
@@ -150,24 +154,33 @@ def _console(block: Block, where: pathlib.Path, wrong: list[str]) -> None:
     for part in re.split(r"^\$ ", block.body, flags=re.M)[1:]:
         command, _, expected = part.partition("\n")
         words = [sys.executable if word == "python" else word for word in shlex.split(command)]
-        done = subprocess.run(words, cwd=ROOT / where.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            words,
+            cwd=ROOT / where.parent,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
         if not matches(expected, done.stdout):
             wrong.append(f"{where}:{block.line}: $ {command}\nexpected\n{expected}\nbut it printed\n{done.stdout}")
 
 
 def refresh() -> None:
-    """Renew what is taken from the code, in every page."""
+    """Regenerate the excerpts and pictures of every page."""
     for path in pages():
         text = path.read_text(encoding="utf-8")
 
-        def renewed(match: re.Match) -> str:
+        def updated(match: re.Match) -> str:
             wanted = fresh(Block(match["info"].strip(), match["body"], 0))
             return match.group(0) if wanted is None else f"```{match['info']}\n{wanted}```"
-        new = FENCE.sub(renewed, text)
+
+        new = FENCE.sub(updated, text)
         if new != text:
             path.write_text(new, encoding="utf-8")
-            print(f"renewed {path.relative_to(ROOT)}")
+            print(f"updated {path.relative_to(ROOT)}")
 
 
 def main(arguments: list[str]) -> int:
@@ -185,4 +198,4 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(code)              # whatever a chapter left behind does not keep the process
+    os._exit(code)  # a thread that a chapter has left behind would keep the process alive

@@ -1,4 +1,5 @@
-"""The book's pictures, drawn from the code: state machines from their tables, the house from its imports."""
+"""The pictures of the book, drawn from the code: state machines from their tables, layers and calls from the source."""
+
 from __future__ import annotations
 
 import ast
@@ -9,12 +10,17 @@ from tests.tidy.layers import LAYERS, layer_of
 from tests.tidy.source import MINIRAY
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLES = {"task_status": transitions.TASK_MOVES, "object_status": transitions.OBJECT_MOVES, "actor_status": transitions.ACTOR_MOVES,
-          "placement_group_status": transitions.PLACEMENT_GROUP_MOVES, "worker_status": transitions.WORKER_MOVES}
+TABLES = {
+    "task_status": transitions.TASK_MOVES,
+    "object_status": transitions.OBJECT_MOVES,
+    "actor_status": transitions.ACTOR_MOVES,
+    "placement_group_status": transitions.PLACEMENT_GROUP_MOVES,
+    "worker_status": transitions.WORKER_MOVES,
+}
 
 
 def draw(name: str) -> str:
-    """A mermaid diagram. LookupError for a name that there is none of."""
+    """A picture as a mermaid diagram. Raises LookupError for an unknown name."""
     if name in TABLES:
         return _states(TABLES[name])
     if name == "house":
@@ -37,7 +43,7 @@ def draw(name: str) -> str:
 
 
 def _states(table: transitions.Moves) -> str:
-    """States and moves. On each arrow: the events that make the move."""
+    """States and moves. The arrow of a move shows the events that make it."""
     lines = ["stateDiagram-v2"]
     first = next(iter(table))
     lines.append(f"    [*] --> {first.name}")
@@ -49,19 +55,19 @@ def _states(table: transitions.Moves) -> str:
 
 
 def _imports(path: pathlib.Path) -> set[str]:
-    """Full names of the miniray modules that a file imports when it is imported itself."""
+    """The full names of the miniray modules that a file imports at its top level."""
     package = ("miniray", *path.relative_to(ROOT / "miniray").parts[:-1])
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
-            base = ".".join(package[:len(package) - node.level + 1]) if node.level else ""
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(filter(None, (base, node.module)))
             found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
     return {name for name in found if name.startswith("miniray")}
 
 
 def _house() -> str:
-    """The layers, from the top down, as tests/tidy/layers.py lists them; an arrow where a layer imports another."""
+    """The layers of tests/tidy/layers.py, from the top down. An arrow shows that a layer imports another."""
     edges = set()
     for module in MINIRAY:
         for imported in module.imports_of(MINIRAY):
@@ -69,13 +75,16 @@ def _house() -> str:
             if here != there:
                 edges.add((here, there))
     order = list(LAYERS)
-    lines = [f"    {a} --> {b}" for a, b in sorted(edges, key=lambda edge: (-order.index(edge[0]), -order.index(edge[1])))
-             if not _reached_by_the_way(a, b, edges)]
+    lines = [
+        f"    {a} --> {b}"
+        for a, b in sorted(edges, key=lambda edge: (-order.index(edge[0]), -order.index(edge[1])))
+        if not _reached_indirectly(a, b, edges)
+    ]
     return "graph TD\n" + "\n".join(lines) + "\n"
 
 
-def _reached_by_the_way(a: str, b: str, edges: set[tuple[str, str]]) -> bool:
-    """Whether b can be reached from a through a third layer: such an arrow says nothing new."""
+def _reached_indirectly(a: str, b: str, edges: set[tuple[str, str]]) -> bool:
+    """Whether a reaches b through a third layer. The picture omits such an arrow."""
     seen, todo = set(), [there for here, there in edges if here == a and there != b]
     while todo:
         layer = todo.pop()
@@ -88,7 +97,9 @@ def _reached_by_the_way(a: str, b: str, edges: set[tuple[str, str]]) -> bool:
 
 
 def _core() -> str:
-    modules = sorted(path for path in (ROOT / "miniray/core").glob("*.py") if path.stem not in ("__init__", "invariants"))
+    modules = sorted(
+        path for path in (ROOT / "miniray/core").glob("*.py") if path.stem not in ("__init__", "invariants")
+    )
     names = {path.stem for path in modules}
     lines = []
     for path in modules:
@@ -98,25 +109,36 @@ def _core() -> str:
 
 
 def _functions() -> list[tuple[str, ast.FunctionDef]]:
-    """Every function and method of the core, as module.name."""
-    return [(f"{path.stem}.{node.name}", node) for path in sorted((ROOT / "miniray/core").glob("*.py")) if path.stem != "invariants"
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+    """Every function and method of the core, with its name as `module.name`."""
+    return [
+        (f"{path.stem}.{node.name}", node)
+        for path in sorted((ROOT / "miniray/core").glob("*.py"))
+        if path.stem != "invariants"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
 
 
 def _reference_counts() -> str:
-    """Which function of the core counts which kind of holder up or down."""
+    """Which functions of the core increment or decrement which reference count."""
     counts = ("refs", "uses", "held", "lineage")
     edges = set()
     for name, function in _functions():
         for node in ast.walk(function):
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute) and node.target.attr in counts:
+            if (
+                isinstance(node, ast.AugAssign)
+                and isinstance(node.target, ast.Attribute)
+                and node.target.attr in counts
+            ):
                 edges.add((node.target.attr, name, "+1" if isinstance(node.op, ast.Add) else "-1"))
-    return "graph LR\n" + "".join(f"    {name} -->|\"{sign}\"| {count}\n" for count, name, sign in
-                                  sorted(edges, key=lambda e: (counts.index(e[0]), e[2], e[1])))
+    return "graph LR\n" + "".join(
+        f'    {name} -->|"{sign}"| {count}\n'
+        for count, name, sign in sorted(edges, key=lambda e: (counts.index(e[0]), e[2], e[1]))
+    )
 
 
 def _readings() -> str:
-    """Which reading (state, timeline, explain ...) looks at which module of the core."""
+    """Which part of observe/ (state, timeline, explain, ...) reads which module of the core."""
     edges = set()
     for path in (ROOT / "miniray/observe").rglob("*.py"):
         parts = path.relative_to(ROOT / "miniray/observe").with_suffix("").parts
@@ -132,53 +154,76 @@ def _readings() -> str:
 
 
 def _calls(names: tuple[str, ...]) -> str:
-    """Which function of the core calls which of these, by their own names."""
-    edges = {(name.split(".")[-1], called) for name, function in _functions() for node in ast.walk(function)
-             if isinstance(node, ast.Call) and (called := getattr(node.func, "attr", "")) in names
-             and called != name.split(".")[-1]}
-    return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges, key=lambda e: (names.index(e[1]), e[0])))
+    """Which functions of the core call which of these, by their plain names."""
+    edges = {
+        (name.split(".")[-1], called)
+        for name, function in _functions()
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and (called := getattr(node.func, "attr", "")) in names
+        and called != name.split(".")[-1]
+    }
+    return "graph LR\n" + "".join(
+        f"    {a} --> {b}\n" for a, b in sorted(edges, key=lambda e: (names.index(e[1]), e[0]))
+    )
 
 
 def _store_counters() -> str:
-    """Which function of the object store counts what."""
+    """Which functions of the object store increment which counter."""
     edges = set()
     for name, function in _functions():
         for node in ast.walk(function):
-            if name.startswith("object_store.") and isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) \
-                    and getattr(node.target.value, "attr", "") == "counters":
+            if (
+                name.startswith("object_store.")
+                and isinstance(node, ast.AugAssign)
+                and isinstance(node.target, ast.Subscript)
+                and getattr(node.target.value, "attr", "") == "counters"
+            ):
                 edges.add((name.split(".")[1], ast.literal_eval(node.target.slice)))
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges) if not b.endswith("_bytes"))
 
 
 def _reasons() -> str:
-    """Which reasons `state.explain` has for a task that does not go on, by where it stands."""
-    stands = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
+    """The reasons that `state.explain` gives for a waiting task, by the stage that the task has reached."""
+    stages = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
     tree = ast.parse((ROOT / "miniray/observe/explain/links.py").read_text(encoding="utf-8"))
     edges = set()
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        where = function.name.removeprefix("_of_")
-        for node in ast.walk(function) if where in stands else ():
+        stage = function.name.removeprefix("_of_")
+        for node in ast.walk(function) if stage in stages else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_link":
-                edges |= {(where, part.value) for part in ast.walk(node.args[1])
-                          if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-        if function.name == "calls_ahead":              # the reasons for a call in its actor's queue
-            edges |= {("mailbox", part.value) for node in ast.walk(function) if isinstance(node, ast.Return)
-                      for part in ast.walk(node.value.elts[0]) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+                edges |= {
+                    (stage, part.value)
+                    for part in ast.walk(node.args[1])
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                }
+        if function.name == "calls_ahead":  # the reasons for a call in its actor's queue
+            edges |= {
+                ("mailbox", part.value)
+                for node in ast.walk(function)
+                if isinstance(node, ast.Return)
+                for part in ast.walk(node.value.elts[0])
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            }
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
 
 
 def _forms() -> str:
-    """Which function of `values.serialization`, from `serialize` on, stores a value in which form."""
+    """Which functions of `values.serialization`, starting at `serialize`, store a value in which form."""
     tree = ast.parse((ROOT / "miniray/values/serialization.py").read_text(encoding="utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     forms = ("COPY", "PLAIN", "PICKLED", "BY_VALUE")
-    edges, ways = set(), ["serialize"]
-    for name in ways:
+    edges, reached = set(), ["serialize"]
+    for name in reached:  # grows in the loop
         for node in ast.walk(functions[name]):
             called = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if called == "Serialized":
-                edges |= {(name, part.id) for part in ast.walk(node.args[-1]) if isinstance(part, ast.Name) and part.id in forms}
+                edges |= {
+                    (name, part.id)
+                    for part in ast.walk(node.args[-1])
+                    if isinstance(part, ast.Name) and part.id in forms
+                }
             elif called in ("_store", "_store_plain", "_to_bytes", "_is_immutable"):
                 edges.add((name, called))
-                ways += [called] if called not in ways else []
+                reached += [called] if called not in reached else []
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))

@@ -1,8 +1,9 @@
-"""The example programs, and what each one's docstring says that it prints. Used by the tests, and by `ray_check`.
+"""The example programs, with the output that each docstring states. The tests use them, and so does `ray_check`.
 
-A docstring ends with `Prints:` and the indented output. `Only on miniray:` before it begins a paragraph with the reason why
-the program is not run on Ray.
+The docstring of a program ends with `Prints:` and the indented output. A paragraph `Only on miniray:` before it gives
+the reason why the program does not run on Ray.
 """
+
 from __future__ import annotations
 
 import ast
@@ -15,13 +16,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples"
 
-MINIRAY_IMPORT = (re.compile(r"^import miniray as ray$", re.M), "import ray"), (re.compile(r"^from miniray\b", re.M), "from ray")
-"""How the import of an example is changed to make it a program for Ray."""
+MINIRAY_IMPORT = (
+    (re.compile(r"^import miniray as ray$", re.M), "import ray"),
+    (re.compile(r"^from miniray\b", re.M), "from ray"),
+)
+"""The changes to its imports that make an example a program for Ray: patterns and replacements."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One example. `name` is its path under examples/."""
+    """One example. `name` is its path below examples/."""
 
     path: Path
 
@@ -44,7 +48,7 @@ class Program:
 
     @property
     def prints(self) -> str:
-        """What it should print. ValueError when the docstring does not say."""
+        """The output that the docstring states. Raises ValueError if there is none."""
         _, found, output = self.docstring.partition("\nPrints:\n\n")
         if not found:
             raise ValueError(f"{self.name}: the docstring does not end with `Prints:` and the output")
@@ -52,17 +56,17 @@ class Program:
 
     @property
     def only_on_miniray(self) -> str:
-        """Why it is not run on Ray; nothing when it is."""
+        """The reason why the program does not run on Ray; empty if it does."""
         found = re.search(r"^Only on miniray: (.*?)\n\n", self.docstring, re.M | re.S)
         return " ".join(found[1].split()) if found else ""
 
     @property
     def says_import_ray(self) -> bool:
-        """Whether it is a Ray program as it stands, to be run on miniray through the alias."""
+        """Whether the program imports `ray`, and so runs on miniray under the alias."""
         return self.path.parent.name == "ray_programs"
 
     def for_ray(self) -> str:
-        """The program with its import changed."""
+        """The program's text, changed to import `ray`."""
         text = self.text
         for pattern, replacement in () if self.says_import_ray else MINIRAY_IMPORT:
             text = pattern.sub(replacement, text)
@@ -70,5 +74,5 @@ class Program:
 
 
 def programs() -> list[Program]:
-    """All of them, in the order in which they are to be read."""
+    """All example programs, in reading order."""
     return [Program(path) for folder in (EXAMPLES, EXAMPLES / "ray_programs") for path in sorted(folder.glob("*.py"))]

@@ -1,10 +1,12 @@
-"""The examples on real Ray: each one with its import changed, its output compared line by line with its docstring.
+"""Run the examples on real Ray, with their imports changed, and compare their output with their docstrings.
 
     python -m tests.chapters.ray_check [--ray-python PYTHON] [--record] [NAME ...]
 
-PYTHON has `ray` installed. It takes seconds for each program, so the tests leave it to `make ray-check`. With --record the
-result is written to examples/on_ray.txt. NAME: a part of a program's name. Exit code 1 when an output differs.
+PYTHON is a Python that has Ray installed. Each program takes seconds, so this is no test; `make ray-check` runs it.
+With --record, the result is written to examples/on_ray.txt. NAME is a part of a program's name. The exit code is 1 if
+an output differs.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,13 +21,13 @@ from tests.chapters.programs import EXAMPLES, Program, programs
 
 RECORD = EXAMPLES / "on_ray.txt"
 ALONE = {"RAY_ADDRESS": "local", "RAY_DEDUP_LOGS": "0", "PYTHONWARNINGS": "ignore"}
-"""Start a Ray of its own, whatever else runs on this machine; and let nothing but the program print."""
+"""Environment variables that start a new Ray, even if another one runs on this machine, and suppress its own output."""
 TIMEOUT_S = 180
 PRELUDE = '''
 import sys, threading
 
 class ProgramOnly:
-    """stdout without what Ray's own threads say on it: that a task is retried, that a worker died."""
+    """stdout without the messages of Ray's own threads, for example that a task is retried."""
     def write(self, text):
         return sys.__stdout__.write(text) if threading.current_thread() is threading.main_thread() else len(text)
 
@@ -37,32 +39,41 @@ sys.stdout = ProgramOnly()
 
 
 def output_on_ray(program: Program, python: str, tries: int = 2) -> str:
-    """What the program prints on real Ray, with what it died of when it did. tries: on a busy machine Ray may give up starting."""
+    """The program's output on real Ray, followed by its exit code and errors if it failed.
+
+    tries: how often to start Ray, which may time out on a busy machine.
+    """
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, program.path.name)
         script.write_text(PRELUDE + program.for_ray(), encoding="utf-8")
         environment = {**os.environ, **ALONE}
         environment.pop("PYTHONPATH", None)
         try:
-            done = subprocess.run([python, str(script)], env=environment, cwd=folder, capture_output=True, text=True,
-                                  timeout=TIMEOUT_S)
+            done = subprocess.run(
+                [python, str(script)], env=environment, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S
+            )
         except subprocess.TimeoutExpired:
-            return f"it hung for {TIMEOUT_S} s\n"
+            return f"no end after {TIMEOUT_S} s\n"
     if "The current node timed out during startup" in done.stderr and tries > 1:
         return output_on_ray(program, python, tries - 1)
     return done.stdout + (f"exit code {done.returncode}\n{done.stderr[-2000:]}" if done.returncode else "")
 
 
 def main() -> int:
-    """Run what was asked for, say what differs, and record it."""
+    """Run the chosen programs, print the differences, and record the result. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--ray-python", default=sys.executable, help="a Python that has Ray installed")
     parser.add_argument("--record", action="store_true", help=f"write {RECORD.relative_to(EXAMPLES.parent)}")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a program's name; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a program's name (default: all)")
     args = parser.parse_args()
-    asked = subprocess.run([args.ray_python, "-c", "import ray; print(ray.__version__)"], capture_output=True, text=True)
+    asked = subprocess.run(
+        [args.ray_python, "-c", "import ray; print(ray.__version__)"], capture_output=True, text=True
+    )
     if asked.returncode:
-        print(f"{args.ray_python} has no Ray: {asked.stderr.strip().splitlines()[-1]}. Try: pip install ray", file=sys.stderr)
+        print(
+            f"{args.ray_python} has no Ray: {asked.stderr.strip().splitlines()[-1]}. Try: pip install ray",
+            file=sys.stderr,
+        )
         return 2
     chosen = [p for p in programs() if not args.names or any(name in p.name for name in args.names)]
     lines, counts = [f"The examples on Ray {asked.stdout.strip()}", ""], {"same": 0, "differ": 0, "not run": 0}
@@ -72,7 +83,9 @@ def main() -> int:
             verdict = "not run"
         else:
             printed = output_on_ray(program, args.ray_python).splitlines()
-            difference = list(difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "Ray", lineterm="", n=0))
+            difference = list(
+                difflib.unified_diff(program.prints.splitlines(), printed, "docstring", "Ray", lineterm="", n=0)
+            )
             verdict = "differ" if difference else "same"
         counts[verdict] += 1
         lines.append(f"{verdict:8} {program.name}" + (f": {program.only_on_miniray}" if verdict == "not run" else ""))

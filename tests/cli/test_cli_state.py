@@ -1,4 +1,4 @@
-"""`miniray list`, `get`, `summary`, `memory`, `logs`: Ray's layout, formats, filters, exit codes, and programs to look at."""
+"""`miniray list`, `get`, `summary`, `memory` and `logs`: Ray's layout, formats, filters and exit codes; programs."""
 
 import json
 import re
@@ -30,16 +30,16 @@ if "raise" in sys.argv:
 
 
 class Counter:
-    """An actor for the tables."""
+    """An actor, for the tables to list."""
 
     def add(self):
-        """One."""
+        """A call, for the tables to list."""
         return 1
 
 
 @pytest.fixture
 def session():
-    """Three tasks, one of which failed, an actor, a value of 300,000 bytes."""
+    """A session with three tasks (one of them failed), an actor, and a value of 300,000 bytes."""
     ray.init(num_cpus=2, log_to_driver=False)
 
     def half(n):
@@ -54,13 +54,13 @@ def session():
 
 
 def ask(capsys, *words):
-    """(exit code, stdout, stderr) of a command in this process."""
+    """Run a command in this process. Returns its exit code, stdout and stderr."""
     code = main(words)
     return code, *capsys.readouterr()
 
 
 def refused(capsys, *words):
-    """What argparse says of words that make no sense; it exits with 2."""
+    """Run a command that argparse refuses with exit code 2. Returns stderr."""
     with pytest.raises(SystemExit) as left:
         main(words)
     assert left.value.code == 2
@@ -68,7 +68,7 @@ def refused(capsys, *words):
 
 
 def run(tmp_path, *words):
-    """A command in a process of its own, with a program in its folder."""
+    """Run a command in its own process, in a folder with a program. Returns its exit code, stdout and stderr."""
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, "-m", "miniray", *words],
@@ -84,8 +84,8 @@ def run(tmp_path, *words):
 # ---------------------------------------------------------------- list
 
 
-def test_a_list_is_laid_out_as_rays(capsys, session):
-    """A heading with the time, how many rows, upper-case columns without details, numbers to the right."""
+def test_a_list_has_the_layout_of_ray_list(capsys, session):
+    """A heading with the time, the number of rows, upper-case columns without details, numbers aligned right."""
     code, out, err = ask(capsys, "list", "tasks", "--filter", "type=normal_task")
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -98,15 +98,18 @@ def test_a_list_is_laid_out_as_rays(capsys, session):
     assert lines[9].index("half") == lines[8].index("NAME") and lines[12:] == [""]
 
 
-def test_a_terminal_gets_the_columns_that_it_has_room_for(capsys, session, monkeypatch):
-    """What says the same in every row goes first, and its value is told; a pipe, and `--format table`, get Ray's table."""
+def test_a_terminal_shows_the_columns_that_fit(capsys, session, monkeypatch):
+    """Columns with one value in all rows are hidden first, and the value is named below the table.
+
+    A pipe, and `--format table`, show all of Ray's columns.
+    """
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     _, out, _ = ask(capsys, "list", "tasks")
     assert max(map(len, out.splitlines())) <= 80
     lines = out.splitlines()
     header = next(line for line in lines if "TASK_ID" in line)
-    assert header.split()[:2] == ["TASK_ID", "NAME"] and "JOB_ID 01000000" in out and "For want of room: " in out
+    assert header.split()[:2] == ["TASK_ID", "NAME"] and "JOB_ID 01000000" in out and "Hidden columns: " in out
     named = {word.strip(",") for line in lines for word in line.split()}
     assert {column.upper() for column in state.list_tasks()[0].list_columns(detail=False)} <= named
     for words in (["--format", "table"], []):
@@ -115,11 +118,14 @@ def test_a_terminal_gets_the_columns_that_it_has_room_for(capsys, session, monke
         assert out.splitlines()[8].split() == [
             column.upper() for column in state.list_tasks()[0].list_columns(detail=False)
         ]
-        assert "want of room" not in out
+        assert "Hidden columns" not in out
 
 
 def test_other_formats(capsys, session):
-    """JSON in one line with all fields, YAML as one document; details are YAML unless a table is asked for."""
+    """JSON is one line with all fields, and YAML is one document.
+
+    `--detail` prints YAML unless a table is asked for.
+    """
     code, out, _ = ask(capsys, "list", "tasks", "--format", "json", "--limit", "2")
     rows = json.loads(out)
     assert (code, len(rows), out.count("\n")) == (0, 2, 1) and list(rows[0]) == state.list_tasks()[0].list_columns()
@@ -135,8 +141,8 @@ def test_other_formats(capsys, session):
     assert "NUM_RESTARTS" in table
 
 
-def test_times_and_sizes_are_for_people(capsys, session):
-    """In every format, as in Ray."""
+def test_times_and_sizes_are_readable(capsys, session):
+    """Every format has units and dates, as in Ray."""
     _, out, _ = ask(capsys, "list", "objects")
     assert "292.969 KiB" in out and "8.000 B" in out
     (row,) = json.loads(ask(capsys, "list", "nodes", "--format", "json", "--detail")[1])
@@ -145,15 +151,18 @@ def test_times_and_sizes_are_for_people(capsys, session):
     )
 
 
-def test_a_limit_that_cuts_is_told_of_people_only(capsys, session):
-    """One line on stderr with a table; silence for programs."""
+def test_a_table_that_the_limit_cut_short_gives_a_warning(capsys, session):
+    """The warning is one line on stderr; JSON gives none."""
     code, _, err = ask(capsys, "list", "tasks", "--limit", "1")
     assert code == 0 and err.startswith("Warning: Limit last 1 entries (Total 5)") and err.count("\n") == 1
     assert ask(capsys, "list", "tasks", "--limit", "1", "--format", "json")[2] == ""
 
 
 def test_filters_of_the_command_line(capsys, session):
-    """Several mean AND, in any case; a value may hold an equals sign; nothing to show is said."""
+    """All filters must match, case does not matter, and a value may contain `=`.
+
+    If no row matches, a message says so.
+    """
 
     def names(*filters):
         words = [word for text in filters for word in ("-f", text)]
@@ -171,7 +180,7 @@ def test_filters_of_the_command_line(capsys, session):
     ["actors", "jobs", "placement-groups", "nodes", "workers", "tasks", "objects", "runtime-envs", "cluster-events"],
 )
 def test_every_table_can_be_listed(capsys, session, resource):
-    """In each format; the empty ones say that they are."""
+    """This holds for each format; an empty table prints Ray's message."""
     for how in ("table", "json", "yaml"):
         code, out, _ = ask(capsys, "list", resource, "--format", how)
         assert code == 0 and out.strip()
@@ -183,7 +192,7 @@ def test_every_table_can_be_listed(capsys, session, resource):
 
 
 def test_one_row_is_a_yaml_list_of_one(capsys, session):
-    """With details; several attempts are several."""
+    """`get` prints all details of the row."""
     (task,) = state.list_tasks(filters=[("name", "=", "half 0")])
     code, out, _ = ask(capsys, "get", "tasks", task.task_id)
     assert (
@@ -195,14 +204,14 @@ def test_one_row_is_a_yaml_list_of_one(capsys, session):
 
 
 def test_an_id_that_names_nothing(capsys, session):
-    """Exit code 0, as in Ray; an id that cannot be one is 2."""
+    """The exit code is 0, as in Ray; it is 2 if the text cannot be an id."""
     assert ask(capsys, "get", "tasks", "0" * 48) == (0, f"Resource with id={'0' * 48} not found in the cluster.\n", "")
     code, out, err = ask(capsys, "get", "actors", "zz")
     assert (code, out) == (2, "") and err.startswith("Error: 'zz' is not an id") and err.count("\n") == 1
 
 
 def test_summaries(capsys, session):
-    """Totals in alphabetical order, then a table with a dict as lines; objects by call site, with a rule."""
+    """Totals in alphabetical order, then a table in which a dict fills several lines; objects are by call site."""
     code, out, _ = ask(capsys, "summary", "tasks")
     lines = out.splitlines()
     assert code == 0 and re.match("======== Tasks Summary: .* ========", lines[1])
@@ -222,7 +231,7 @@ def test_summaries(capsys, session):
 
 
 def test_memory(capsys, session):
-    """References smallest first, unknown sizes as ?, sums for each kind, the stores at the end."""
+    """References by size, unknown sizes as `?`, sums for each kind of reference, and the object stores at the end."""
     code, out, _ = ask(capsys, "memory")
     assert code == 0 and "--- Summary for node address: 127.0.0.1 ---" in out
     assert re.search(r"Mem Used by Objects +Local References.*\n300016\.0 B +4, \(300016\.0 B\) +0, \(0\.0 B\)", out)
@@ -236,16 +245,16 @@ def test_memory(capsys, session):
 
 
 def test_memory_on_a_wide_terminal(capsys, session, monkeypatch):
-    """Other columns, unless plain lines are asked for."""
+    """A wide terminal gets another layout, unless --no-format is given."""
     monkeypatch.setenv("COLUMNS", "200")
     assert " | " not in ask(capsys, "memory")[1] and " | " in ask(capsys, "memory", "--no-format")[1]
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- errors
 
 
-def test_words_that_make_no_sense(capsys):
-    """Exit code 2, with the choices; nothing is run."""
+def test_wrong_words_are_refused(capsys):
+    """The exit code is 2, the message names the choices, and nothing is run."""
     assert "invalid choice: 'nope'" in refused(capsys, "list", "nope") and "RESOURCE" in refused(capsys, "list")
     assert "--format" in refused(capsys, "list", "tasks", "--format", "xml")
     assert "--limit" in refused(capsys, "list", "tasks", "--limit", "x")
@@ -256,8 +265,8 @@ def test_words_that_make_no_sense(capsys):
     )
 
 
-def test_filters_that_make_no_sense(capsys, session):
-    """1 for what is no filter; 2 for a column that there is not, that cannot be filtered, a value that does not fit."""
+def test_wrong_filters_are_refused(capsys, session):
+    """The exit code is 1 for text that is not a filter, and 2 for a wrong column or a value of the wrong type."""
     for text, code, words in (
         ("bad", 1, "Cannot find the predicate"),
         ("=x", 1, "Cannot identify key"),
@@ -272,37 +281,37 @@ def test_filters_that_make_no_sense(capsys, session):
 
 
 @pytest.mark.parametrize("words", [["list", "tasks"], ["get", "tasks", "00"], ["summary", "actors"], ["memory"]])
-def test_without_a_session_the_line_to_type_is_shown(capsys, words):
-    """Exit code 1: there is no server that could be asked."""
+def test_without_a_session_the_error_shows_the_command_to_type(capsys, words):
+    """The exit code is 1: there is no server to ask."""
     code, out, err = ask(capsys, *words)
     assert (code, out) == (1, "") and err.startswith("Error: Could not find any running Ray instance")
     assert err.splitlines()[1:] == [f"    python -m miniray {' '.join(words)} -- script.py [args]"]
 
 
-# ---------------------------------------------------------------- programs to look at
+# ---------------------------------------------------------------- running a program
 
 
-def test_a_program_is_run_and_looked_at(tmp_path):
-    """At its end; its options are its own, its output goes to stderr, and no name can steer the terminal."""
+def test_a_program_is_run_and_its_tables_are_shown(tmp_path):
+    """The program gets its own options, its output goes to stderr, and control characters in names are escaped."""
     code, out, err = run(tmp_path, "list", "tasks", "--format", "table", "--", "program.py", "--limit", "7")
     assert code == 0 and "Total: 1" in out and r"made\x1b[2J" in out and "\x1b" not in out
     assert "the program's own words ['--limit', '7']" in err and "words" not in out
 
 
-def test_a_program_that_ends_its_session_is_looked_at_before(tmp_path):
-    """And its exit code is the command's."""
+def test_the_tables_are_read_before_the_program_shuts_its_session_down(tmp_path):
+    """The program's exit code is the command's."""
     code, out, _ = run(tmp_path, "summary", "tasks", "--format", "json", "--", "program.py", "shutdown", "exit")
     assert code == 3 and json.loads(out)["cluster"]["total_tasks"] == 1
 
 
-def test_a_program_that_fails_is_looked_at_too(tmp_path):
-    """That is when one wants to know most."""
+def test_the_tables_of_a_program_that_fails_are_shown_too(tmp_path):
+    """The program's traceback goes to stderr."""
     code, out, err = run(tmp_path, "memory", "--stats-only", "--", "program.py", "raise")
     assert code == 1 and "Plasma" in out and "OSError: of the program" in err
 
 
-def test_programs_that_are_none(tmp_path):
-    """No file, or no session in it."""
+def test_a_program_without_a_file_or_without_a_session_is_an_error(tmp_path):
+    """The exit code is 2 if the file does not exist, and 1 if the program starts no session."""
     assert run(tmp_path, "list", "tasks", "--", "nothing.py")[::2] == (
         2,
         "Error: there is no file 'nothing.py' to run\n",
@@ -333,7 +342,7 @@ print(talker._actor_id.hex())
 
 
 def test_the_logs_of_a_program_have_names(tmp_path):
-    """Which worker's, and the system's; a pattern that fits one shows it."""
+    """The names are those of the workers' and the system's logs. A pattern that matches only one log prints it."""
     (tmp_path / "prints.py").write_text(PRINTS)
     code, out, _ = run(tmp_path, "logs", "--", "prints.py")
     assert (
@@ -345,8 +354,8 @@ def test_the_logs_of_a_program_have_names(tmp_path):
     assert (code, out) == (0, ":job_id:01000000\n:actor_name:Talker\nfrom an actor\n")
 
 
-def test_a_log_of_a_program_that_is_not_there_is_an_error(tmp_path):
-    """In a sentence, and with a code; words that make no sense are refused before the program is run."""
+def test_a_log_that_does_not_exist_is_an_error(tmp_path):
+    """The exit code is 1. Wrong words are refused with 2 before the program runs."""
     (tmp_path / "prints.py").write_text(PRINTS)
     code, out, err = run(tmp_path, "logs", "actor", "--id", "f" * 32, "--", "prints.py")
     assert (code, out) == (1, "") and err.endswith(f"Error: Actor ID {'f' * 32} not found.\n")
@@ -354,8 +363,8 @@ def test_a_log_of_a_program_that_is_not_there_is_an_error(tmp_path):
     assert code == 2 and "Missing option '--id'." in err and "from an actor" not in err
 
 
-def test_the_logs_of_this_process_s_session(session, capsys):
-    """For a program that asks itself; without a session there are none."""
+def test_a_program_can_read_the_logs_of_its_own_session(session, capsys):
+    """Without a session, the error shows the command to type."""
     assert main(["logs", "raylet*"]) == 0 and "node_joined" in capsys.readouterr().out
     assert main(["logs", "nothing*"]) == 0 and capsys.readouterr().out == "Node IP: 127.0.0.1\n---\n{}\n...\n\n"
     assert main(["logs", "actor", "--id", "0" * 32]) == 1 and "not found" in capsys.readouterr().err

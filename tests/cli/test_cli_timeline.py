@@ -1,4 +1,4 @@
-"""`miniray timeline`: runs a program and keeps its timeline."""
+"""`miniray timeline` runs a program and writes its timeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ print(ray.get([work.remote(n) for n in range(3)]))
 
 
 def miniray(*words, folder):
-    """Run a command of miniray's in a process of its own."""
+    """Run a miniray command in its own process."""
     return subprocess.run(
         [sys.executable, "-m", "miniray", *words],
         cwd=folder,
@@ -29,8 +29,8 @@ def miniray(*words, folder):
     )
 
 
-def test_a_trace_and_a_page_are_written_where_they_were_asked_for(tmp_path):
-    """The name's ending tells which; the program's own output goes to stderr."""
+def test_a_trace_and_a_page_are_written_to_the_named_files(tmp_path):
+    """The ending of the name decides which it is; the program's own output goes to stderr."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = miniray("timeline", "-o", "t.json", "-o", "t.html", "--", "script.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -40,14 +40,14 @@ def test_a_trace_and_a_page_are_written_where_they_were_asked_for(tmp_path):
     assert (tmp_path / "t.html").read_text().lower().startswith("<!doctype html>")
 
 
-def test_without_a_program_the_line_to_type_is_shown(tmp_path):
-    """There is no server to ask."""
+def test_without_a_program_the_error_shows_the_command_to_type(tmp_path):
+    """There is no server to ask, so the command needs a program."""
     done = miniray("timeline", folder=tmp_path)
     assert done.returncode == 1 and "python -m miniray timeline -- script.py" in done.stderr
 
 
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
-    """And exit code 2."""
+def test_a_file_that_cannot_be_written_is_an_error_of_one_line(tmp_path):
+    """The exit code is 2, and no file is left."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = miniray("timeline", "-o", "nowhere/t.json", "--", "script.py", folder=tmp_path)
     assert done.returncode == 2 and "nowhere/t.json cannot be written" in done.stderr

@@ -4,14 +4,14 @@ Needs: autogluon.tabular==1.6.3
 Needs: lightgbm==4.7.0
 Needs: packaging==26.4
 
-It asks for a Ray before 2.59, and takes another when AG_LOOSE_RAY_VERSION says so. (Models beside one another, as it trains
-them from 12 CPUs on, end in `ray.internal.free`, which is gone from Ray 2.60 as well.)
+AutoGluon needs a Ray before 2.59, unless AG_LOOSE_RAY_VERSION is set. (From 12 CPUs on it trains models in parallel,
+which fails at `ray.internal.free`; Ray 2.60 no longer has this function either.)
 
 Prints:
 
-    folds in parallel, the same score as one by one: True
-    a task for each fold: 3
-    the test data are predicted: 100
+    folds in parallel give the same score as one by one: True
+    tasks for three folds: 3
+    predictions for the test data: 100
 """
 
 import logging
@@ -56,7 +56,7 @@ def score(predictor):
 
 ray.init(num_cpus=2, log_to_driver=False)
 parallel = bagged("parallel_local")
-print("folds in parallel, the same score as one by one:", score(parallel) == score(bagged("sequential_local")))
-print("a task for each fold:", len([row for row in list_tasks() if row.name == "_ray_fit"]))
-print("the test data are predicted:", len(parallel.predict(test)))
+print("folds in parallel give the same score as one by one:", score(parallel) == score(bagged("sequential_local")))
+print("tasks for three folds:", len([row for row in list_tasks() if row.name == "_ray_fit"]))
+print("predictions for the test data:", len(parallel.predict(test)))
 ray.shutdown()

@@ -1,4 +1,4 @@
-"""Daft plans a query and carries its steps out on Ray: one actor for each node that runs them, others for stateful functions.
+"""Daft plans a query and runs its steps on Ray: one actor per node runs them, and other actors run stateful functions.
 
 Needs: daft==0.7.26
 Needs: pyarrow==25.0.1
@@ -7,8 +7,8 @@ Prints:
 
     a filter and a sum by group: {'letter': ['x', 'y'], 'n': [6, 6]}
     a join after a shuffle: {'letter': ['x', 'y', 'z'], 'n': [1200, 1225, 1250], 'weight': [10, 20, 30]}
-    a function of one's own: {'n': [0, 2, 4]}
-    a class of one's own, on actors: {'n': [100, 101, 102]}
+    a user-defined function: {'n': [0, 2, 4]}
+    a user-defined class, on actors: {'n': [100, 101, 102]}
     an error in a function: ValueError
     the actors: ['RaySwordfishActor', 'RemoteFlotillaRunner', 'UDFActor', '_LimitCounterImpl']
 """
@@ -60,8 +60,8 @@ numbers = daft.from_pydict({"n": list(range(100)), "letter": list("xyzw") * 25})
 weights = daft.from_pydict({"letter": list("xyz"), "weight": [10, 20, 30]})
 joined = numbers.repartition(4).join(weights, on="letter").groupby("letter")
 print("a join after a shuffle:", joined.agg(col("n").sum(), col("weight").max()).sort("letter").to_pydict())
-print("a function of one's own:", first(doubled(col("n"))))
-print("a class of one's own, on actors:", first(Raised(col("n"))))
+print("a user-defined function:", first(doubled(col("n"))))
+print("a user-defined class, on actors:", first(Raised(col("n"))))
 try:
     first(refuses(col("n")))
 except Exception as error:

@@ -1,11 +1,11 @@
-"""DeepHyper evaluates configurations as remote tasks that it awaits, and keeps their bookkeeping in a named actor.
+"""DeepHyper evaluates configurations in remote tasks, which it awaits, and keeps its records in a named actor.
 
 Needs: deephyper==0.13.2
 
 Prints:
 
     20 configurations on 2 workers, the best has the letter 'a'
-    a run that answers with F is a failed job: {'F'}
+    a run that returns F is a failed job: {'F'}
     the jobs are in an actor: MemoryStorage ALIVE
     each configuration was a task: True
 """
@@ -43,8 +43,8 @@ results, evaluator = searched(run, 20)
 best = results.loc[results["objective"].idxmax()]
 print(f"{len(results)} configurations on {evaluator.num_workers} workers, the best has the letter {best['p:letter']!r}")
 results, evaluator = searched(fails, 1)
-print("a run that answers with F is a failed job:", set(results["objective"]))
-actor = list_actors(filters=[("state", "=", "ALIVE")])[0]  # as long as the evaluator has a handle of it
+print("a run that returns F is a failed job:", set(results["objective"]))
+actor = list_actors(filters=[("state", "=", "ALIVE")])[0]  # alive as long as the evaluator has a handle
 print("the jobs are in an actor:", actor.class_name, actor.state)
 runs = [row for row in list_tasks(limit=1000) if row.func_or_class_name == "run"]
 print("each configuration was a task:", len(runs) >= 20)

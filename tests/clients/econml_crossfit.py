@@ -1,4 +1,4 @@
-"""EconML estimates effects from observations: with `use_ray=True` each fold of its cross-fitting is a remote task.
+"""EconML estimates effects from observations. With `use_ray=True`, each fold of its cross-fitting is a remote task.
 
 Needs: econml==0.17.0
 Needs: packaging==26.4
@@ -6,8 +6,8 @@ Needs: packaging==26.4
 Prints:
 
     the same effects as without Ray: True
-    a task for each fold: 3
-    with options: {'CPU': 2.0}
+    tasks for three folds: 3
+    with their options: {'CPU': 2.0}
 """
 
 import warnings
@@ -36,6 +36,6 @@ print(
     np.allclose(effects(use_ray=True, ray_remote_func_options={"num_cpus": 2}), effects()),
 )
 folds = [row for row in list_tasks(detail=True) if row.name == "_fit_fold"]
-print("a task for each fold:", len(folds))
-print("with options:", folds[0].required_resources)
+print("tasks for three folds:", len(folds))
+print("with their options:", folds[0].required_resources)
 ray.shutdown()

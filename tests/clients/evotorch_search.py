@@ -1,4 +1,4 @@
-"""EvoTorch evaluates its populations on Ray actors, each with its own copy of the problem, reached through an ActorPool.
+"""EvoTorch evaluates its populations on an ActorPool of Ray actors, each with its own copy of the problem.
 
 Needs: torch==2.13.0
 Needs: gymnasium==1.4.0
@@ -9,8 +9,8 @@ Needs alone: evotorch==0.6.1
 Prints:
 
     the actors: {'EvaluationActor': 2}
-    evaluated by actors, the same as without: True
-    twenty generations came below 0.5: True
+    evaluations by actors are the same as without: True
+    below 0.5 after twenty generations: True
 """
 
 import logging
@@ -44,8 +44,8 @@ population = search.population
 again = torch.stack([norm(values) for values in population.values])
 rows = ray._private.state.actors().values()
 print("the actors:", dict(Counter(row["ActorClassName"] for row in rows)))
-print("evaluated by actors, the same as without:", torch.allclose(population.evals[:, 0], again))
+print("evaluations by actors are the same as without:", torch.allclose(population.evals[:, 0], again))
 search.run(20)
-print("twenty generations came below 0.5:", float(search.status["best_eval"]) < 0.5)
+print("below 0.5 after twenty generations:", float(search.status["best_eval"]) < 0.5)
 problem.kill_actors()
 ray.shutdown()

@@ -1,4 +1,4 @@
-"""Flower simulates federated learning: its simulation engine keeps a pool of Ray actors, each playing one client at a time.
+"""Flower simulates federated learning on a pool of Ray actors, each of which plays one client at a time.
 
 Needs: flwr==1.42.0
 
@@ -8,7 +8,7 @@ Prints:
     round 1: the clients report a loss of 1.5
     round 2: 4 clients trained, the mean of the weights is 3.0
     round 2: the clients report a loss of 3.0
-    the clients were played by: {'ClientAppActor': 2}
+    the actors that played the clients: {'ClientAppActor': 2}
     client 3 fails: 1 failure
 """
 
@@ -28,7 +28,7 @@ actors = Counter()
 
 
 class Client(NumPyClient):
-    """Its training adds its number to the weights."""
+    """A client whose training adds the client's number to the weights."""
 
     def __init__(self, number, fails):
         self.number, self.fails = number, fails
@@ -43,7 +43,7 @@ class Client(NumPyClient):
 
 
 class Strategy(FedAvg):
-    """Averages, and says so."""
+    """Federated averaging that prints its steps."""
 
     def aggregate_fit(self, server_round, results, failures):
         if failures:
@@ -79,6 +79,6 @@ def simulate(rounds, last_fails):
 
 logging.disable(logging.CRITICAL)
 simulate(2, last_fails=False)
-print("the clients were played by:", dict(actors))
+print("the actors that played the clients:", dict(actors))
 simulate(1, last_fails=True)
 assert not ray.is_initialized()

@@ -1,4 +1,4 @@
-"""Hamilton walks a graph of functions; its Ray adapter makes each one a task, its executor each branch of a parallel step.
+"""Hamilton runs a graph of functions. Its Ray adapter runs each function as a task; its executor, each parallel branch.
 
 Needs: sf-hamilton==1.90.0
 
@@ -6,11 +6,11 @@ Prints:
 
     {'cost': 2.0, 'total_spend': 42}
     tasks: ['build_result', 'new_fn']
-    half a CPU asked for by a decorator: True
-    the session goes on after the graph: True
+    a decorator requests half a CPU: True
+    the session stays open after the graph: True
     five branches in parallel: {'summed': 30}
     an error in a branch: ZeroDivisionError
-    the executor has ended its own session: False
+    a session is open after the executor: False
 """
 
 import ray
@@ -59,8 +59,8 @@ adapter = RayGraphAdapter(result_builder=base.DictResult(), ray_init_config={"nu
 print(driver.Builder().with_modules(funnel).with_adapters(adapter).build().execute(["cost", "total_spend"]))
 rows = list_tasks(detail=True)
 print("tasks:", sorted({row.name for row in rows}))
-print("half a CPU asked for by a decorator:", {"CPU": 0.5} in [row.required_resources for row in rows])
-print("the session goes on after the graph:", ray.is_initialized())
+print("a decorator requests half a CPU:", {"CPU": 0.5} in [row.required_resources for row in rows])
+print("the session stays open after the graph:", ray.is_initialized())
 ray.shutdown()
 
 squares = ad_hoc_utils.create_temporary_module(n, squared, summed, module_name="squares")
@@ -76,4 +76,4 @@ try:
     parallel.execute(["summed"], inputs={"count": 5, "divisor": 0})
 except ZeroDivisionError:
     print("an error in a branch: ZeroDivisionError")
-print("the executor has ended its own session:", ray.is_initialized())
+print("a session is open after the executor:", ray.is_initialized())

@@ -1,15 +1,15 @@
-"""joblib's backend "ray", registered by ray.util.joblib, carries loops of joblib and of scikit-learn to a pool of actors.
+"""joblib's backend "ray", from ray.util.joblib, runs the loops of joblib and scikit-learn on a pool of actors.
 
 Needs: scikit-learn==1.9.1
 
 Prints:
 
     squares: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
-    run by as many workers as there are CPUs: 3
+    workers, one per CPU: 3
     an error in the loop: ZeroDivisionError
     a forest is the same as without Ray: True
     a grid search finds the same as without Ray: True
-    a loop within the loop: [0, 1, 3, 6]
+    nested loops: [0, 1, 3, 6]
 """
 
 import joblib
@@ -41,7 +41,7 @@ grid = GridSearchCV(LogisticRegression(), {"C": [0.01, 0.1, 1.0]}, n_jobs=-1)
 
 with joblib.parallel_backend("ray"):
     print("squares:", joblib.Parallel()(joblib.delayed(square)(n) for n in range(10)))
-    print("run by as many workers as there are CPUs:", joblib.effective_n_jobs(-1))
+    print("workers, one per CPU:", joblib.effective_n_jobs(-1))
     try:
         joblib.Parallel()(joblib.delayed(divide)(n) for n in range(4))
     except ZeroDivisionError:
@@ -51,5 +51,5 @@ with joblib.parallel_backend("ray"):
     nested = joblib.Parallel()(joblib.delayed(inner_sum)(n) for n in range(4))
 print("a forest is the same as without Ray:", (probabilities == forest.fit(data, labels).predict_proba(data)).all())
 print("a grid search finds the same as without Ray:", best == grid.fit(data, labels).best_params_)
-print("a loop within the loop:", nested)
+print("nested loops:", nested)
 ray.shutdown()

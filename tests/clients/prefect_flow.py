@@ -1,4 +1,4 @@
-"""Prefect runs flows of tasks: its task runner for Ray makes each call a remote task, and turns Ray's references into its futures.
+"""Prefect runs flows of tasks. Its task runner for Ray makes each call a remote task, and wraps references in futures.
 
 Needs: prefect==3.9.1
 Needs alone: prefect-ray==0.6.0
@@ -7,8 +7,8 @@ Prints:
 
     the sum of five squares: 30
     a task fails after 2 tries: FAILED
-    what waited for it was not run: PENDING
-    a flow that uses the session leaves it as it was: True
+    a task that depends on it does not run: PENDING
+    a flow leaves the session open: True
     half a CPU for each square: 5
 """
 
@@ -70,8 +70,8 @@ print("the sum of five squares:", squares(5))
 first, then = unlucky()
 with open(tries) as file:
     print(f"a task fails after {len(file.read())} tries:", first)
-print("what waited for it was not run:", then)
-print("a flow that uses the session leaves it as it was:", ray.is_initialized())
+print("a task that depends on it does not run:", then)
+print("a flow leaves the session open:", ray.is_initialized())
 rows = [row for row in list_tasks(detail=True) if row.name == "square"]
 print("half a CPU for each square:", len([row for row in rows if row.required_resources == {"CPU": 0.5}]))
 ray.shutdown()

@@ -1,4 +1,4 @@
-"""ray-map: map and imap with back-pressure, checkpoints, time-outs for single items, and async variants.
+"""ray-map: map and imap with back-pressure, checkpoints, timeouts for single items, and async variants.
 
 Needs: cloudpickle==3.1.3
 Needs alone: ray-map==1.0.3
@@ -6,12 +6,12 @@ Needs alone: ray-map==1.0.3
 Prints:
 
     in order: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
-    as they come, sorted: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
+    in any order, sorted: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
     errors as results: [0, 1, ValueError, 9, 16]
-    an error stops it: ValueError
+    an error stops the map: ValueError
     slow items time out: [0, TimeoutError, 4]
     a stream of unknown length: 45
-    replayed from the checkpoint, without a call: [0, 1, 4]
+    read from the checkpoint, without a call: [0, 1, 4]
     awaited: [0, 1, 4]
 """
 
@@ -41,7 +41,7 @@ def slow(x):
 
 
 def never(x):
-    raise AssertionError("it was to be read from the checkpoint")
+    raise AssertionError("the result should come from the checkpoint")
 
 
 def shown(results):
@@ -50,17 +50,17 @@ def shown(results):
 
 ray.init(num_cpus=2)
 print("in order:", list(RayMap(square, batch_size=3).imap(range(10))))
-print("as they come, sorted:", sorted(RayMap(square, batch_size=2, max_pending=2).imap(range(10), keep_order=False)))
+print("in any order, sorted:", sorted(RayMap(square, batch_size=2, max_pending=2).imap(range(10), keep_order=False)))
 print("errors as results:", shown(RayMap(fragile).map(range(5), safe_exceptions=True)))
 try:
     RayMap(fragile, batch_size=1).map(range(5))
 except ValueError:
-    print("an error stops it: ValueError")
+    print("an error stops the map: ValueError")
 print("slow items time out:", shown(RayMap(slow).map(range(3), timeout=0.2, safe_exceptions=True)))
 print("a stream of unknown length:", sum(RayMap(int).imap(iter(range(10)))))
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "results.pkl")
     RayMap(square, checkpoint_path=path).map(range(3))
-    print("replayed from the checkpoint, without a call:", RayMap(never, checkpoint_path=path).map(range(3)))
+    print("read from the checkpoint, without a call:", RayMap(never, checkpoint_path=path).map(range(3)))
 print("awaited:", asyncio.run(RayMap(square).map_async(range(3))))
 ray.shutdown()

@@ -1,10 +1,10 @@
-"""Raylings teaches Ray by small exercises; here run its solutions of every chapter about Ray Core, each with its own checks.
+"""Raylings teaches Ray with small exercises. This runs its solutions, with their checks, of every chapter on Ray Core.
 
 Needs: numpy==2.4.6
 Needs: rich==15.0.0
 Needs alone: raylings==0.10.1
 
-Left out: `basics05` counts on three CPUs, `cluster04` submits a job to a cluster, `finance03` uses Ray Data.
+Left out: `basics05` needs three CPUs, `cluster04` submits a job to a cluster, `finance03` uses Ray Data.
 
 Prints:
 

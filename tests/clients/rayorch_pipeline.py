@@ -1,12 +1,12 @@
-"""RayOrch runs pipelines of batched functions on pools of actors, and keeps the order while stages overlap.
+"""RayOrch runs pipelines of batched functions on pools of actors, and keeps the order although stages overlap.
 
 Needs alone: rayorch==0.1.1
 
 Prints:
 
     two stages of two actors: [11, 21, 31, 41, 51]
-    pages of documents, put together in order: [['A1', 'A2', 'A3'], ['B1']]
-    an actor for each replica: {'_RayWorkerActor': 4}
+    documents, reassembled from their pages in order: [['A1', 'A2', 'A3'], ['B1']]
+    one actor per replica: {'_RayWorkerActor': 4}
 """
 
 from collections import Counter
@@ -65,6 +65,6 @@ print(
 )
 made = Counter(row.class_name for row in list_actors())
 documents = Documents().run(["a1 a2 a3", "b1"], input_batch_size=2, max_active_input_batches=2)
-print("pages of documents, put together in order:", documents.outputs)
-print("an actor for each replica:", dict(made))
+print("documents, reassembled from their pages in order:", documents.outputs)
+print("one actor per replica:", dict(made))
 ray.shutdown()

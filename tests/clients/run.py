@@ -1,14 +1,15 @@
-"""Libraries from PyPI that use Ray, unchanged, on miniray: what each one's program prints is compared with its docstring.
+"""Run unmodified libraries from PyPI that use Ray on miniray, and compare each program's output with its docstring.
 
     python -m tests.clients.run [NAME ...]
 
-Each program of this folder runs through the alias (`miniray run`), in a virtual environment of its own below .venvs/clients,
-which is made when it is missing. Its docstring says what it needs:
+Each program of this folder runs under the alias (`miniray run`), in its own virtual environment below .venvs/clients,
+which is created if it is missing. The program's docstring states its output, and what to install:
 
-    Needs: PACKAGE==VERSION           installed with what it depends on
-    Needs alone: PACKAGE==VERSION     installed without, as it would bring Ray itself
+    Needs: PACKAGE==VERSION           install it with its dependencies
+    Needs alone: PACKAGE==VERSION     install it without dependencies, since one of them is Ray
 
-and what it prints. NAME: a part of a program's name. Exit code 1 when one of them differs. Needs the network, so it is no test.
+NAME is a part of a program's name; without one, all programs run. The exit code is 1 if an output differs. The command
+needs the network, so the tests do not run it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TIMEOUT_S = 300
 
 
 def needs(program: Program) -> tuple[list[str], list[str]]:
-    """The packages to install with their dependencies, and those to install without."""
+    """The packages to install with their dependencies, and those to install without them."""
     return (
         re.findall(r"^Needs: (.+)$", program.docstring, re.M),
         re.findall(r"^Needs alone: (.+)$", program.docstring, re.M),
@@ -39,7 +40,10 @@ def needs(program: Program) -> tuple[list[str], list[str]]:
 
 
 def python_for(program: Program) -> str:
-    """The interpreter of the program's environment, which is made, or made anew when the program needs something else."""
+    """The interpreter of the program's environment.
+
+    Creates the environment, or rebuilds it if the needs have changed.
+    """
     folder = VENVS / program.path.stem
     python, note = folder / "bin" / "python", folder / "needs.txt"
     wanted, alone = needs(program)
@@ -55,7 +59,7 @@ def python_for(program: Program) -> str:
 
 
 def output(program: Program, python: str) -> str:
-    """What the program prints on miniray, and what it died of when it did."""
+    """The program's output on miniray, followed by its exit code and errors if it failed."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
@@ -67,14 +71,14 @@ def output(program: Program, python: str) -> str:
                 timeout=TIMEOUT_S,
             )
         except subprocess.TimeoutExpired:
-            return f"it hung for {TIMEOUT_S} s\n"
+            return f"no end after {TIMEOUT_S} s\n"
     return done.stdout + (f"exit code {done.returncode}\n{done.stderr[-2000:]}" if done.returncode else "")
 
 
 def main() -> int:
-    """Run what was asked for, and say what differs."""
+    """Run the chosen programs, and print the differences. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a program's name; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a program's name (default: all)")
     args = parser.parse_args()
     differing = 0
     chosen = [Program(path) for path in sorted(HERE.glob("*.py")) if path.name != "run.py"]
@@ -90,7 +94,7 @@ def main() -> int:
         differing += bool(difference)
         verdict = "DIFFERS" if difference else "same   "
         print("\n".join([f"{verdict} {program.path.stem}: {program.idea}", *difference]), flush=True)
-    print(f"{len(chosen) - differing} as in the docstring, {differing} differ")
+    print(f"{len(chosen) - differing} print what the docstring says, {differing} differ")
     return 1 if differing else 0
 
 

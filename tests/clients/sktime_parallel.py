@@ -1,4 +1,4 @@
-"""sktime runs its loops on a backend of choice; with `backend="ray"` each iteration is a remote task.
+"""sktime runs its loops on a backend of your choice. With `backend="ray"`, each iteration is a remote task.
 
 Needs: sktime==1.2.0
 
@@ -6,7 +6,7 @@ Prints:
 
     folds evaluated: 4, the same as without Ray: True
     grid search found window_length=3, the same as without Ray: True
-    a session that was there is left alone: True
+    an existing session stays open: True
 """
 
 import warnings
@@ -38,5 +38,5 @@ print(
     f"grid search found window_length={search.best_params_['window_length']}, the same as without Ray:",
     search.best_params_ == alone.best_params_,
 )
-print("a session that was there is left alone:", ray.is_initialized())
+print("an existing session stays open:", ray.is_initialized())
 ray.shutdown()

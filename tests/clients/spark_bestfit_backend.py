@@ -1,4 +1,4 @@
-"""spark-bestfit fits every distribution of scipy to a column; its Ray backend makes each batch of fits a task.
+"""spark-bestfit fits each of scipy's distributions to a column. Its Ray backend runs each batch of fits as a task.
 
 Needs: spark-bestfit==3.0.3
 
@@ -6,7 +6,7 @@ Prints:
 
     fitted: alpha anglit arcsine argus beta betaprime
     the same fits as on the local backend: True
-    each a task of Ray: True
+    each fit ran in a task: True
 """
 
 import warnings
@@ -32,5 +32,5 @@ def fitted(backend):
 on_ray = fitted(RayBackend(num_cpus=2))
 print("fitted:", *sorted(on_ray))
 print("the same fits as on the local backend:", on_ray == fitted(LocalBackend()))
-print("each a task of Ray:", len(list_tasks()) >= len(on_ray))
+print("each fit ran in a task:", len(list_tasks()) >= len(on_ray))
 ray.shutdown()

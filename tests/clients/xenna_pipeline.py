@@ -1,4 +1,4 @@
-"""cosmos-xenna, NVIDIA's pipelines: stages are pools of actors, which an allocator places and scales while batches stream through.
+"""cosmos-xenna runs NVIDIA's pipelines: each stage is a pool of actors, which an allocator places and scales.
 
 Needs: attrs==26.1.0
 Needs: cattrs==26.2.1
@@ -31,7 +31,7 @@ from ray.util.state import list_actors
 
 
 class Scaled(xenna.Stage):
-    """Multiplies, and adds."""
+    """A stage that multiplies each sample by a factor and adds a summand."""
 
     required_resources = xenna.Resources(cpus=0.25)
     stage_batch_size = 2
@@ -53,7 +53,7 @@ def run(mode, *stages):
     spec = xenna.PipelineSpec(
         input_data=list(range(10)), stages=[xenna.StageSpec(stage) for stage in stages], config=config
     )
-    with contextlib.redirect_stdout(io.StringIO()):  # its tables
+    with contextlib.redirect_stdout(io.StringIO()):  # hide the tables that it prints
         return xenna.run_pipeline(spec)
 
 

@@ -1,7 +1,7 @@
-"""Which cases are left out where, each with its reason. An entry that is no longer needed is to be removed."""
+"""The cases that are skipped, each with its reason. Remove an entry when it is no longer needed."""
 
 NOT_READY: dict[str, str] = {}
-"""An area (`cluster`) or a case (`cluster/node_dies`) that miniray does not answer yet, and what it waits for."""
+"""Areas (`cluster`) and cases (`cluster/node_dies`) that miniray cannot run yet, with the reason."""
 
 SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
     (3, 11): (  # exception groups and notes
@@ -10,10 +10,10 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
         "reports/exception_group_from_task",
     ),
 }
-"""Cases whose program needs this version of Python."""
+"""Cases whose program needs at least this version of Python."""
 
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
-    "a call holds its thread until a later one lets it go": (
+    "a call blocks its thread until a later call releases it": (
         "actors/concurrency_groups",
         "actors/max_pending_calls",
         "actors/threads_in_an_actor",
@@ -29,7 +29,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "util/queue_between_tasks",
         "wanted/state_is_current",
     ),
-    "something running is cancelled, or killed, from outside": (
+    "a running task or actor is cancelled or killed by another thread": (
         "actors/cancel_actor_calls",
         "actors/cancelled_while_it_ran",
         "actors/kill_ends_pending_and_later_calls",
@@ -46,24 +46,25 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "tasks/cancel_reaches_children",
         "wanted/cancel_of_a_sleeping_task",
     ),
-    "a wait is to time out while the task runs": (
+    "a wait must time out while the task runs": (
         "util/pool_async_results",
         "util/pool_odd_arguments",
         "wanted/pool_timeout_keeps_working",
         "wanted/shutdown_leaves_nothing",
     ),
-    "a wait for oneself is a DeadlockError at once, where no other thread could end it": (
+    "a task that waits for itself raises DeadlockError at once, since no other thread could end the wait": (
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
     ),
-    "an actor that nobody holds any more is not asked to clean up, since that may need others to run": (
+    "an actor without handles does not get to clean up, since its cleanup may need other tasks to run": (
         "actors/asked_to_clean_up",
     ),
-    "a task prints as its caller does, on whose thread it runs": (
+    "a task prints to its caller's stdout, since it runs on the caller's thread": (
         "logs/log_of_one_task",
         "logs/log_to_driver_off",
         "logs/worker_prints_reach_the_driver",
     ),
 }
-"""By reason: what local_mode answers otherwise, since there a task runs to its end inside the call that submits it, and a
-coroutine as far as its first wait."""
+"""By reason: cases that give another answer in local_mode. There a task runs to its end inside the call that submits
+it, and a coroutine runs up to its first wait.
+"""

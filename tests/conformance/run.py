@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""Run programs whose answers were recorded from real Ray, and compare the answers.
+"""Run the conformance cases, and compare their answers with those recorded on real Ray.
 
-    python tests/conformance/run.py [PATH...]                          compare miniray; exit 1 if a case differs
-    python tests/conformance/run.py --through-alias [PATH...]          the same by way of `import ray`
+    python tests/conformance/run.py [PATH...]                          compare miniray's; exit 1 if one differs
+    python tests/conformance/run.py --through-alias [PATH...]          the same with `import ray` under the alias
     python tests/conformance/run.py --backend ray --record PATH...     record PATH/*.expected on real Ray
 
-A case is a module with a one-line docstring (the behaviour it pins), optionally `INIT = dict(num_cpus=4, ...)` (the
-arguments of `init`; default `dict(num_cpus=4)`; `INIT = None`: the case calls init itself), and `def run(ctx)`:
+A case is a module with a one-line docstring, which states the behaviour, and a function `run(ctx)`. `INIT`, which is
+optional, holds the arguments of `init` (default: `dict(num_cpus=4)`); with `INIT = None` the case calls `init` itself.
 
     ctx.ray                    the package under test, `ray` or `miniray`
-    ctx.sub("util.queue")      a submodule of it, imported
-    ctx.show(*things)          records one line, as print would write it
-    ctx.raises(call, *names)   records which error `call()` raised: the first of the names found among its classes, else
-                               its own
+    ctx.sub("util.queue")      a submodule of this package, imported
+    ctx.show(*things)          record one line, as print would write it
+    ctx.raises(call, *names)   record the error that `call()` raises: the first of the names that is one of the
+                               error's classes, otherwise the name of its own class
 
-The lines must be the same on every run: no ids, addresses, times or orders that may vary. `cases/` holds what real Ray
-printed; `wanted/` holds what miniray answers where Ray cannot (a debugger, a patch, a trace function reach a task).
+The lines must be the same on every run: no ids, addresses or times, and no order that may vary. The answers in `cases/`
+were recorded on real Ray. `wanted/` has answers that only miniray gives: there a debugger, a patch or a trace function
+reaches into a task.
 
-The cases run one after the other in a child process, so that one which hangs, or which ends the process, costs only
-itself: the rest go on in the next child. It is watched by `faulthandler`, whose C thread needs no lock of Python's.
+The cases run one after the other in a child process. If a case hangs or ends the process, only this case fails, and the
+next child runs the rest. `faulthandler` detects a hang: its C thread needs no lock of Python's.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# Ray's metrics accept an undeclared tag and a second registration, which miniray refuses unless told to be as lenient.
+# Ray's metrics accept an undeclared tag and a second registration. By default miniray refuses both.
 ENVIRONMENT = {"MINIRAY_STRICT_METRICS": "0"}
-# What single cases need on top. An error loses its __cause__ and __traceback__ on its way, as in Ray, unless told.
+# Variables for single cases. By default an error loses its __cause__ and __traceback__ in transit, as in Ray.
 ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"}}
 
 
@@ -54,7 +55,7 @@ ENVIRONMENT_OF = {"wanted/cause_chain_survives": {"MINIRAY_KEEP_TRACEBACKS": "1"
 
 
 class Context:
-    """What `run(ctx)` is given: the package under test, and the lines recorded so far."""
+    """The argument of a case's `run(ctx)`: the package under test, and the lines recorded so far."""
 
     def __init__(self, package: Any, name: str) -> None:
         self.ray, self._name = package, name
@@ -65,11 +66,14 @@ class Context:
         return importlib.import_module(f"{self._name}.{name}")
 
     def show(self, *things: object) -> None:
-        """Record one line: the things as text, a space between them."""
+        """Record one line: the things as text, separated by spaces."""
         self.lines.append(" ".join(map(str, things)))
 
     def raises(self, call: Any, *names: str) -> BaseException | None:
-        """Record and return the error that `call()` raised, by the first of the names that is among its classes."""
+        """Record the error that `call()` raises, under the first of the names that is one of its classes.
+
+        Returns the error.
+        """
         try:
             value = call()
         except BaseException as error:
@@ -85,7 +89,7 @@ class Context:
 
 @dataclass
 class Answer:
-    """What came of one case. `end` is "answered", "hung" (with every thread's stack in `trace`) or "died"."""
+    """The outcome of one case. `end` is "answered", "hung" (with the stack of every thread in `trace`) or "died"."""
 
     path: str
     text: str = ""
@@ -95,7 +99,7 @@ class Answer:
 
     @property
     def difference(self) -> str:
-        """Why the case failed, to be read by a person; empty when the answer is the recorded one."""
+        """Why the case failed, as text for a person; empty if the answer is the recorded one."""
         if self.end != "answered":
             return f"{case_name(self.path)} {self.end} after {self.seconds:.1f} s\n{self.trace}"
         recorded = pathlib.Path(self.path).with_suffix(".expected")
@@ -108,8 +112,10 @@ class Answer:
 
 @dataclass
 class Options:
-    """How the cases are run. `timeout_s` holds for each case; `switch_interval_s` is `sys.setswitchinterval`'s;
-    `through_alias`: the package is what `import ray` gives under miniray's alias."""
+    """How to run the cases. timeout_s: for each case. switch_interval_s: the argument of `sys.setswitchinterval`.
+
+    through_alias: import the package as `ray`, under miniray's alias. init: further arguments of `init`.
+    """
 
     backend: str = "miniray"
     timeout_s: float = 20.0
@@ -120,7 +126,7 @@ class Options:
 
 
 def case_name(path: str | os.PathLike[str]) -> str:
-    """How a case is called: its path inside `cases/` (or from `wanted/` on), without the suffix."""
+    """The name of a case: its path inside `cases/`, or `wanted/` and its path there, without the suffix."""
     path = pathlib.Path(path).resolve().with_suffix("")
     for base in (HERE / "cases", HERE):
         if path.is_relative_to(base):
@@ -129,12 +135,12 @@ def case_name(path: str | os.PathLike[str]) -> str:
 
 
 def cases_in(paths: Iterable[pathlib.Path]) -> list[pathlib.Path]:
-    """All cases in these files and folders, in order of their names."""
+    """All cases in these files and folders, sorted by path."""
     return sorted(f for p in paths for f in ([p] if p.is_file() else p.rglob("*.py")) if not f.name.startswith("_"))
 
 
 def package_under_test(options: Options) -> tuple[Any, str]:
-    """What the cases are given, and the name by which its submodules are imported."""
+    """The package under test, and the name under which its submodules are imported."""
     name = options.backend
     if options.through_alias:
         importlib.import_module("miniray.testing").alias_ray()
@@ -143,7 +149,7 @@ def package_under_test(options: Options) -> tuple[Any, str]:
 
 
 def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) -> Answer:
-    """Run one case in this process. An error that it lets through is a line of its answer."""
+    """Run one case in this process. An error that the case does not catch becomes a line of its answer."""
     spec = importlib.util.spec_from_file_location("case_" + path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -167,21 +173,25 @@ def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) 
     return Answer(str(path), "\n".join(ctx.lines) + "\n", trace, time.perf_counter() - started)
 
 
-# ---------------------------------------------------------------- many cases, in processes of their own
+# ---------------------------------------------------------------- many cases, in child processes
 
 
 class Runner:
-    """Runs cases in child processes and hands out each answer as it comes. `stop` may be called from any thread."""
+    """Runs cases in child processes, one child at a time. `stop` may be called from any thread."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        # Copied here, where nobody else changes it: pytest sets and unsets a variable of its own while children are started.
+        # Copied now, because pytest sets and unsets a variable of its own while other threads start children.
+        # The alias needs no ENVIRONMENT: it makes the metrics lenient itself.
         self.environment = {**os.environ, **({} if options.through_alias else ENVIRONMENT)}
         self.child: subprocess.Popen[str] | None = None
         self.stopped = False
 
     def run(self, paths: list[pathlib.Path]) -> Iterator[Answer]:
-        """One answer per path, in order. What hangs or ends the process is answered for; the next child goes on."""
+        """Yield one answer per path, in order, each as soon as it is known.
+
+        If a case hangs or ends the child process, its answer says so, and the next child goes on with the rest.
+        """
         left = list(paths)
         while left and not self.stopped:
             with tempfile.NamedTemporaryFile("r", prefix="conformance-", suffix=".stacks") as stacks:
@@ -201,14 +211,13 @@ class Runner:
                     )
 
     def stop(self) -> None:
-        """End the child that is running, and start no other."""
+        """Kill the running child, and start no other."""
         self.stopped = True
         if self.child:
             self.child.kill()
 
     def _run_in_child(self, paths: list[pathlib.Path], stacks: str) -> Iterator[Answer]:
         ask = {"options": asdict(self.options), "stacks": stacks, "paths": [str(p) for p in paths]}
-        # The alias brings its own leniency.
         environment = {
             **self.environment,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), self.environment.get("PYTHONPATH")])),
@@ -231,11 +240,11 @@ class Runner:
 
 
 def child() -> None:
-    """In the process of its own: run what stdin asks for, and write one line of JSON per case to the real stdout."""
+    """The child process: run the cases that stdin names, and write one line of JSON per case to the real stdout."""
     ask = json.load(sys.stdin)
     options = Options(**ask["options"])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what cases print must not mix with the answers
+    os.dup2(2, 1)  # the output of the cases must not mix with the answers
     package, name = package_under_test(options)
     if options.switch_interval_s is not None:
         sys.setswitchinterval(options.switch_interval_s)
@@ -252,7 +261,7 @@ def child() -> None:
                 del os.environ[variable]
             answers.write(json.dumps(asdict(answer)) + "\n")
             answers.flush()
-    os._exit(0)  # whatever a case left behind must not keep the process
+    os._exit(0)  # a thread that a case has left behind would keep the process alive
 
 
 # ---------------------------------------------------------------- the command
@@ -261,14 +270,14 @@ def child() -> None:
 def main() -> int:
     """Compare, or record. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Compare a package's answers with the recorded ones.")
-    parser.add_argument("--backend", default="miniray", help="the package under test")
-    parser.add_argument("--record", action="store_true", help="write .expected files from this backend's answers")
-    parser.add_argument("--timeout", type=float, help="seconds for one case (20; on ray 120)")
-    parser.add_argument("--local-mode", action="store_true", help="init(local_mode=True) in every case")
-    parser.add_argument("--through-alias", action="store_true", help="miniray as `import ray` gives it under the alias")
-    parser.add_argument("--switch-interval", type=float, help="seconds after which Python offers to change the thread")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show each differing case's lines")
-    parser.add_argument("--durations", action="store_true", help="show what each case took")
+    parser.add_argument("--backend", default="miniray", help="the package under test (default: miniray)")
+    parser.add_argument("--record", action="store_true", help="write the answers to the .expected files")
+    parser.add_argument("--timeout", type=float, help="seconds for one case (default: 20; on ray: 120)")
+    parser.add_argument("--local-mode", action="store_true", help="run every case with init(local_mode=True)")
+    parser.add_argument("--through-alias", action="store_true", help="import miniray as `ray`, under the alias")
+    parser.add_argument("--switch-interval", type=float, help="the argument of sys.setswitchinterval, in seconds")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the difference of each case")
+    parser.add_argument("--durations", action="store_true", help="show the duration of each case")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("paths", nargs="*", type=pathlib.Path, default=[HERE / "cases", HERE / "wanted"])
     asked = parser.parse_args()

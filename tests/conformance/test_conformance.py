@@ -1,9 +1,9 @@
-"""Every recorded answer of real Ray, and every wanted one, is miniray's answer too: one test per case.
+"""miniray gives the answers that were recorded on real Ray, and those in `wanted/`: one test per case.
 
-The cases of one area run in one child process (see run.py), several areas at a time. The tests only pick up the answers, so a
-case that hangs is one failed test with every thread's stack.
+The cases of one area run in one child process (see run.py), several areas at a time. A test only waits for its answer,
+so a case that hangs is one failed test, with the stacks of all threads.
 
-Every eighth case is asked a second time by way of `import ray` under the alias; with --through-alias all are asked so.
+Every eighth case also runs with `import ray` under the alias; with --through-alias, all cases run under it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 MODES = ("threaded", "local_mode", "alias")
-CHILDREN = 8  # at a time: most cases wait more than they compute
-SLOW = (
-    "reports",
-    "wanted",
-    "resources",
-)  # programs with waits as people reported them: first of all, and in two halves
-ALIAS_SAMPLE = 8  # of so many cases one is run through the alias too: what the alias does is the same in each
+CHILDREN = 8  # at a time, even on two CPUs: most cases wait more than they compute
+SLOW = ("reports", "wanted", "resources")  # these areas start first, each in two halves: their programs wait long
+ALIAS_SAMPLE = 8  # one of this many cases also runs under the alias, which does the same in all of them
 
 
 def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
-    """Why this case is not run in this mode, if it is not."""
+    """A skip marker with its reason if the case cannot run here."""
     name = case_name(path)
     area = name.split("/")[0]
     if not HAS_NUMPY and "numpy" in path.parts:
@@ -49,7 +45,7 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
 
 
 class Answers:
-    """Starts the collected cases in the background, and gives out each answer as soon as it is there."""
+    """Runs the collected cases in the background. `futures` has the answer to each, by mode and path."""
 
     def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None, through_alias: bool) -> None:
         self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
@@ -57,7 +53,7 @@ class Answers:
         self.pool = ThreadPoolExecutor(CHILDREN, "conformance")
         groups: dict[tuple[str, str, int], list[Path]] = {}
         for index, (mode, path) in enumerate(wanted):
-            area = "" if mode == "alias" else case_name(path).split("/")[0]  # the alias's few take one child together
+            area = "" if mode == "alias" else case_name(path).split("/")[0]  # one child runs all cases of the alias
             groups.setdefault((mode, area, index % 2 if area in SLOW else 0), []).append(path)
         for (mode, _, _), paths in sorted(groups.items(), key=lambda group: group[0][1] not in SLOW):
             runner = Runner(
@@ -80,7 +76,7 @@ class Answers:
                     self.futures[mode, path].set_exception(error)
 
     def stop(self) -> None:
-        """End the children that still run, when the test session ends before they do."""
+        """Kill the children that still run, if the test session ends before they do."""
         for runner in self.runners:
             runner.stop()
         self.pool.shutdown(cancel_futures=True)
@@ -88,7 +84,7 @@ class Answers:
 
 @pytest.fixture(scope="module")
 def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
-    """The answers of the cases that this session collected, none others."""
+    """The answers of the cases that this session has collected."""
     wanted = [
         (item.callspec.params["mode"], item.callspec.params["path"])
         for item in request.session.items
@@ -104,7 +100,7 @@ def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
 
 
 def params() -> list[Any]:
-    """Mode by mode; what a mode cannot answer by nature is no test of it at all."""
+    """The cases, mode by mode. A case that a mode cannot answer by its nature is not a test of this mode."""
     return [
         pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
         for mode in MODES
@@ -114,16 +110,16 @@ def params() -> list[Any]:
     ]
 
 
-@pytest.mark.watchdog(0)  # each case has a watchdog of its own in its child process
+@pytest.mark.watchdog(0)  # each case has its own watchdog, in the child process
 @pytest.mark.parametrize(("mode", "path"), params())
 def test_the_answer_is_the_recorded_one(answers: Answers, mode: str, path: Path):
-    """What the program shows is, line for line, what its .expected file holds."""
+    """The program shows the lines of its .expected file."""
     difference = answers.futures[mode, path].result().difference
     assert not difference, difference
 
 
-def test_every_case_left_out_exists():
-    """The lists of what is not run name nothing that is gone."""
+def test_every_case_that_is_skipped_exists():
+    """The lists in not_run.py name only existing cases and areas."""
     names = {case_name(path) for path in CASES}
     known = names | {name.split("/")[0] for name in names}
     assert [name for name in NOT_READY if name not in known] == []

@@ -1,4 +1,7 @@
-"""`--engine ray`: a program that says `import miniray` runs on Ray; here on a stand-in with Ray's names and rows."""
+"""`--engine ray`: a program with `import miniray` runs on Ray.
+
+The tests use a fake Ray with the real names and rows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from miniray.observe.timeline.recording import FAILED, FINISHED, RETRIED, RUNNIN
 from miniray.engine.views import recording_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STAND_IN = {
+FAKE_RAY = {
     "__init__.py": """
         from . import cloudpickle, util
         def init(address=None, **given):
@@ -32,8 +35,11 @@ STAND_IN = {
             return _Context()
     """,
     "cloudpickle.py": """
+        import sys
         by_value = []
         def register_pickle_by_value(module):
+            if module.__name__ not in sys.modules:  # the real function refuses this too
+                raise ValueError(module)
             by_value.append(module.__name__)
     """,
     "exceptions.py": "class RayError(Exception): pass",
@@ -68,8 +74,8 @@ STAND_IN = {
 
 @pytest.fixture
 def program(tmp_path):
-    """Run a program with `miniray run --engine ray` where Ray is the stand-in; returns what it printed."""
-    for name, text in STAND_IN.items():
+    """A function that runs a program with `miniray run --engine ray` on the fake, and returns its lines of output."""
+    for name, text in FAKE_RAY.items():
         path = tmp_path / "ray" / name
         path.parent.mkdir(exist_ok=True)
         lines = text.split("\n")
@@ -93,7 +99,7 @@ def program(tmp_path):
 
 
 def test_miniray_is_ray(program):
-    """Its modules are Ray's own; what is miniray's own and needs no session stays."""
+    """The modules of miniray are Ray's own. Those that need no session stay miniray's."""
     assert program("""
 from miniray.util.queue import Queue
 import miniray.exceptions, miniray.core.cluster
@@ -102,8 +108,8 @@ print(ray.__name__, Queue.__module__, miniray.exceptions.RayError.__module__, Al
 """) == ["ray ray.util.queue ray.exceptions miniray.testing.finder"]
 
 
-def test_what_ray_does_not_have_is_an_error_that_says_so(program):
-    """A module, an argument, a way to read a metric."""
+def test_a_feature_that_ray_does_not_have_is_an_error_that_names_the_engine(program):
+    """Modules, arguments, and functions that read a metric."""
     lines = program("""
 from miniray.util import metrics
 def tell(call):
@@ -123,8 +129,8 @@ tell(lambda: ray.timeline(integer_ids=True))
     assert lines == ["ModuleNotFoundError True"] * 3 + ["ValueError True"] * 2 + ["NotImplementedError True"] * 3
 
 
-def test_init_prepares_workers_and_leaves_to_the_cluster_what_is_the_cluster_s(program):
-    """Workers get the finder by value; the program's own hook and environment stay."""
+def test_init_prepares_workers_and_drops_the_arguments_that_the_cluster_decides(program):
+    """Workers get the finder by value; the program's own hook and environment variables stay."""
     assert program(
         """
 environment = {"env_vars": {"A": "b"}, "worker_process_setup_hook": lambda: print("own")}
@@ -140,14 +146,14 @@ print(ray.cloudpickle.by_value)
     ]
 
 
-def test_without_an_address_init_is_the_program_s(program):
-    """Ray starts on this machine, as the program asks."""
+def test_without_an_address_init_starts_ray_on_this_machine(program):
+    """It keeps all arguments of the program."""
     assert program("ray.init(num_cpus=4)") == ["init None ['num_cpus', 'runtime_env'] None"]
     assert program("ray.init(num_cpus=4)", "--address", "local") == ["init local ['num_cpus', 'runtime_env'] None"]
 
 
 def test_histograms_have_a_timer(program):
-    """In milliseconds, for a block and for a function."""
+    """It measures milliseconds, for a block and for a function."""
     assert program("""
 from miniray.util.metrics import Histogram
 h = Histogram()
@@ -160,8 +166,8 @@ print(five(), [(0 <= value < 10_000, tags) for value, tags in h.seen])
 """) == ["5 [(True, {'a': 'b'}), (True, None)]"]
 
 
-def test_state_is_plain_dicts_with_a_row_per_task_and_explains(program):
-    """Made from Ray's rows of attempts, of the cluster that the program is connected to."""
+def test_state_has_plain_dicts_with_one_row_per_task_and_explain(program):
+    """The rows come from Ray's rows of attempts, in the cluster that the program is connected to."""
     assert program("""
 from miniray import state
 from ray.util import state as rays
@@ -186,14 +192,14 @@ except ValueError as error:
         "2 {'total_tasks': 4}",
         "task f has finished | finished",
         "task f needs {'CPU': 9.0}, which no node of the cluster has | infeasible",
-        "task f needs {'CPU': 2.0}, and of the cluster is free {'CPU': 1.0} | resources_busy",
-        f"Ray's tables have no task, actor or placement group with the id '{'d' * 48}'; tasks come into them about a "
-        "second after they were called",
+        "task f needs {'CPU': 2.0}, and the cluster has only {'CPU': 1.0} free | resources_busy",
+        f"Ray's tables have no task, actor or placement group with the id '{'d' * 48}'; a task appears in them about a "
+        "second after its call",
     ]
 
 
-def test_where_ray_is_not_installed_the_command_says_what_to_do(tmp_path):
-    """Exit code 2."""
+def test_without_ray_the_command_says_how_to_install_it(tmp_path):
+    """The exit code is 2."""
     (tmp_path / "program.py").write_text("")
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "__init__.py").write_text("raise ImportError('not for this machine')")
@@ -212,7 +218,7 @@ def test_where_ray_is_not_installed_the_command_says_what_to_do(tmp_path):
 
 
 def row(task_id, state, *times, attempt=0, node="aa", worker="w1", actor=None, kind="NORMAL_TASK", name="f"):
-    """A row as Ray's list_tasks(detail=True) gives it. times: ms of its states, in order."""
+    """A row in the form of Ray's list_tasks(detail=True). times: of the task's states, in order, in ms."""
     steps = ["PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING", state]
     return {
         "task_id": task_id,
@@ -234,7 +240,7 @@ def row(task_id, state, *times, attempt=0, node="aa", worker="w1", actor=None, k
 
 
 def test_ray_s_rows_make_a_recording_and_a_page():
-    """Each attempt in its worker's lane; moments from clocks that differ are put in order; what is unknown stays so."""
+    """Each attempt is in its worker's lane, and times from clocks that differ are put in order."""
     rows = [
         row("t4", "FINISHED", 1004, 1004, 1004, 1005, 1006, actor="a1", kind="ACTOR_TASK", name="A.go", worker="w3"),
         row("t1", "FINISHED", 1000, 1001, 1002, 1003, 1010, attempt=1),
@@ -257,8 +263,8 @@ def test_ray_s_rows_make_a_recording_and_a_page():
     assert "A.go" in "".join(page(recording))
 
 
-def test_the_last_attempt_that_failed_is_a_failure():
-    """Not a retry."""
+def test_a_failed_last_attempt_is_a_failure():
+    """Only an earlier failed attempt counts as retried."""
     recording = recording_of(
         [row("t1", "FAILED", 900, 901, 902, 903, 950)], [{"NodeID": "aa", "Resources": {"CPU": 2.0}}], now=2.0
     )

@@ -117,7 +117,7 @@ def test_a_dead_actor_has_its_last_words(session, capsys):
         "1 call failed because of it; it last printed: reading 13; the last line on its stderr: out of paper"
     )
     assert main(["doctor"]) == 0
-    assert "FAILED (but for what DEAD_ACTOR tells of), RETRIES" in capsys.readouterr().out
+    assert "FAILED (except as part of DEAD_ACTOR), RETRIES" in capsys.readouterr().out
 
 
 def test_an_actor_that_is_called_after_it_was_killed(session):

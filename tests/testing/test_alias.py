@@ -1,4 +1,4 @@
-"""`import ray` gives miniray while the alias is in force, and never otherwise."""
+"""`import ray` imports miniray while the alias is active, and only then."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RAY_IS_INSTALLED = importlib.util.find_spec("ray") is not None
 
 @pytest.fixture
 def aliased():
-    """The alias, for one test."""
+    """The alias is active during the test."""
     with alias_ray():
         yield
 
 
-def names_of_ray():
-    """What is imported of a package `ray`."""
+def imported_ray_modules():
+    """The names of all imported modules of a package `ray`."""
     return sorted(name for name in sys.modules if name == "ray" or name.startswith("ray."))
 
 
@@ -50,14 +50,14 @@ def names_of_ray():
     ],
 )
 def test_modules_are_miniray_s_own(aliased, name):
-    """Not copies: a class is the same whichever way it was imported. What they call themselves stays."""
+    """They are the same objects, not copies, and keep their names."""
     module = importlib.import_module(f"ray{name}")
     assert module is importlib.import_module(f"miniray{name}")
     assert module.__name__ == module.__spec__.name == f"miniray{name}"
 
 
 def test_a_function_is_not_hidden_by_the_module_of_its_name(aliased):
-    """`util.placement_group` is both, in Ray as here."""
+    """`util.placement_group` is both, as in Ray."""
     import ray.util.placement_group
 
     assert callable(ray.util.placement_group) and callable(miniray.util.placement_group)
@@ -72,8 +72,8 @@ def test_a_function_is_not_hidden_by_the_module_of_its_name(aliased):
         "from ray.util import ActorPool",
     ],
 )
-def test_nor_is_it_where_nothing_was_imported_before(statement):
-    """In a fresh interpreter, whichever statement comes first; those that follow find the same."""
+def test_the_function_is_not_hidden_in_a_fresh_interpreter_either(statement):
+    """Whichever import comes first, the imports after it find the same function."""
     program = (
         f"from miniray.testing import alias_ray\nalias_ray()\n{statement}\n"
         "import ray, ray.util.placement_group, miniray.util\n"
@@ -84,7 +84,7 @@ def test_nor_is_it_where_nothing_was_imported_before(statement):
 
 
 def test_every_form_of_import(aliased):
-    """As programs write them."""
+    """All import statements that programs use give miniray's objects."""
     import ray
     import ray.util.queue
     from ray.util import ActorPool
@@ -104,21 +104,21 @@ def test_every_form_of_import(aliased):
         "import ray.nonsense",
     ],
 )
-def test_what_miniray_does_not_have_is_named_with_the_page(aliased, statement):
-    """ModuleNotFoundError, as if it were not installed."""
+def test_a_missing_module_is_an_error_that_names_the_portability_page(aliased, statement):
+    """The error is ModuleNotFoundError, as if the module were not installed."""
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'ray\.\w+.*portability") as refused:
         exec(statement, {})
     assert refused.value.name.startswith("ray.")
 
 
-def test_the_page_that_is_named_is_there():
-    """It says what to do about what is missing."""
+def test_the_portability_page_exists():
+    """It names Ray's libraries."""
     page = pathlib.Path(__file__).resolve().parents[2] / PORTABILITY
     assert "ray.data" in page.read_text(encoding="utf-8")
 
 
-def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
-    """`hasattr` can be asked; other names are plainly not there."""
+def test_a_missing_library_is_the_same_error_as_an_attribute(aliased):
+    """`ray.data` raises AttributeError with the same message; other names have Python's usual message."""
     import ray
 
     assert not hasattr(ray, "data")
@@ -131,7 +131,7 @@ def test_a_library_s_attribute_is_missing_with_the_same_words(aliased):
 
 
 def test_a_program_runs(aliased):
-    """As it would with miniray's own name."""
+    """A program with `import ray` runs, and catches Ray's errors."""
     namespace = {}
     exec(
         "import ray\nfrom ray.exceptions import RayTaskError\n@ray.remote\ndef f(): raise ValueError('no')\n", namespace
@@ -140,20 +140,20 @@ def test_a_program_runs(aliased):
         miniray.get(namespace["f"].remote())
 
 
-def test_afterwards_ray_is_what_it_was():
-    """Where Ray is not installed, not there; the import system and miniray are as before."""
-    found, path, own = names_of_ray(), list(sys.meta_path), miniray.__getattr__
+def test_the_end_of_the_alias_restores_everything():
+    """The import system and miniray are as before, and `import ray` fails if Ray is not installed."""
+    before, finders, getattr_before = imported_ray_modules(), list(sys.meta_path), miniray.__getattr__
     with alias_ray():
         import ray.util.queue  # noqa: F401
-    assert names_of_ray() == found and sys.meta_path == path
-    assert miniray.__getattr__ is own
+    assert imported_ray_modules() == before and sys.meta_path == finders
+    assert miniray.__getattr__ is getattr_before
     if not RAY_IS_INSTALLED:
         with pytest.raises(ModuleNotFoundError, match="^No module named 'ray'$"):
             importlib.import_module("ray")
 
 
-def test_a_real_ray_that_was_imported_is_set_aside_and_comes_back(monkeypatch):
-    """Who holds it keeps it."""
+def test_the_modules_of_a_real_ray_are_set_aside_and_restored(monkeypatch):
+    """While the alias is active they are not in sys.modules; afterwards they are."""
     real, part = types.ModuleType("ray"), types.ModuleType("ray.part")
     for module in (real, part):
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -163,19 +163,19 @@ def test_a_real_ray_that_was_imported_is_set_aside_and_comes_back(monkeypatch):
     assert (sys.modules["ray"], sys.modules["ray.part"]) == (real, part)
 
 
-def test_it_is_taken_back_as_often_as_it_was_asked_for():
-    """So that a fixture in a run with --miniray does not end it."""
+def test_the_alias_ends_with_the_last_unalias_ray():
+    """So a fixture that uses the alias does not end the alias of a run with --miniray."""
     alias_ray()
     with alias_ray():
         pass
     assert importlib.import_module("ray") is miniray
     unalias_ray()
-    with pytest.raises(RuntimeError, match="not in force"):
+    with pytest.raises(RuntimeError, match="not active"):
         unalias_ray()
 
 
-def test_metrics_are_as_lenient_as_ray_s_meanwhile():
-    """An undeclared tag passes there."""
+def test_metrics_are_as_lenient_as_ray_s_under_the_alias():
+    """They accept an undeclared tag, and refuse it again afterwards."""
     counter = metrics.Counter("alias_test_total", tag_keys=("known",))
     try:
         with alias_ray():
@@ -186,8 +186,8 @@ def test_metrics_are_as_lenient_as_ray_s_meanwhile():
         registry.reset()
 
 
-def test_the_version_is_that_of_the_ray_whose_answers_are_given():
-    """Libraries ask `ray.__version__`, or the metadata of what is installed, whether Ray is new enough."""
+def test_the_version_is_that_of_the_ray_that_miniray_follows():
+    """Libraries check it in `ray.__version__`, or in the metadata of installed packages."""
     own = miniray.__version__
     with alias_ray():
         import ray

@@ -1,4 +1,4 @@
-"""Faults caused on purpose: each strikes when it was told to, is written down, and is gone afterwards."""
+"""Faults on purpose: each strikes when it is told to, writes an event, and leaves no trace afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.runtime.several_nodes import LARGE, Gate, blob, cluster, core, until
 
 @pytest.fixture
 def session() -> Iterator[None]:
-    """Two CPUs."""
+    """A session with two CPUs."""
     ray.init(num_cpus=2, log_to_driver=False)
     yield
     ray.shutdown()
@@ -23,30 +23,26 @@ def session() -> Iterator[None]:
 
 @ray.remote
 def double(x: int) -> int:
-    """A task."""
+    """A task that returns twice its argument."""
     return 2 * x
 
 
 @ray.remote(num_cpus=0)
 class Log:
-    """What came, in order."""
+    """An actor that keeps lines in the order of their arrival."""
 
     def __init__(self) -> None:
         self.lines: list = []
 
     def add(self, line: object) -> int:
-        """Returns how many there are."""
+        """Add a line. Returns the number of lines."""
         self.lines.append(line)
         return len(self.lines)
-
-    def read(self) -> list:
-        """All of them."""
-        return self.lines
 
 
 @ray.remote(max_restarts=2, max_task_retries=2)
 class Counter:
-    """An actor that counts its calls in this life."""
+    """An actor that counts its calls since its last restart."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -59,7 +55,7 @@ class Counter:
 
 @ray.remote(max_restarts=2, max_task_retries=2)
 class AsyncCounter:
-    """The same on an event loop."""
+    """The same as an async actor."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -74,7 +70,7 @@ class AsyncCounter:
 
 
 def test_the_worker_of_the_next_task_crashes(session):
-    """Once, unless told otherwise: its second attempt succeeds."""
+    """By default the fault strikes once: the second attempt succeeds."""
     with faults.crash_worker("double") as crash:
         ref = double.remote(1)
         assert ray.get(ref) == 2 and crash.count == 1
@@ -85,7 +81,7 @@ def test_the_worker_of_the_next_task_crashes(session):
 
 
 def test_only_tasks_of_the_name_and_attempts_of_the_number_crash(session):
-    """The name is the function's, or what options(name=) says; attempts count from 0."""
+    """The name is the function's, unless options(name=) sets another; attempts count from 0."""
     other = double.options(name="other")
     with faults.crash_worker("other", attempt=1, times=None) as crash:
         assert ray.get([double.remote(1), other.remote(1)]) == [2, 2] and crash.count == 0
@@ -96,15 +92,15 @@ def test_only_tasks_of_the_name_and_attempts_of_the_number_crash(session):
 
 
 def test_a_task_whose_worker_always_crashes_fails_in_the_end(session):
-    """After max_retries more attempts."""
+    """It fails after its first attempt and max_retries more."""
     with faults.crash_worker("double", times=None) as crash:
         with pytest.raises(ray.exceptions.WorkerCrashedError):
             ray.get(double.options(max_retries=2).remote(1))
     assert crash.count == 3
 
 
-def test_it_crashes_before_the_first_line_or_after_the_last(session):
-    """After: what the task did is done, and is done again by the next attempt."""
+def test_the_worker_crashes_before_the_first_line_or_after_the_last(session):
+    """With after=True the task has had its effect when the worker crashes, and the next attempt repeats the effect."""
     log = Log.remote()
 
     @ray.remote
@@ -120,7 +116,7 @@ def test_it_crashes_before_the_first_line_or_after_the_last(session):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(("kind", "name"), [(Counter, "Counter"), (AsyncCounter, "AsyncCounter")])
 def test_an_actors_worker_crashes_in_a_call_or_in_its_constructor(session, kind, name, after):
-    """It starts anew, without what it knew."""
+    """The actor restarts without its state."""
     actor = kind.remote()
     assert ray.get([actor.add.remote(), actor.add.remote()]) == [1, 2]
     with faults.crash_worker(f"{name}.add", after=after) as crash:
@@ -130,7 +126,7 @@ def test_an_actors_worker_crashes_in_a_call_or_in_its_constructor(session, kind,
 
 
 def test_a_generators_worker_crashes_before_its_first_item_or_after_its_last(session):
-    """The items of the first attempt stay."""
+    """The consumer gets each item once, although the generator runs twice."""
 
     @ray.remote(num_returns="streaming")
     def stream():
@@ -143,14 +139,14 @@ def test_a_generators_worker_crashes_before_its_first_item_or_after_its_last(ses
 
 
 def test_faults_of_one_kind_add_up(session):
-    """Each strikes as often as it was told to."""
+    """Each of two faults strikes once."""
     with faults.crash_worker("double") as first, faults.crash_worker("double") as second:
         assert ray.get(double.remote(1)) == 2
     assert first.count == second.count == 1
 
 
-def test_it_crashes_in_local_mode_too():
-    """The same code runs a task there."""
+def test_workers_crash_in_local_mode_too():
+    """The task is retried as on a thread."""
     ray.init(local_mode=True)
     try:
         with faults.crash_worker("double") as crash:
@@ -164,7 +160,7 @@ def test_it_crashes_in_local_mode_too():
 
 
 def test_the_worker_of_a_running_task_is_killed(session):
-    """The task is retried; a finished one has no worker to kill."""
+    """The task is retried. When it has finished, there is no worker to kill, and the fault does not strike."""
     gate = Gate.remote()
 
     @ray.remote
@@ -182,15 +178,15 @@ def test_the_worker_of_a_running_task_is_killed(session):
 
 
 def test_the_worker_of_an_actor_is_killed(session):
-    """As a crash: it may restart."""
+    """This counts as a crash, so the actor may restart."""
     actor = Counter.remote()
     assert ray.get([actor.add.remote(), actor.add.remote()])[1] == 2
     with faults.kill_worker(actor) as kill:
         assert ray.get(actor.add.remote()) == 1 and kill.count == 1
 
 
-def test_a_task_in_a_loop_of_its_own_code_is_ended(session):
-    """Its thread is interrupted, wherever it is."""
+def test_a_task_in_an_endless_loop_is_ended(session):
+    """The worker's thread is interrupted in the user's code."""
 
     @ray.remote(max_retries=0)
     def spin(log):
@@ -208,8 +204,8 @@ def test_a_task_in_a_loop_of_its_own_code_is_ended(session):
 # ---------------------------------------------------------------- remove_node
 
 
-def test_a_node_goes_at_once_or_when_a_condition_holds():
-    """The condition is looked at after every event of the core."""
+def test_a_node_dies_at_once_or_when_a_condition_holds():
+    """The condition is checked after every event of the core."""
     with cluster() as nodes:
         first, second = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
         with faults.remove_node(first) as at_once:
@@ -221,8 +217,8 @@ def test_a_node_goes_at_once_or_when_a_condition_holds():
             assert later.count == 1 and not second.record.alive
 
 
-def test_a_node_goes_in_the_midst_of_its_work():
-    """When the second task on it has begun; what ran there runs elsewhere."""
+def test_a_node_dies_while_it_runs_tasks():
+    """It dies when its second task has started; its tasks run again on another node."""
     with cluster() as nodes:
         node = nodes.add_node(num_cpus=2, resources={"here": 2})
 
@@ -241,8 +237,8 @@ def test_a_node_goes_in_the_midst_of_its_work():
         assert set(ray.get(refs)) <= {node.node_id, other.node_id} and other.node_id in ray.get(refs)
 
 
-def test_a_condition_that_raises_is_told_at_the_end():
-    """The session goes on, the fault does not strike."""
+def test_an_error_in_a_condition_is_raised_at_the_end_of_the_block():
+    """The session goes on, and the fault does not strike."""
     with cluster() as nodes:
         node = nodes.add_node()
         with pytest.raises(ZeroDivisionError):
@@ -251,8 +247,8 @@ def test_a_condition_that_raises_is_told_at_the_end():
         assert node.record.alive
 
 
-def test_a_node_that_is_not_there_cannot_be_removed(session):
-    """ValueError; the head node goes with the session only."""
+def test_an_unknown_node_and_the_head_node_cannot_be_removed(session):
+    """Both raise ValueError."""
     with pytest.raises(ValueError, match="no living node"):
         faults.remove_node("0" * 56)
     with pytest.raises(ValueError, match="driver"):
@@ -262,8 +258,8 @@ def test_a_node_that_is_not_there_cannot_be_removed(session):
 # ---------------------------------------------------------------- lose_object
 
 
-def test_a_value_is_lost_when_it_is_there(session):
-    """Also one that is still to be made; it is made again."""
+def test_a_value_is_lost_as_soon_as_it_exists(session):
+    """This holds for a finished task's value, and for one that the task has yet to create. Both are rebuilt."""
     for wait_first in (True, False):
         ref = blob.remote()
         if wait_first:
@@ -274,7 +270,7 @@ def test_a_value_is_lost_when_it_is_there(session):
 
 
 def test_a_value_is_lost_when_a_condition_holds(session):
-    """Between its making and its use."""
+    """The value is stored, then a condition comes true and the value is lost, then `get` rebuilds it."""
     ref = blob.remote()
     with faults.lose_object(ref, when=faults.finished("double")) as fault:
         ray.wait([ref])
@@ -284,18 +280,18 @@ def test_a_value_is_lost_when_a_condition_holds(session):
 
 
 def test_a_small_value_cannot_be_lost(session):
-    """It is in no store."""
+    """It is in no object store, so the fault does not strike."""
     ref = double.remote(1)
     with faults.lose_object(ref) as fault:
         assert ray.get(ref) == 2
     assert fault.count == 0
 
 
-# ---------------------------------------------------------------- all of them
+# ---------------------------------------------------------------- all faults
 
 
-def test_each_stroke_is_a_line_of_the_event_log(session):
-    """In the order in which they came, of the kind "fault", about what was struck."""
+def test_each_time_a_fault_strikes_it_writes_an_event(session):
+    """The events have the kind "fault" and the record that was struck, in order."""
     with faults.crash_worker("double") as crash, faults.full_store() as full:
         ref = double.remote(1)
         ray.get(ref)
@@ -304,8 +300,8 @@ def test_each_stroke_is_a_line_of_the_event_log(session):
     assert lines[1].text == "crash_worker: the worker of double, attempt 0"
 
 
-def test_nothing_is_left_in_the_way(session):
-    """When the last fault is over the session is what it was."""
+def test_the_last_fault_removes_its_hooks(session):
+    """Afterwards the runtime is as it was before the first fault."""
     ref = blob.remote()
     plain = worker.call_of
     with faults.crash_worker("nobody"), faults.fail_spill(), faults.lose_object(ref), faults.full_store():
@@ -316,14 +312,14 @@ def test_nothing_is_left_in_the_way(session):
 
 
 def test_faults_need_a_session():
-    """RuntimeError, as everything that looks into one."""
+    """Without one they raise RuntimeError."""
     for cause in (faults.crash_worker, faults.fail_spill, faults.full_store):
         with pytest.raises(RuntimeError):
             cause()
 
 
 def test_the_same_faults_give_the_same_attempts(session):
-    """What is caused can be repeated: a program under the same faults takes the same number of attempts."""
+    """A program under the same faults makes the same number of attempts of each task."""
 
     @ray.remote
     def link(x, name):

@@ -1,6 +1,6 @@
-"""Every name of Ray Core that real programs use is there under the alias, or the page is named that says what to do without it.
+"""Every name of Ray Core that real programs use exists under the alias, or its error names the portability page.
 
-The table was counted over the files of 32 public repositories. What is marked `-` is not part of miniray.
+The table was collected from the files of 32 public repositories. miniray does not have the names marked `-`.
 """
 
 from __future__ import annotations
@@ -16,30 +16,39 @@ from miniray.testing import alias_ray
 from miniray.testing.alias import PORTABILITY
 
 USED = """
-  get init remote shutdown put is_initialized ObjectRef wait nodes actor.ActorHandle util.placement_group cluster_resources kill
-  util.get_node_ip_address util.placement_group.PlacementGroup get_runtime_context __version__ available_resources get_gpu_ids
-  util.scheduling_strategies.PlacementGroupSchedulingStrategy util.remove_placement_group util.placement_group_table timeline
-  util.scheduling_strategies.NodeAffinitySchedulingStrategy get_actor exceptions.RayTaskError cancel exceptions.GetTimeoutError
-  _private.services.get_node_ip_address util.ActorPool cloudpickle.dumps exceptions.RayActorError cloudpickle.loads method
+  get init remote shutdown put is_initialized ObjectRef wait nodes actor.ActorHandle util.placement_group
+  cluster_resources kill
+  util.get_node_ip_address util.placement_group.PlacementGroup get_runtime_context __version__ available_resources
+  get_gpu_ids
+  util.scheduling_strategies.PlacementGroupSchedulingStrategy util.remove_placement_group util.placement_group_table
+  timeline util.scheduling_strategies.NodeAffinitySchedulingStrategy get_actor exceptions.RayTaskError cancel
+  exceptions.GetTimeoutError
+  _private.services.get_node_ip_address util.ActorPool cloudpickle.dumps exceptions.RayActorError cloudpickle.loads
+  method
   exceptions.WorkerCrashedError cluster_utils.Cluster cloudpickle exceptions runtime_env.RuntimeEnv util.queue.Queue
   util.state.list_actors util.client.ray.is_connected ObjectID util.multiprocessing.Pool exceptions.RayError
   exceptions.ActorDiedError exceptions.OutOfMemoryError exceptions.NodeDiedError util.register_serializer actor
   util.get_current_placement_group exceptions.TaskCancelledError _private.state.actors WORKER_MODE
-  exceptions.ActorUnavailableError exceptions.ActorUnschedulableError exceptions.OwnerDiedError exceptions.ObjectLostError
+  exceptions.ActorUnavailableError exceptions.ActorUnschedulableError exceptions.OwnerDiedError
+  exceptions.ObjectLostError
   exceptions.RuntimeEnvSetupError exceptions.RaySystemError state.nodes actor.exit_actor
   _private.state.available_resources_per_node
 - util.collective util.collective.init_collective_group util.collective.broadcast util.dask.ray_dask_get
 - util.iter.ParallelIteratorWorker internal.free
 """
-# Names that clients look up, and those beside which they stand in Ray 2.60.
+# Names that client libraries look up, and their neighbours in Ray 2.60.
 LOOKED_UP = """
-  ActorClassID ActorID ClusterID FunctionID JobID Language NodeID PlacementGroupID TaskID UniqueID WorkerID client ClientBuilder
+  ActorClassID ActorID ClusterID FunctionID JobID Language NodeID PlacementGroupID TaskID UniqueID WorkerID client
+  ClientBuilder
   LOCAL_MODE RESTORE_WORKER_MODE SCRIPT_MODE SPILL_WORKER_MODE _private.worker.RESTORE_WORKER_MODE
-  _private.worker.SPILL_WORKER_MODE _private.worker.global_worker worker.global_worker _private.test_utils.wait_for_condition
+  _private.worker.SPILL_WORKER_MODE _private.worker.global_worker worker.global_worker
+  _private.test_utils.wait_for_condition
   _common.test_utils.SignalActor _common.test_utils.Semaphore _raylet.Language autoscaler.sdk.request_resources
   client_builder.ClientContext job_config.JobConfig experimental.get_object_locations experimental.internal_kv
-  experimental.tqdm_ray util.accelerators.NVIDIA_TESLA_V100 util.annotations.PublicAPI util.check_serialize.inspect_serializability
-  util.log_once util.debug.log_once util.serialization.register_serializer util.connect util.disconnect util.pdb.set_trace
+  experimental.tqdm_ray util.accelerators.NVIDIA_TESLA_V100 util.annotations.PublicAPI
+  util.check_serialize.inspect_serializability
+  util.log_once util.debug.log_once util.serialization.register_serializer util.connect util.disconnect
+  util.pdb.set_trace
   util.rpdb.set_trace dag.InputNode remote_function.RemoteFunction state.actors logger
   util.client.common.ClientObjectRef util.client.common.ClientActorHandle
 - LoggingConfig cross_language java_function util.tracing util.tracing.tracing_helper data tune serve train util.spark
@@ -51,13 +60,13 @@ NAMES = [
 
 @pytest.fixture(autouse=True)
 def aliased():
-    """The alias, for each test."""
+    """The alias is active during each test."""
     with alias_ray():
         yield
 
 
 def look_up(name):
-    """What a program finds that imports as much of the name as is a module, and asks for the rest."""
+    """Find a name as a program would: import the leading parts that are modules, and get the others as attributes."""
     found, path = importlib.import_module("ray"), "ray"
     for part in name.split("."):
         path += f".{part}"
@@ -70,13 +79,13 @@ def look_up(name):
     return found
 
 
-@pytest.mark.parametrize(("name", "there"), NAMES, ids=[name for name, _ in NAMES])
-def test_it_is_there_or_the_page_is_named(name, there):
-    """With the words of an import, whichever way it was asked for."""
-    if there:
+@pytest.mark.parametrize(("name", "exists"), NAMES, ids=[name for name, _ in NAMES])
+def test_a_name_exists_or_its_error_names_the_portability_page(name, exists):
+    """An import and an attribute give the same message."""
+    if exists:
         assert look_up(name) is not None
         return
-    with pytest.raises(ModuleNotFoundError, match=f"ray is miniray here|`ray` is miniray here.*{PORTABILITY}"):
+    with pytest.raises(ModuleNotFoundError, match=f"`ray` is miniray here.*{PORTABILITY}"):
         look_up(name)
     with pytest.raises(ImportError):
         exec(
@@ -84,17 +93,19 @@ def test_it_is_there_or_the_page_is_named(name, there):
         )
 
 
-def test_every_absence_has_its_row_on_the_page():
-    """By the first two parts of its name at least."""
+def test_the_portability_page_names_every_missing_name():
+    """It names at least the module, such as `ray.data` or `ray.util.iter`."""
     page = (pathlib.Path(__file__).resolve().parents[2] / PORTABILITY).read_text(encoding="utf-8")
     absent = {
-        ".".join(f"ray.{name}".split(".")[: 3 if name.startswith("util") else 2]) for name, there in NAMES if not there
+        ".".join(f"ray.{name}".split(".")[: 3 if name.startswith("util") else 2])
+        for name, exists in NAMES
+        if not exists
     }
     assert [name for name in sorted(absent) if f"`{name}`" not in page and f"`{name}." not in page] == []
 
 
-def test_ids_of_every_kind_are_bytes_of_a_length():
-    """As Ray's: what is not part of another has 28, and can be made up."""
+def test_ids_have_the_lengths_of_ray_s():
+    """An id that is not part of another one has 28 bytes, and can be random."""
     import ray
 
     for kind in ray.UniqueID, ray.FunctionID, ray.ActorClassID, ray.ClusterID, ray.NodeID, ray.WorkerID:
@@ -105,8 +116,8 @@ def test_ids_of_every_kind_are_bytes_of_a_length():
     assert repr(ray.Language.PYTHON) == "PYTHON" and len(ray.Language) == 3
 
 
-def test_a_client_without_an_address_is_a_session_here():
-    """With its namespace and environment; one with an address says how to run there."""
+def test_a_client_without_an_address_starts_a_session():
+    """The session has the client's namespace and environment. With an address, the error says how to run on Ray."""
     import ray
 
     with ray.client().namespace("mine").env({"env_vars": {"A": "1"}}).connect():
@@ -120,8 +131,8 @@ def test_a_client_without_an_address_is_a_session_here():
     ray.util.disconnect()
 
 
-def test_a_job_config_gives_what_init_was_not_given():
-    """Its metadata are in the table of jobs."""
+def test_a_job_config_provides_the_arguments_that_init_does_not_get():
+    """The table of jobs shows its metadata."""
     import ray
     from ray.job_config import JobConfig
 
@@ -152,8 +163,8 @@ def test_a_job_config_gives_what_init_was_not_given():
         ({"num_cpus": -1}, RuntimeError),
     ],
 )
-def test_what_is_asked_of_the_autoscaler_is_checked_as_by_ray(given, error):
-    """First its types, then whether a session runs, in which it changes nothing."""
+def test_a_request_to_the_autoscaler_is_checked_as_in_ray(given, error):
+    """The types are checked first, then whether a session runs. In a session the request has no effect."""
     import ray
     from ray.autoscaler.sdk import request_resources
 
@@ -165,8 +176,8 @@ def test_what_is_asked_of_the_autoscaler_is_checked_as_by_ray(given, error):
             assert ray.cluster_resources()["CPU"] == 1
 
 
-def test_the_global_worker_tells_who_asks():
-    """Without a session it is not connected, and has nothing else to say."""
+def test_the_global_worker_describes_its_caller():
+    """It gives the ids and the mode of the running task or driver. Without a session it is not connected."""
     import ray
 
     worker = ray._private.worker.global_worker
@@ -191,7 +202,7 @@ def test_the_global_worker_tells_who_asks():
 
 
 def test_the_key_value_store_lasts_as_long_as_the_session():
-    """Its answers are those that were seen on Ray 2.60."""
+    """Its answers were recorded on Ray 2.60."""
     import ray
     from ray.experimental import internal_kv as kv
 
@@ -219,8 +230,8 @@ def test_the_key_value_store_lasts_as_long_as_the_session():
         assert kv._internal_kv_get("left") is None
 
 
-def test_where_objects_are():
-    """A small value is in no store, one that is not there yet has no size."""
+def test_the_locations_of_objects():
+    """A small value is in no object store, and a pending one has no size."""
     import ray
     from ray.experimental import get_object_locations
 
@@ -241,7 +252,7 @@ def test_where_objects_are():
 
 
 def test_helpers_for_tests_of_ray_programs():
-    """A signal that holds tasks, a semaphore, and waits for a condition."""
+    """A signal on which tasks wait, a semaphore, and functions that wait for a condition."""
     import ray
     from ray._common.test_utils import Semaphore, SignalActor, async_wait_for_condition, wait_for_condition
 
@@ -273,7 +284,7 @@ def test_helpers_for_tests_of_ray_programs():
 
 
 def test_log_once():
-    """Once for each key, until it is forgotten."""
+    """It returns true once for each key, until the key is reset."""
     from ray.util import debug, log_once
 
     assert [log_once("names in use"), log_once("names in use"), debug.log_once("others")] == [True, False, True]
@@ -282,8 +293,8 @@ def test_log_once():
     debug.reset_log_once()
 
 
-def test_two_places_for_one_thing():
-    """Where Ray has moved something, both names give the same."""
+def test_names_that_ray_has_moved():
+    """Both the old and the new name give the same object."""
     from ray._common import test_utils
     from ray._private.test_utils import SignalActor
     from ray.client_builder import client
@@ -301,7 +312,7 @@ def test_two_places_for_one_thing():
     assert accelerators.NVIDIA_TESLA_V100 == "V100" and len(accelerators.__all__) == 41
 
 
-def test_modules_of_ray_are_there_without_an_import_of_their_own():
-    """As `ray.state.nodes()` in a program that says `import ray` and no more; whoever came first may have imported it."""
+def test_submodules_are_attributes_without_an_import():
+    """A program with only `import ray` can call `ray.state.nodes()`."""
     for name in "actor exceptions experimental runtime_env state util".split():
         assert miniray.__getattr__(name) is importlib.import_module(f"miniray.{name}")

@@ -1,4 +1,4 @@
-"""The pytest plugin, as somebody's tests see it: fixtures, the alias, the limit, what is left behind, timelines."""
+"""The pytest plugin, as its users' tests see it: fixtures, the alias, the time limit, leftovers, timelines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest_plugins = "pytester"
 
 @pytest.fixture
 def tests(pytester, monkeypatch):
-    """Write a test file and run it with the plugin: `tests(source, *options)`."""
+    """A function that writes a test file and runs it with the plugin: `tests(source, *options)`."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("RAY_COLOR_PREFIX", "0")
 
@@ -35,27 +35,26 @@ def tests(pytester, monkeypatch):
     return run
 
 
-def test_it_is_inert_until_it_is_used(pytester, monkeypatch):
-    """Every run of pytest loads it where miniray is installed: nothing else of miniray, nor what that would load, comes with it."""
+def test_the_unused_plugin_imports_nothing(pytester, monkeypatch):
+    """Every run of pytest loads the plugin if miniray is installed, so the plugin must not import the rest of it."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makepyfile("def test_it(): pass")
     pytester.makepyfile(
+        test_nothing="def test_it(): pass",
         start="""
         import sys, pytest
-        code = pytest.main(["-q", "-p", "miniray.testing.plugin", "-p", "no:cacheprovider", "test_test_it_is_inert.py"])
+        code = pytest.main(["-q", "-p", "miniray.testing.plugin", "-p", "no:cacheprovider", "test_nothing.py"])
         print(int(code), sorted(name for name in sys.modules if name.split(".")[0] in ("miniray", "ray", "asyncio")))
-    """
+    """,
     )
-    pytester.path.joinpath("test_it_is_inert_until_it_is_used.py").rename(pytester.path / "test_test_it_is_inert.py")
-    said = pytester.runpython("start.py").stdout.lines[-1]
-    assert said == "0 ['miniray', 'miniray._version', 'miniray.testing', 'miniray.testing.plugin']"
+    printed = pytester.runpython("start.py").stdout.lines[-1]
+    assert printed == "0 ['miniray', 'miniray._version', 'miniray.testing', 'miniray.testing.plugin']"
 
 
 # ---------------------------------------------------------------- fixtures
 
 
-def test_each_test_has_a_fresh_session_and_the_marker_says_with_what(tests):
-    """The nearest marker wins; deadlocks are raised."""
+def test_each_test_has_a_new_session_with_the_marker_s_arguments(tests):
+    """The nearest marker wins, and deadlocks raise an error."""
     result = tests(
         """
         import pytest, miniray
@@ -80,7 +79,7 @@ def test_each_test_has_a_fresh_session_and_the_marker_says_with_what(tests):
 
 
 def test_a_file_may_share_one_session(tests):
-    """It ends with the file."""
+    """The session ends with the last test of the file."""
     result = tests("""
         import miniray
         held = []
@@ -94,7 +93,7 @@ def test_a_file_may_share_one_session(tests):
 
 
 def test_several_nodes(tests):
-    """Three unless the marker says otherwise; they can be removed."""
+    """The cluster has three nodes, unless the marker sets another number. Nodes can be removed."""
     result = tests("""
         import pytest, miniray
         def alive():
@@ -111,21 +110,21 @@ def test_several_nodes(tests):
     assert not miniray.is_initialized()
 
 
-def test_two_sessions_at_once_are_refused_in_words(tests):
-    """A file's session and a test's own."""
+def test_two_sessions_at_once_are_refused(tests):
+    """A test cannot have its own session while the session of its file runs."""
     result = tests("""
         def test_one(miniray_cluster_module): pass
         def test_two(miniray_cluster): pass
     """)
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*a session is running already*"])
+    result.stdout.fnmatch_lines(["*a session is already running*"])
 
 
 # ---------------------------------------------------------------- the alias
 
 
-def test_with_miniray_every_import_of_ray_is_miniray(tests, pytester):
-    """In conftest files too; the head of the run says so. Afterwards it is not."""
+def test_with_the_option_every_import_of_ray_imports_miniray(tests, pytester):
+    """This holds in conftest files too, and the header of the test run says so."""
     pytester.makeconftest("import ray\nassert ray.__name__ == 'miniray'")
     result = tests(
         """
@@ -138,11 +137,11 @@ def test_with_miniray_every_import_of_ray_is_miniray(tests, pytester):
         "--miniray",
     )
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines([f"miniray: `import ray` is miniray {miniray.__version__}"])
+    result.stdout.fnmatch_lines([f"miniray: `import ray` imports miniray {miniray.__version__}"])
 
 
-def test_without_it_ray_is_not_there(tests):
-    """Or the real one is."""
+def test_without_the_option_ray_is_not_miniray(tests):
+    """`import ray` fails, or imports the real one."""
     tests("""
         def test_it():
             try:
@@ -153,7 +152,7 @@ def test_without_it_ray_is_not_there(tests):
     """).assert_outcomes(passed=1)
 
 
-# ---------------------------------------------------------------- the limit
+# ---------------------------------------------------------------- the time limit
 
 
 HANGS = """
@@ -181,7 +180,7 @@ HANGS = """
     ],
 )
 def test_a_test_that_takes_too_long_fails_with_reasons_and_stacks(tests, more, options):
-    """Of everything pending, and of each worker that runs something and each thread."""
+    """The report says what each pending task waits for, and has a stack for each busy worker and each thread."""
     result = tests(HANGS.format(more=more), *options)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
@@ -199,16 +198,17 @@ def test_a_test_that_takes_too_long_fails_with_reasons_and_stacks(tests, more, o
     result.stdout.no_fnmatch_line("*pluggy/*")
 
 
-def test_where_there_is_no_alarm_the_session_is_ended(tests, monkeypatch, capfd):
-    """That ends every wait in it; the report is on stderr."""
+def test_without_an_alarm_the_session_is_shut_down(tests, monkeypatch):
+    """On a system without setitimer, the shutdown ends every wait, so the test fails. The report goes to stderr."""
     monkeypatch.delattr(plugin.signal, "setitimer")
     result = tests(HANGS.format(more=""), "--miniray-timeout=0.2")
-    assert result.ret != 0
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Captured stderr call*", "*test_hangs took longer than 0.2 s.", "Pending:"])
     assert not miniray.is_initialized()
 
 
 def test_a_quick_test_is_not_disturbed(tests):
-    """Nor is somebody else's alarm."""
+    """Neither is an alarm that the program itself has set."""
     result = tests(
         """
         import signal
@@ -224,7 +224,7 @@ def test_a_quick_test_is_not_disturbed(tests):
     result.assert_outcomes(passed=2)
 
 
-# ---------------------------------------------------------------- what is left behind
+# ---------------------------------------------------------------- leftovers
 
 
 LEAVES = """
@@ -253,8 +253,8 @@ LEAVES = """
 """
 
 
-def test_what_a_test_leaves_behind_is_a_warning(tests):
-    """Of each kind of thing, by name; a tidy test gets none."""
+def test_a_test_that_leaves_something_behind_gets_a_warning(tests):
+    """The warning names each leftover. A test that leaves nothing gets none."""
     result = tests(LEAVES)
     result.assert_outcomes(passed=3, warnings=1)
     result.stdout.fnmatch_lines(
@@ -270,13 +270,13 @@ def test_what_a_test_leaves_behind_is_a_warning(tests):
     "options",
     [["--miniray-strict"], ["-o", "miniray_strict=true"], ["-W", "error::miniray.testing.plugin.LeftBehindWarning"]],
 )
-def test_on_request_it_is_a_failure(tests, options):
-    """The next test is not harmed."""
+def test_on_request_a_leftover_is_a_failure(tests, options):
+    """The next test passes."""
     tests(LEAVES, *options).assert_outcomes(passed=3, errors=1)
 
 
-def test_the_marker_may_forgive(tests):
-    """strict=False stands above the command line."""
+def test_the_marker_overrides_the_command_line(tests):
+    """With strict=False in the marker, a leftover is a warning even under --miniray-strict."""
     result = tests(
         """
         import pytest
@@ -290,8 +290,8 @@ def test_the_marker_may_forgive(tests):
     result.assert_outcomes(passed=1, warnings=1)
 
 
-def test_in_a_shared_session_only_what_the_test_made_is_meant(tests):
-    """Not what an earlier test, or the file's fixture, left there."""
+def test_in_a_shared_session_each_test_answers_for_its_own_leftovers(tests):
+    """The leftovers of an earlier test, or of the file's fixture, are not reported again."""
     result = tests("""
         import pytest
         held = []
@@ -307,8 +307,8 @@ def test_in_a_shared_session_only_what_the_test_made_is_meant(tests):
     result.stdout.fnmatch_lines(["*test_leaves left behind: object *"])
 
 
-def test_a_failed_test_is_not_blamed_for_what_its_traceback_holds(tests):
-    """One failure is enough."""
+def test_a_failed_test_is_not_blamed_for_references_in_its_traceback(tests):
+    """Under --miniray-strict it gives one failure and no error at teardown."""
     result = tests(
         """
         def test_fails(miniray_cluster):
@@ -324,7 +324,7 @@ def test_a_failed_test_is_not_blamed_for_what_its_traceback_holds(tests):
 
 
 def test_a_failed_test_s_timeline_is_kept(tests, pytester):
-    """As a page and as a trace, named after the test; those of passed tests are not."""
+    """The files are a page and a trace, named after the test. A test that passes gets none."""
     result = tests(
         """
         import pytest
@@ -346,19 +346,19 @@ def test_a_failed_test_s_timeline_is_kept(tests, pytester):
     result.stdout.fnmatch_lines(["*kept/*.html"])
 
 
-def test_a_folder_that_cannot_be_made_is_said(tests, pytester):
-    """The test fails for its own reason."""
+def test_a_folder_that_cannot_be_created_is_reported(tests, pytester):
+    """The test still fails for its own reason."""
     (pytester.path / "taken").write_text("")
     result = tests("def test_fails(miniray_cluster): assert False", "--miniray-timeline=taken")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["could not be written: *"])
 
 
-# ---------------------------------------------------------------- unused
+# ---------------------------------------------------------------- without a fixture
 
 
-def test_unused_it_does_nothing(tests):
-    """No session, no alias, no warning about threads that a test leaves."""
+def test_a_test_that_does_not_use_miniray_is_not_watched(tests):
+    """It has no session, and may leave a thread behind."""
     result = tests(
         """
         import threading

@@ -1,8 +1,11 @@
-"""The layers of miniray, from the ground up. A module imports modules of its own layer and of lower ones."""
+"""The layers of miniray, from the lowest to the highest.
+
+A module may import modules of its own layer and of lower ones.
+"""
 
 from __future__ import annotations
 
-# The name of each layer, and its modules: a package stands for everything in it, unless a longer name is listed elsewhere.
+# Each layer with its modules. A package stands for all its modules, except those that are listed by a longer name.
 LAYERS: dict[str, tuple[str, ...]] = {
     "ground": ("ids", "exceptions", "_version", "job_config"),
     "core": ("core",),
@@ -32,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 
 def layer_of(module: str) -> str:
-    """The layer that a module belongs to. LookupError for one that belongs to none, or to two."""
+    """The layer of a module. Raises LookupError if the module belongs to no layer or to several."""
     name = "" if module == "miniray" else module.removeprefix("miniray.")
     found = [
         (len(root), layer)

@@ -1,4 +1,4 @@
-"""miniray's own source, read once: which modules there are, and what each imports."""
+"""The source files of the repository, parsed once, with what each of them imports and calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True)
 class Module:
-    """One file of Python. `name` is how it is imported: `miniray.core.scheduler`."""
+    """One Python file. `name` is the name under which it is imported: `miniray.core.scheduler`."""
 
     path: Path
 
@@ -24,7 +24,7 @@ class Module:
 
     @property
     def package(self) -> str:
-        """What a relative import with one dot is relative to."""
+        """The package to which a relative import with one dot refers."""
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
     @cached_property
@@ -33,16 +33,16 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The parsed source. Syntax that is newer than Python 3.10 is an error here."""
+        """The parsed source. Raises SyntaxError for syntax that is newer than Python 3.10."""
         return ast.parse(self.text, str(self.path), feature_version=(3, 10))
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of the tree: walked once, since most rules look at all of them."""
+        """Every node of the tree. The walk is done once, since most rules check all nodes."""
         return list(ast.walk(self.tree))
 
     def imports(self) -> Iterator[tuple[int, str]]:
-        """(line, full name) of everything imported, also inside functions. `from a import b` gives `a.b`."""
+        """(line, full name) of each import, including imports inside functions. `from a import b` gives `a.b`."""
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -56,7 +56,7 @@ class Module:
                     yield node.lineno, f"{base}.{alias.name}"
 
     def imports_of(self, known: "list[Module]") -> set[str]:
-        """The modules among the known ones that this one imports: at its top, for type checkers, or inside functions."""
+        """The known modules that this one imports, including imports for type checkers and inside functions."""
         names = {module.name for module in known}
         found = set()
         for _, name in self.imports():
@@ -66,18 +66,18 @@ class Module:
         return found - {"", self.name}
 
     def calls(self) -> Iterator[tuple[int, str]]:
-        """(line, name) of every call whose target is a plain or a dotted name: `print`, `time.sleep`."""
+        """(line, name) of each call of a plain or dotted name: `print`, `time.sleep`."""
         for node in self.nodes:
             if isinstance(node, ast.Call) and (name := dotted(node.func)):
                 yield node.lineno, name
 
     def at(self, line: int, what: str) -> str:
-        """How a finding is reported."""
+        """A finding as text, with its file and line."""
         return f"{self.path.relative_to(ROOT)}:{line}: {what}"
 
 
 def dotted(node: ast.expr) -> str:
-    """`a.b.c` of an expression that is such a name, else nothing."""
+    """The text `a.b.c` of an expression that is a dotted name; otherwise the empty string."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (base := dotted(node.value)):
@@ -86,9 +86,9 @@ def dotted(node: ast.expr) -> str:
 
 
 def modules(folder: str) -> list[Module]:
-    """Every module under a folder of the repository, recorded programs excepted: they are kept as they were run."""
-    kept_as_run = {ROOT / "tests/conformance/cases", ROOT / "tests/conformance/wanted"}
-    return [Module(path) for path in sorted((ROOT / folder).rglob("*.py")) if not kept_as_run & set(path.parents)]
+    """Every module below a folder of the repository, except the conformance cases: they stay as they ran on Ray."""
+    cases = {ROOT / "tests/conformance/cases", ROOT / "tests/conformance/wanted"}
+    return [Module(path) for path in sorted((ROOT / folder).rglob("*.py")) if not cases & set(path.parents)]
 
 
 MINIRAY = modules("miniray")
@@ -98,5 +98,5 @@ EVERYTHING = [*MINIRAY, *TESTS, *EXAMPLES]
 
 
 def listed(findings: list[str]) -> str:
-    """Findings as an assertion's message: one on each line, none cut off."""
+    """The message of an assertion: all findings, one per line."""
     return f"{len(findings)} found\n" + "\n".join(findings)

@@ -1,4 +1,4 @@
-"""The house has floors: imports point down only, the core decides without doing, and nothing is needed but Python."""
+"""The layers: imports only point down, the core only decides, and the standard library is enough."""
 
 import ast
 import sys
@@ -13,11 +13,11 @@ BANNED_IN_CORE = {
     "concurrent",
     "multiprocessing",
     "asyncio",
-    "contextvars",  # who
+    "contextvars",  # threads: the core is told who calls
     "time",
-    "datetime",  # when: time comes in as an argument
+    "datetime",  # time is an argument
     "secrets",
-    "uuid",  # chance comes in too
+    "uuid",  # chance is an argument too
     "io",
     "os",
     "pathlib",
@@ -31,7 +31,7 @@ BANNED_IN_CORE = {
     "copyreg",
     "marshal",
     "inspect",
-    "importlib",  # the user's values and code
+    "importlib",  # the core sees neither the user's values nor the user's code
     "logging",
     "warnings",
 }
@@ -42,15 +42,13 @@ CALLS_BANNED_IN_CORE = {
     "exec",
     "eval",
     "id",
-    "hash",
-}  # they differ from run to run, and so does an order that leans on them
-
-
+    "hash",  # both differ from run to run, and so would an order that depends on them
+}
 CORE = [m for m in MINIRAY if layer_of(m.name) == "core"]
 
 
 def test_every_module_imports_its_own_layer_and_lower_ones():
-    """At its top, for type checkers only, and inside functions: an arrow that points up hides in all three places."""
+    """This includes imports for type checkers and inside functions, where an upward import would go unnoticed."""
     order = list(LAYERS)
     found = [
         f"{m.name} ({layer_of(m.name)}) imports {name} ({layer_of(name)})"
@@ -62,13 +60,13 @@ def test_every_module_imports_its_own_layer_and_lower_ones():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    """Neither directly nor through others, wherever the import stands."""
+    """This includes circles through other modules, and imports inside functions."""
     found = [" -> ".join(sorted(circle)) for circle in circles({m.name: m.imports_of(MINIRAY) for m in MINIRAY})]
     assert not found, listed(found)
 
 
 def test_no_packages_import_each_other_in_a_circle():
-    """A package is a part of the house; two that need each other are one part. Files at the top are on their own."""
+    """Two packages that need each other would be one package. A file at the top counts as a package."""
     packages: dict[str, set[str]] = {}
     for m in MINIRAY:
         for name in m.imports_of(MINIRAY):
@@ -79,12 +77,12 @@ def test_no_packages_import_each_other_in_a_circle():
 
 
 def package_of(name: str) -> str:
-    """The package directly below miniray that a module is in, or the module itself."""
+    """The package directly below miniray that contains a module, or the module itself if it is a file at the top."""
     return ".".join(name.split(".")[:2])
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The groups of nodes that reach each other."""
+    """The groups of nodes that can reach each other."""
 
     def reach(start: str) -> set[str]:
         seen: set[str] = set()
@@ -106,14 +104,14 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_every_layer_has_modules():
-    """The list of layers names nothing that is not there."""
+    """The list of layers names only modules that exist."""
     names = {m.name for m in MINIRAY}
     found = [root for roots in LAYERS.values() for root in roots if f"miniray.{root}".rstrip(".") not in names]
     assert not found, listed(found)
 
 
-def test_the_core_starts_waits_reads_and_says_nothing():
-    """No thread, lock, clock, file, pickle or log in core/: it is told and it answers."""
+def test_the_core_only_decides():
+    """core/ has no threads, locks, clocks, files, pickles or logs: an event comes in, and actions come out."""
     imports = [
         m.at(line, f"imports {name}")
         for m in CORE
@@ -124,8 +122,8 @@ def test_the_core_starts_waits_reads_and_says_nothing():
     assert not imports + calls, listed(imports + calls)
 
 
-def test_the_core_draws_no_chance_of_its_own():
-    """Only the class Random may be named there, as the type of the generator that is handed in."""
+def test_the_core_has_no_random_generator_of_its_own():
+    """core/ may name only the class Random, as the type of the generator that it is given."""
     imports = [
         m.at(line, f"imports {name}")
         for m in CORE
@@ -145,13 +143,16 @@ def test_the_core_draws_no_chance_of_its_own():
 
 
 def test_nothing_sleeps():
-    """Whoever waits, waits for something, through a runtime's park; a sleep is a poll or a guess."""
+    """Every wait in miniray goes through a runtime's `park`, and ends with an event.
+
+    A sleep would be a poll or a guess.
+    """
     found = [m.at(line, name) for m in MINIRAY for line, name in m.calls() if name in ("time.sleep", "sleep")]
     assert not found, listed(found)
 
 
 def test_the_standard_library_is_enough():
-    """Only testing/ may ask for more: it is a pytest plugin, and it runs programs on real Ray where there is one."""
+    """Only the tools may import more: the pytest plugin needs pytest, and the engine needs Ray."""
     known = set(sys.stdlib_module_names) | {"miniray", "__future__"}
     found = [
         m.at(line, name)

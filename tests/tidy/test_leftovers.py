@@ -1,4 +1,4 @@
-"""What eyes forget: silent excepts, notes to oneself, names without a word, files too long or needed by nobody."""
+"""What people overlook: silent excepts, leftover notes, missing docstrings, long lines and files, unused files."""
 
 import ast
 import importlib
@@ -12,23 +12,23 @@ from tests.tidy.source import EVERYTHING, EXAMPLES, MINIRAY, ROOT, TESTS, Module
 
 LONGEST = 600
 WIDEST = 145
-"""Aim at 120 characters, so that a chapter stands beside the source; a terminal's old wide mode is the bound."""
+"""Aim at 120 characters, so that the source fits beside a chapter. A string that should not be split may be longer."""
 LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/core/invariants.py": "every rule between the tables, on the page to read before changing the core",
-    "miniray/core/records.py": "everything that the core keeps, on the one page that is opened most often",
-    "miniray/exceptions.py": "the whole error tree, one short class after the other; split, nobody would find one",
+    "miniray/core/records.py": "all records of the core, on the page that readers open most often",
+    "miniray/exceptions.py": "the whole error tree, one short class after the other: an error is easy to find",
 }
 FOUND_BY_NAME = {
     "miniray.__main__": "python -m miniray",
     "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml",
     "miniray.util.state.common": "Ray's own path to the row classes",
-    "miniray.util.state.exception": "Ray's own path to the error of a question that makes no sense",
+    "miniray.util.state.exception": "Ray's own path to the state API's error",
 }
-"""Modules that are started by their name, not imported by a line of Python."""
+"""Modules that are found by their name and need no import in this repository."""
 
 
 def test_no_error_is_swallowed():
-    """A bare except, or one whose body does nothing, hides the next mistake. contextlib.suppress names it."""
+    """A bare except, or one with an empty body, hides the next mistake. contextlib.suppress says what it ignores."""
     found = []
     for m in EVERYTHING:
         for node in m.nodes:
@@ -43,8 +43,8 @@ def test_no_error_is_swallowed():
     assert not found, listed(found)
 
 
-def test_no_note_to_oneself_is_left():
-    """What is to be done is done, or stands on the page of decisions; no debugger is called."""
+def test_no_leftover_note_or_breakpoint():
+    """Open questions belong to the decisions, not into the source."""
     note = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
     found = []
     for m in EVERYTHING:
@@ -57,7 +57,7 @@ def test_no_note_to_oneself_is_left():
 
 
 def test_lines_fit_on_a_screen():
-    """Wider than the bound, a line wraps beside a chapter."""
+    """No line is longer than the limit."""
     found = [
         m.at(number, f"{len(line)} characters")
         for m in EVERYTHING
@@ -68,7 +68,7 @@ def test_lines_fit_on_a_screen():
 
 
 def test_long_files_have_a_reason():
-    """A file over 600 lines is named above with the reason, and the list names no other."""
+    """The list above names each file over 600 lines with its reason, and no other file."""
     long = {str(m.path.relative_to(ROOT)) for m in EVERYTHING if m.text.count("\n") > LONGEST}
     found = sorted(long - LONG_FOR_A_REASON.keys())
     assert not found, listed(found)
@@ -76,7 +76,10 @@ def test_long_files_have_a_reason():
 
 
 def without_docstring(m: Module) -> Iterator[str]:
-    """The public names of a module that say nothing of themselves. A method inherits the words of what it overrides."""
+    """The public names of a module without a docstring.
+
+    A method inherits the docstring of the method that it overrides.
+    """
     if not ast.get_docstring(m.tree) and m.text.strip():
         yield m.at(1, "the module")
     for node in m.tree.body:
@@ -99,7 +102,7 @@ def without_docstring(m: Module) -> Iterator[str]:
 
 
 def is_a_variant(named: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """A property's setter or deleter, or one signature of an overload: the words stand at the property or the body."""
+    """Whether it is a property's setter or deleter, or one signature of an overload: the docstring is elsewhere."""
     return any(
         isinstance(d, ast.Attribute)
         and d.attr in ("setter", "deleter")
@@ -110,20 +113,21 @@ def is_a_variant(named: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -
 
 
 def test_every_public_name_has_a_docstring():
-    """A docstring is the contract: no public module, class, function or method goes without one."""
+    """A docstring is a contract: every public module, class, function and method has one."""
     found = [line for m in MINIRAY for line in without_docstring(m)]
     assert not found, listed(found)
 
 
-def test_no_file_is_there_for_nobody():
-    """Each module is imported by another, by a test, an example or a chapter, is a command, or is started by name."""
+def test_every_file_is_used():
+    """Each module is a command, is found by its name, or is imported by a module, test, example or chapter."""
     wanted = set(FOUND_BY_NAME) | {m.name for m in MINIRAY if m.name.startswith("miniray.cli.")}
     for importer in [*MINIRAY, *TESTS, *EXAMPLES]:
         for _, name in importer.imports():
             name = f"mini{name}" if name.startswith("ray.") else name  # under the alias
             parts = name.split(".")
             wanted |= {".".join(parts[:n]) for n in range(1, len(parts) + 1)} - {importer.name}
-    # Programs ask their context for submodules, and pages import them in their listings.
+    # Conformance cases import submodules through their context, and the pages of the book import them in their
+    # listings.
     for case in (ROOT / "tests/conformance").rglob("*.py"):
         text = case.read_text(encoding="utf-8")
         wanted |= {f"miniray.{name}" for name in re.findall(r'ctx\.sub\("([\w.]+)"\)', text)}

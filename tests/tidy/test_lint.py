@@ -1,4 +1,4 @@
-"""What `make lint` asks, where ruff is at hand."""
+"""`make lint`, as a test, if ruff is installed."""
 
 import importlib.util
 import subprocess
@@ -10,8 +10,8 @@ from tests.tidy.source import ROOT
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
-def test_ruff_has_nothing_to_say():
-    """Names that are not there or not used, a function that stands twice: what two changes that meet leave behind."""
+def test_ruff_finds_nothing():
+    """It finds undefined and unused names and duplicate functions: the usual traces of two changes that were merged."""
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", "miniray", "tests", "examples"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""There is one door to the core: events on `Cluster`. Nobody else writes a record, and nothing writes a status but `move`."""
+"""Events on `Cluster` are the only way into the core: no other code writes a record; only `move` writes a status."""
 
 import ast
 import inspect
@@ -28,7 +28,7 @@ NOT_RECORDS = {
     "definition",
     "source",
 }
-"""Names of variables that hold something else with a field of the same name."""
+"""Variables that hold other things than records, with a field of the same name as a record's."""
 
 
 def written(m: Module):
@@ -39,7 +39,7 @@ def written(m: Module):
 
 
 def test_only_the_core_writes_its_records():
-    """But for the slots that `records.RUNTIME_SLOTS` names, which a runtime writes."""
+    """The exceptions are the slots in `records.RUNTIME_SLOTS`, which a runtime writes."""
     found = [
         m.at(line, f"{variable}.{field} belongs to {SLOTS[field]}")
         for m in MINIRAY
@@ -51,13 +51,13 @@ def test_only_the_core_writes_its_records():
 
 
 def test_the_slots_of_a_runtime_are_slots():
-    """The list names classes and slots that exist."""
+    """`records.RUNTIME_SLOTS` names only classes and slots that exist."""
     for name, slots in records.RUNTIME_SLOTS.items():
         assert set(slots) <= set(getattr(records, name).__slots__)
 
 
-def test_a_status_is_written_by_move_only():
-    """Or by the constructor of a record."""
+def test_only_move_writes_a_status():
+    """The one exception is the constructor of a record."""
     found = [
         m.at(line, f"{variable}.status")
         for m in MINIRAY
@@ -68,7 +68,7 @@ def test_a_status_is_written_by_move_only():
 
 
 def test_public_methods_of_the_cluster_are_events():
-    """An event is told the time first."""
+    """An event takes the time as its first argument."""
     methods = {name: value for name, value in vars(Cluster).items() if not name.startswith("_")}
     found = [
         name

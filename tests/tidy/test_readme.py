@@ -1,4 +1,4 @@
-"""README.md runs: its Python blocks are executed in order, and the text block after one is what it prints."""
+"""The Python blocks of README.md run, and print the text block that follows them."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
 def test_every_python_block_prints_what_the_page_says(tmp_path):
-    """Each block is a program of its own, in a process of its own as the reader's would be."""
+    """Each block is a complete program, and runs in its own process."""
     blocks = BLOCK.findall(README)
     programs = [i for i, (language, _) in enumerate(blocks) if language == "python"]
     assert programs
@@ -31,7 +31,7 @@ def test_every_python_block_prints_what_the_page_says(tmp_path):
             assert done.stdout == blocks[i + 1][1]
 
 
-def test_every_target_of_make_is_named():
-    """Whoever looks for a command finds it here."""
+def test_the_readme_names_every_target_of_make():
+    """A target that the README does not name would never be found."""
     targets = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     assert targets and [name for name in targets if not re.search(rf"\bmake {name}\b(?!-)", README)] == []
