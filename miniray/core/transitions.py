@@ -1,25 +1,27 @@
 """The state machines: each state with its meaning, and the legal moves as tables.
 
-How to read a table. Each state lists the states that may follow it and, for each of those, the events that make the move. An
-event is the name of a method of `cluster.Cluster`. The table lists the events that a reader should know, not every indirect
-cause: any event that frees a CPU can start the next task in the queue, and the table names `task_finished` for all of them.
-One event may make several moves in a row. A retry, for example, takes a task from SUBMITTED_TO_WORKER through two states back
-to SUBMITTED_TO_WORKER within one `task_failed`. tests/core/test_moves.py plays a scenario for every move and event listed here.
+How to read a table. Each state lists the states that may follow it and, for each of those, the events that make the
+move. An event is the name of a method of `cluster.Cluster`. The table lists the events that a reader should know, not
+every indirect cause: any event that frees a CPU can start the next task in the queue, and the table names
+`task_finished` for all of them. One event may make several moves in a row. A retry, for example, takes a task from
+SUBMITTED_TO_WORKER through two states back to SUBMITTED_TO_WORKER within one `task_failed`. tests/core/test_moves.py
+plays a scenario for every move and event listed here.
 
-A move that is not in its table is a bug in miniray, never the user's mistake: `move` raises IllegalMove and changes nothing.
-No status is written in any other way. The names of the states are Ray's (src/ray/protobuf/common.proto, gcs.proto).
+A move that is not in its table is a bug in miniray, never the user's mistake: `move` raises IllegalMove and changes
+nothing. No status is written in any other way. The names of the states are Ray's (src/ray/protobuf/common.proto,
+gcs.proto).
 
 What is not in these tables, and why:
 
-- *Running* is not a state of a task. A worker enters the user's function without taking the core's lock, because taking the
-  lock at each start would cost every task as much as its submission does. The worker notes the time in `TaskRecord.t_started`.
-  State rows show RUNNING for a task that is SUBMITTED_TO_WORKER and has started.
-- A request is not a state either. `TaskRecord.cancel_requested` records that somebody called `cancel`, and `was_interrupted`
-  that the task's code has received the interrupt. The task stays in its state until the attempt ends.
-- The end of a stream (`StreamRecord.ended`) and the wake-up of a waiter (`Waiter.fired`) happen once and are never undone, so
-  a flag is enough. So is it for the life of a node (`NodeRecord.alive`).
-- The end of a session moves only objects and workers. No event follows it, so tasks, actors and placement groups keep the
-  state in which it found them.
+- *Running* is not a state of a task. A worker enters the user's function without taking the core's lock, because taking
+  the lock at each start would cost every task as much as its submission does. The worker notes the time in
+  `TaskRecord.t_started`. State rows show RUNNING for a task that is SUBMITTED_TO_WORKER and has started.
+- A request is not a state either. `TaskRecord.cancel_requested` records that somebody called `cancel`, and
+  `was_interrupted` that the task's code has received the interrupt. The task stays in its state until the attempt ends.
+- The end of a stream (`StreamRecord.ended`) and the wake-up of a waiter (`Waiter.fired`) happen once and are never
+  undone, so a flag is enough. So is it for the life of a node (`NodeRecord.alive`).
+- The end of a session moves only objects and workers. No event follows it, so tasks, actors and placement groups keep
+  the state in which it found them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from typing import Any
 
 
 class IllegalMove(AssertionError):
-    """The core tried a move that its table does not allow. This is a bug in miniray: please report it with this text."""
+    """The core tried a move that its table does not allow. This is a bug in miniray: please report it with this
+    text."""
 
     def __init__(self, record: Any, to: "_Status"):
         super().__init__(
@@ -39,7 +42,8 @@ class IllegalMove(AssertionError):
 
 
 class _Status(Enum):
-    """A state; its value is a sentence that explains it. moves: the states that may follow, filled in from the table below."""
+    """A state; its value is a sentence that explains it. moves: the states that may follow, filled in from the table
+    below."""
 
     moves: "tuple[_Status, ...]"
 
@@ -265,7 +269,8 @@ WORKER_MOVES: Moves = {
     },
     WorkerStatus.DEAD: {},
 }
-# `to in status.moves` compares identities. A lookup in a dict would call the Python-level __hash__ of Enum at every move.
+# `to in status.moves` compares identities. A lookup in a dict would call the Python-level __hash__ of Enum at every
+# move.
 for _table in (TASK_MOVES, OBJECT_MOVES, ACTOR_MOVES, PLACEMENT_GROUP_MOVES, WORKER_MOVES):
     for _status, _moves in _table.items():
         _status.moves = tuple(_moves)
@@ -274,8 +279,8 @@ for _table in (TASK_MOVES, OBJECT_MOVES, ACTOR_MOVES, PLACEMENT_GROUP_MOVES, WOR
 def move(record: Any, to: _Status) -> None:
     """Change a record's status. The caller holds the core's lock.
 
-    Raises IllegalMove, with the record, both states and the record's history, if the table does not allow the move; then
-    nothing has changed.
+    Raises IllegalMove, with the record, both states and the record's history, if the table does not allow the move;
+    then nothing has changed.
     """
     if to not in record.status.moves:
         raise IllegalMove(record, to)
