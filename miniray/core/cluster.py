@@ -21,13 +21,11 @@ order.
 *The order* matters most when a worker reports the end of a task. The worker's CPU goes to one of three:
 
 1. A task that waits for this very result, and has lent its CPU, takes the CPU back first (`_return_cpu`). Otherwise the
-next
-   task in the queue would take it, and each nested wait would let one more task run than there are CPUs.
-2. Otherwise the worker runs the next task of its scheduling class, under the lease that it has
-(`Scheduler.worker_free`). 3. If no class is waiting, the worker is *vacant* until the event ends. A task that becomes
-ready through the result, as in
-   a chain, runs on it without a new lease. At the end of the event, `_reported` ends the lease of a worker that is
-   still vacant.
+   next task in the queue would take it, and each nested wait would let one more task run than there are CPUs.
+2. Otherwise the worker runs the next task of its scheduling class, under the lease that it has. It does so only if no
+   other class is waiting (`Scheduler.worker_free`).
+3. If no class is waiting at all, the worker is *vacant* until the event ends. A task that becomes ready through the
+   result, as in a chain, runs on it without a new lease. `_reported` ends the lease of a worker that is still vacant.
 
 `Scheduler.reporting` is the worker whose report is being handled. It finds its next task in `worker.task` when the
 event returns, so it needs neither a RunTask action nor a wake-up. scheduler.py explains leases, `vacant` and
@@ -529,7 +527,7 @@ class Cluster(Tables):
     ) -> tuple[ObjectRecord, list[Action]]:
         """`ready()` of a group was called. value: opaque, what the object holds once the group is placed.
 
-        Returns the object that becomes ready with the group. Its one reference belongs to the caller.
+        Returns the object that becomes ready with the group. The caller gets one reference to it.
         """
         return self.groups.ready_object(now, group, value), self._done(now)
 

@@ -56,9 +56,9 @@ def rank(node: NodeRecord, need: dict[str, int]) -> float:
 class NodeRanking:
     """The nodes in the order in which one demand prefers them.
 
-    heap: entries (rank, number, node), best first. A rank may be too low, never too high; a node may be full or dead; a
-    node may have several entries. number: the order in which the nodes joined. seen: the value of FreedNodes.count up
-    to which the heap is up to date.
+    heap: entries (rank, number, node), best first. A rank may be out of date, a node may be full or dead, and a node
+    may have several entries. But every node with room has an entry whose rank is not too high. number: the order in
+    which the nodes joined. seen: the value of FreedNodes.count up to which the heap is up to date.
     """
 
     __slots__ = ("need", "heap", "seen")

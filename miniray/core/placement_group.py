@@ -1,6 +1,8 @@
 """Placement groups: bundles of resources reserved together, before the work that will use them.
 
-All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
+A group is placed in one step: all of its bundles are reserved, or none is. Work that runs in the group takes its
+resources from a bundle, not from the bundle's node. If a node dies, the group keeps its other bundles and waits until
+the lost ones fit elsewhere. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ What is not in these tables, and why:
   `was_interrupted` that the task's code has received the interrupt. The task stays in its state until the attempt ends.
 - The end of a stream (`StreamRecord.ended`) and the wake-up of a waiter (`Waiter.fired`) happen once and are never
   undone, so a flag is enough. So is it for the life of a node (`NodeRecord.alive`).
-- The end of a session moves only objects and workers. No event follows it, so tasks, actors and placement groups keep
-  the state in which it found them.
+- The end of a session moves only objects and workers. Nothing is decided after it, so tasks, actors and placement
+  groups keep the state that they had.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from typing import Any
 
 
 class IllegalMove(AssertionError):
-    """The core tried a move that its table does not allow. This is a bug in miniray: please report it with this
-    text."""
+    """The core tried a move that its table does not allow: a bug in miniray. Please report it with this text."""
 
     def __init__(self, record: Any, to: "_Status"):
         super().__init__(
@@ -42,8 +41,7 @@ class IllegalMove(AssertionError):
 
 
 class _Status(Enum):
-    """A state; its value is a sentence that explains it. moves: the states that may follow, filled in from the table
-    below."""
+    """A state; its value is a sentence. moves: the states that may follow, filled in from the tables below."""
 
     moves: "tuple[_Status, ...]"
 

@@ -94,8 +94,7 @@ class WorkerPool:
             self.cluster.dropped["workers"] += 1
 
     def owner_died(self, now: float, worker: WorkerRecord) -> None:
-        """What a dead worker owned dies too: its actors, unless detached, its tasks, and the values that others
-        hold."""
+        """What a dead worker owned dies: its actors, unless detached, its tasks, and the values that others hold."""
         if not worker.owns:
             return
         worker.owns = False

@@ -35,8 +35,8 @@ from miniray.core.transitions import WorkerStatus
 NOW = 1.0
 SMALL, LARGE = 8, 4 * INLINE_BYTES
 HUGE = 1 << 40
-# No check follows these events. A dropped reference takes full effect only with the next event, and the end of a session
-# releases neither resources nor references, since its tables are dropped as a whole.
+# No check follows these events. A dropped reference takes full effect only with the next event, and the end of a
+# session releases neither resources nor references, since its tables are dropped as a whole.
 UNCHECKED = {"references_dropped", "add_reference", "session_ending", "session_ended"}
 EVENTS = [name for name, value in vars(Cluster).items() if not name.startswith("_") and callable(value)]
 
@@ -259,7 +259,8 @@ def creation_of(
     max_task_retries: int = 0,
     **options: Any,
 ) -> tuple[ActorRecord, TaskRecord]:
-    """The arguments of `create_actor`: an actor, and the task that will run its constructor. options: of ActorRecord."""
+    """The arguments of `create_actor`: an actor, and the task that will run its constructor. options: of
+    ActorRecord."""
     actor = ActorRecord("A", options={"max_task_retries": max_task_retries}, **options)
     wanted = scheduling_class(c, holds_cpus or 1, strategy, hold={"CPU": holds_cpus} if holds_cpus else {})
     spec = TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0)

@@ -1,7 +1,7 @@
 """Every legal move of the five state machines, made by every event that its table lists for it.
 
-`miniray/core/transitions.py` lists which events make which move. The folder `moves` holds one tiny scenario for each move and
-event, and the test below plays it.
+`miniray/core/transitions.py` lists which events make which move. The folder `moves` holds one tiny scenario for each
+move and event, and the test below plays it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def name_of(triple: Triple) -> str:
 
 @pytest.mark.parametrize("triple", SCENARIOS, ids=name_of)
 def test_the_event_makes_the_move(triple: Triple, noted: list[tuple[Any, Any, Any]]) -> None:
-    """The record is in the first state before the event and in the second after it, with no state in between. If the scenario
-    is marked `on_the_way`, this move is one of several that the event makes in a row."""
+    """The record is in the first state before the event and in the second after it, with no state in between. If the
+    scenario is marked `on_the_way`, this move is one of several that the event makes in a row."""
     state, to, event = triple
     c, record, *args = SCENARIOS[triple]()
     before = None if callable(record) else record.status

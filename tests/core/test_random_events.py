@@ -40,7 +40,8 @@ def test_nothing_breaks_and_nothing_is_left(seed, played):
 def test_code_that_outlives_its_failed_call_may_hold_up_its_actor():
     """Seed 37: the owner of a call died, and the code of the call waited for a later call of the same actor.
 
-    The actor runs one call at a time, so the later call waits forever. The search used to report that it waits for nothing.
+    The actor runs one call at a time, so the later call waits forever. The search used to report that it waits for
+    nothing.
     """
     play(37, EVENTS)
 

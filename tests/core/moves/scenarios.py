@@ -1,8 +1,9 @@
-"""Scenarios for the moves of `miniray/core/transitions.py`: how they are registered, and the situations that several share.
+"""Scenarios for the moves of `miniray/core/transitions.py`: how they are registered, and the situations that several
+share.
 
-A scenario is a function that sets the stage: it returns the cluster, the record that will move, and the arguments of the event.
-Its decorator names the move and the event. The other files of this folder hold the scenarios, one file per state machine;
-test_moves.py plays them.
+A scenario is a function that sets the stage: it returns the cluster, the record that will move, and the arguments of
+the event. Its decorator names the move and the event. The other files of this folder hold the scenarios, one file per
+state machine; test_moves.py plays them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ CPU = {"CPU": 1.0}
 NOWHERE = ("NODE_AFFINITY", "f" * 56, False)  # the strategy of work that must run on a node which does not exist
 
 Triple = tuple[Any, Any, str]
-# The cluster, the record that will move, and the arguments of the event after `now`. If the event itself creates the record,
-# a function that returns the record stands in its place.
+# The cluster, the record that will move, and the arguments of the event after `now`. If the event itself creates the
+# record, a function that returns the record stands in its place.
 Stage = tuple[Any, ...]
 Scenario = Callable[[], Stage]
 SCENARIOS: dict[Triple, Scenario] = {}
@@ -46,7 +47,7 @@ ON_THE_WAY: set[Triple] = set()  # the event makes other moves of the record in 
 
 
 def plays(state: Any, to: Any, event: str, on_the_way: bool = False) -> Callable[[Scenario], Scenario]:
-    """Register a scenario. on_the_way: the record is in another state before the event, or in another state after it."""
+    """Register a scenario. on_the_way: the event moves the record before this move, or after it, as well."""
 
     def register(scenario: Scenario) -> Scenario:
         triple = state, to, event
