@@ -37,13 +37,17 @@ def test_nothing_breaks_and_nothing_is_left(seed, played):
     played(seed)
 
 
-def test_code_that_outlives_its_failed_call_may_hold_up_its_actor():
-    """Seed 37: the owner of a call died, and the code of the call waited for a later call of the same actor.
+# Seeds that failed once, with the reason. The core was right each time, and the search did not know the situation.
+FAILED_ONCE = {
+    37: "the owner of a call died; the call's code waited for a later call of the same actor, which had no place to run",
+    120: "an actor's generator waited for the driver to take an item; `cancel` does not interrupt a method",
+}
 
-    The actor runs one call at a time, so the later call waits forever. The search used to report that it waits for
-    nothing.
-    """
-    play(37, EVENTS)
+
+@pytest.mark.parametrize("number", FAILED_ONCE)
+def test_a_seed_that_failed_once_passes(number: int) -> None:
+    """Each of them now plays to its end."""
+    play(number, EVENTS)
 
 
 def test_a_seed_plays_the_same_every_time():
