@@ -1,7 +1,7 @@
-"""What the core asks of a runtime. Each action is a record, so that a test can print and compare them.
+"""The actions: what the core asks a runtime to do. Each action is a record, so that a test can print and compare it.
 
-They are returned in the order in which they must be carried out. A worker that reports the end of a task finds its next one
-in its record when the report returns; no action is needed for that.
+An event returns its actions in the order in which the runtime must carry them out. One thing needs no action: a worker
+that reports the end of a task finds its next task in its own record when the report returns.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from .records import ObjectRecord, TaskRecord, Waiter, WorkerRecord
 
 
 class Action:
-    """Compared and printed by its fields. Written out rather than made by `dataclass`, which takes longer to make these classes
-    than all other modules of the core take to import."""
+    """Base class: actions are compared and printed by their fields.
+
+    The classes are written out, because generating them with `dataclass` takes longer than importing the rest of the
+    core.
+    """
 
     __slots__: tuple[str, ...] = ()
 
@@ -27,7 +30,7 @@ class Action:
 
 
 class StartWorker(Action):
-    """Start a worker; it answers with `worker_started`, and finds its first task, if any, in its record."""
+    """Start a worker. It reports `worker_started`, and then finds its first task, if it has one, in its record."""
 
     __slots__ = ("worker",)
 
@@ -36,7 +39,10 @@ class StartWorker(Action):
 
 
 class RunTask(Action):
-    """Run a task's current attempt on this worker, which waits for it. It answers with `task_finished` or `task_failed`."""
+    """Run a task's current attempt on this worker, which is idle unless its actor is async.
+
+    The worker reports `task_finished`, `task_failed` or `arguments_lost`.
+    """
 
     __slots__ = ("worker", "task")
 
@@ -45,7 +51,7 @@ class RunTask(Action):
 
 
 class StopWorker(Action):
-    """A worker is not needed any more: let its thread end. No answer is expected."""
+    """Let the thread of an idle worker end: the worker is no longer needed. No report is expected."""
 
     __slots__ = ("worker",)
 
@@ -54,7 +60,7 @@ class StopWorker(Action):
 
 
 class KillWorker(Action):
-    """A worker was declared dead: end what it runs as soon as that can be done. Nothing it reports counts."""
+    """End whatever this worker runs, as soon as possible. The core ignores its reports from now on."""
 
     __slots__ = ("worker",)
 
@@ -72,7 +78,7 @@ class InterruptTask(Action):
 
 
 class Wake(Action):
-    """Wake a waiter: what it waited for is there."""
+    """Wake a waiter: what it waited for has arrived, or the session has ended."""
 
     __slots__ = ("waiter",)
 
@@ -81,8 +87,10 @@ class Wake(Action):
 
 
 class DropValues(Action):
-    """Let go of these values, which nobody can reach any more, outside the lock, since that may run user code. The objects
-    have let go of them already, so that a value made anew meanwhile is safe."""
+    """Drop these values, which nobody can reach any longer. Drop them outside the lock, because this may run user code.
+
+    The objects no longer refer to them, so the action cannot hit a value that was rebuilt in the meantime.
+    """
 
     __slots__ = ("values",)
 
@@ -91,7 +99,7 @@ class DropValues(Action):
 
 
 class SpillObject(Action):
-    """Write the object's value to a file; answer with `object_spilled`, or `spill_failed`."""
+    """Write the object's value to a file. Report `object_spilled` or `spill_failed`."""
 
     __slots__ = ("object",)
 
@@ -100,7 +108,7 @@ class SpillObject(Action):
 
 
 class CallLater(Action):
-    """Call `timer` when the clock shows this time."""
+    """Report `timer` when the runtime's clock reaches `at` (seconds)."""
 
     __slots__ = ("at",)
 
@@ -109,7 +117,7 @@ class CallLater(Action):
 
 
 class Say(Action):
-    """Tell the user something on the driver's log: `level` is logging's name for it."""
+    """Write a line for the user to the driver's log. level: the name of one of logging's levels, such as "WARNING"."""
 
     __slots__ = ("level", "text")
 

@@ -1,28 +1,35 @@
 """The cluster: the only entry point to the core.
 
-Theory of operation. Each public method is an event: something happened, at `now` seconds on the runtime's clock. The method
-changes the tables and returns the actions that the runtime must carry out, in that order. The caller holds the runtime's lock
-for the time of the call, and carries out the actions after it has released the lock.
+Theory of operation. Each public method of `Cluster` is an event: it reports that something happened, at `now` seconds
+on the runtime's clock. The method changes the tables and returns the actions that the runtime must carry out, in that
+order. The caller holds the runtime's lock during the call, and carries out the actions after it has released the lock.
 
-The core processes an event to the end. Two worklists hold the consequences while the event lasts: `ready`, the objects whose
-waiters must still be told, and `actions`, the answer so far. Both are empty between events. The one exception is
-`references_dropped`, which the hot paths report together with another event under the same lock: its consequences are
-settled by that other event.
+*An event is processed to its end.* Two worklists hold its consequences: `ready`, the objects whose waiters must still
+be told, and `actions`, the answer so far. Both are empty between events. There is one exception: the hot paths report
+`references_dropped` together with another event under the same lock, and the other event settles the consequences of
+both.
 
-Each component of the core has one job and changes its own tables: the task manager (arguments, attempts, retries), the
-scheduler (nodes and leases), the actor manager, the worker pool, the reference counter, the object stores, the placement
-groups, the wake-ups. This module only decides which of them an event concerns, and in which order.
+*Late reports.* The core may declare a worker dead, and retry its task elsewhere, while the worker's thread is still
+running. Therefore every event that a worker reports first asks whether the report still counts: the worker must not be
+dead, and the task must still belong to the worker. Otherwise the event changes nothing.
 
-The order matters most when a worker reports the end of a task. Its CPU may go to one of three:
+*Components.* Each component of the core has one job and changes its own tables: the task manager (arguments, attempts,
+retries), the scheduler (nodes and leases), the actor manager, the worker pool, the reference counter, the object
+stores, the placement groups, the wake-ups. This module only decides which components an event concerns, and in which
+order.
 
-1. A task that waits for this very result and has lent its CPU gets it back first (`_return_cpu`). Otherwise the next task in
-   the queue would take the CPU, and each nested wait would let one more task run than there are CPUs.
-2. Otherwise the worker takes the next task of its class, with the resources it holds (`Scheduler.worker_free`).
-3. If nothing of its class waits, the worker is *vacant* until the event ends: a task that becomes ready through this result,
-   as in a chain, runs on it without a new lease. `_reported` returns the resources of a worker that stays vacant.
+*The order* matters most when a worker reports the end of a task. The worker's CPU goes to one of three:
 
-`Scheduler.reporting` is the worker that reports. It finds its next task in `worker.task` when the event returns, so it needs
-no RunTask action and no wake-up.
+1. A task that waits for this very result, and has lent its CPU, takes the CPU back first (`_return_cpu`). Otherwise the
+   next task in the queue would take it, and each nested wait would let one more task run than there are CPUs.
+2. Otherwise the worker runs the next task of its scheduling class, under the lease that it has. It does so only if no
+   other class is waiting (`Scheduler.worker_free`).
+3. If no class is waiting at all, the worker is *vacant* until the event ends. A task that becomes ready through the
+   result, as in a chain, runs on it without a new lease. `_reported` ends the lease of a worker that is still vacant.
+
+`Scheduler.reporting` is the worker whose report is being handled. It finds its next task in `worker.task` when the
+event returns, so it needs neither a RunTask action nor a wake-up. scheduler.py explains leases, `vacant` and
+`reporting`.
 """
 
 from __future__ import annotations
@@ -38,7 +45,6 @@ from .records import (
     ACTOR_TASK,
     DROPPED,
     ENDED,
-    LOST,
     NORMAL_TASK,
     ActorRecord,
     Failure,
@@ -59,16 +65,17 @@ from .transitions import TaskStatus, WorkerStatus, move
 from .wakeups import Wakeups
 from .worker_pool import WorkerPool
 
-NOTHING: list[Action] = []  # never changed: most events ask for nothing
+NOTHING: list[Action] = []  # the answer of most events; nobody may append to it
 DEAD = WorkerStatus.DEAD
 Awaited = Iterable["ObjectRecord | StreamRecord"]
 
 
 class Cluster(Tables):
-    """All of the core's tables, and an event for everything that can happen to them.
+    """All of the core's tables, and one method for every event that changes them.
 
-    after_event: functions that are called with `now` at the end of every event, when the tables are consistent, and return
-    further actions. They may report events of their own; those do not call the functions again. For tests and fault injection.
+    after_event: hooks for tests and fault injection. Each is called with `now` at the end of every event, when the
+    tables are consistent, and returns further actions. A hook may report events of its own; these do not call the hooks
+    again.
     """
 
     def __init__(self, record_limit: int = 100_000):
@@ -88,6 +95,8 @@ class Cluster(Tables):
     # ------------------------------------------------------------ the end of every event
 
     def _done(self, now: float) -> list[Action]:
+        """Settle what is left, and return the event's actions. The caller must not change the list: it may be
+        NOTHING."""
         if self.ready:
             self.wakeups.settle(now)
         actions = self.actions
@@ -100,7 +109,7 @@ class Cluster(Tables):
         return actions
 
     def _call_hooks(self, now: float, actions: list[Action]) -> list[Action]:
-        hooks, self.after_event = self.after_event, []
+        hooks, self.after_event = self.after_event, []  # an event that a hook reports must not call the hooks again
         try:
             for hook in tuple(hooks):
                 actions = [*actions, *hook(now)]
@@ -119,7 +128,7 @@ class Cluster(Tables):
         store_bytes: int = 1 << 62,
         is_head: bool = False,
     ) -> tuple[NodeRecord, list[Action]]:
-        """A node joins. resources: units by name. Returns its record too."""
+        """A node joins. resources: units by name. Returns the record of the node, and the actions."""
         node = NodeRecord(number, resources, labels or {}, is_head, ObjectStore(store_bytes), now)
         self.nodes[number] = node
         self.scheduler.node_joined(node)
@@ -129,30 +138,29 @@ class Cluster(Tables):
         return node, self._done(now)
 
     def remove_node(self, now: float, node: NodeRecord, why: str = "it was removed") -> list[Action]:
-        """A node dies with everything on it: workers, actors, the only copies of values, bundles."""
+        """A node dies with everything on it: workers, actors, bundles, and the only copies of values."""
         if not node.alive:
             return self._done(now)
         node.alive, node.t_died, node.death_message = False, now, why
         self.scheduler.node_left(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
-        lost = self.store.node_died(now, node)
-        self.groups.node_died(node)  # before its workers: nothing may be placed on it from now on
+        # Nobody was waiting for the values that are lost now, because they had arrived. Whoever needs one from now on
+        # rebuilds it.
+        self.store.node_died(now, node)
+        self.groups.node_died(node)  # before the workers die: nothing may be placed on the node from now on
         node.idle.clear()
         failure = Failure("NODE_DIED", f"the node {node.hex} it was on died: {why}", about=node)
         for worker in list(node.workers.values()):
             if worker.status is not DEAD:
                 self.worker_pool.died(now, worker, failure)
-        self.scheduler.sort_again(now)
-        self.scheduler.resources_freed(now)  # tasks that preferred this node now go to other nodes
-        for obj in lost:
-            if (obj.waiters or obj.dependents) and obj.status is LOST:
-                self.task_manager.rebuild(now, obj)
+        self.scheduler.review_classes(now)
+        self.scheduler.resources_freed(now)  # tasks that preferred this node may now go to others
         return self._done(now)
 
     # ------------------------------------------------------------ workers
 
     def worker_started(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker that was ordered has started. It finds its task, if it has one, in its record."""
+        """A worker has started. If it was given a task, it finds the task in its record."""
         if worker.status is DEAD:
             return self._done(now)
         move(worker, WorkerStatus.LEASED)
@@ -168,19 +176,19 @@ class Cluster(Tables):
     def worker_died(
         self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str = "SYSTEM_ERROR"
     ) -> list[Action]:
-        """A worker's thread has ended, or was made to end: the task that ran in it is retried or fails."""
+        """A worker's thread has ended, or was made to end. Its task is retried or fails."""
         if worker.status is not DEAD:
             self.worker_pool.died(now, worker, failure, exit_type)
         return self._done(now)
 
     def blocked(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker's task waits: it lends its CPU."""
+        """A worker's task blocks: the worker lends its CPU."""
         if worker.status is WorkerStatus.LEASED:
             self.scheduler.worker_blocked(now, worker)
         return self._done(now)
 
     def unblocked(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker's task goes on after a wait."""
+        """A worker's task resumes after it was blocked."""
         if worker.status is WorkerStatus.BLOCKED:
             self.scheduler.worker_unblocked(now, worker)
         return self._done(now)
@@ -204,19 +212,19 @@ class Cluster(Tables):
     ) -> list[Action]:
         """A worker reports that an attempt returned.
 
-        sizes: bytes of each return value, in order. contained: for each the tuple of records inside it, or None when there are
-        none in any. The runtime has put the values into `task.returns` under the same lock, after asking whether the
-        report still counts (`TaskManager.is_current`). The worker finds its next task, if there is one, in `worker.task`.
-        Ray: core_worker/task_manager.h, CompletePendingTask.
+        sizes: bytes of each return value, in order. contained: for each value the tuple of records inside it, or None
+        if there are none in any value. The runtime has put the values into `task.returns` under the same lock, after
+        asking whether the report still counts (`TaskManager.is_current`). The worker finds its next task, if it has
+        one, in `worker.task`. Ray: core_worker/task_manager.h, CompletePendingTask.
         """
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
         kind = task.spec.kind
-        if task.cancel_requested and kind == ACTOR_TASK:  # it ran to its end, and its value is discarded, as in Ray
+        if task.cancel_requested and kind == ACTOR_TASK:  # it returned, but Ray discards the value
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         worker.tasks_done += 1
-        task.cancel_requested = False
+        task.cancel_requested = False  # the task has returned in spite of the request
         if kind == NORMAL_TASK:
             if (
                 task.returns
@@ -225,16 +233,16 @@ class Cluster(Tables):
                 and not task.spec.max_calls
             ):
                 self._return_cpu(now, worker, task, sizes, contained)
-            else:  # the worker first: a task that this one makes ready then runs on it
+            else:  # free the worker first, so that a task which this result makes ready can run on it
                 self.scheduler.worker_free(now, worker)
                 self.task_manager.complete(now, task, sizes, contained)
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:  # otherwise its owner has died, and the call with it
+            if not task.t_finished:  # otherwise its owner has died, and the call has failed
                 self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
-            if task.t_finished:  # otherwise it already runs again, for an item that was lost meanwhile
+            if task.t_finished:  # otherwise it already runs again, for a stream item that was lost meanwhile
                 task.actor.calls.pop(task.number, None)
                 if task.actor.out_of_scope:
                     self.actor_manager.end_if_unwanted(now, task.actor)
@@ -244,13 +252,14 @@ class Cluster(Tables):
 
     @staticmethod
     def _lent_for(waiters: list[Waiter]) -> bool:
+        """Whether one of these waiters is a task that has lent its CPU."""
         for waiter in waiters:
             if waiter.worker is not None:
                 return True
         return False
 
     def _return_cpu(self, now: float, worker: WorkerRecord, task: TaskRecord, sizes: Any, contained: Any) -> None:
-        """Case 1 of the three above: the waiting task takes its CPU back before the queue is looked at."""
+        """Case 1 of the theory above: the waiting task takes its CPU back before the queues are looked at."""
         self.scheduler.worker_idle(worker)
         self.task_manager.complete(now, task, sizes, contained)
         self.wakeups.settle(now)
@@ -258,16 +267,18 @@ class Cluster(Tables):
             self.scheduler.dispatch(now, worker.node)
 
     def _constructed(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
+        """A constructor returned: its actor is alive."""
         move(task, TaskStatus.FINISHED)
         task.t_finished = now
         worker.task = None
         actor = task.actor
-        if not actor.max_restarts:  # it will not be restarted, so its constructor's arguments may go
+        if not actor.max_restarts:  # no restart will need the constructor's arguments
             self.references.release_arguments(now, task)
         self.history.task_ended(task)
         self.actor_manager.created(now, actor)
 
     def _reported(self, now: float, worker: WorkerRecord) -> list[Action]:
+        """The end of an event that a worker reported: settle its consequences, and end the lease of a vacant worker."""
         if self.ready:
             self.wakeups.settle(now)
         vacant = self.scheduler.vacant
@@ -300,7 +311,7 @@ class Cluster(Tables):
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:  # otherwise its owner has died, and the call with it
+            if not task.t_finished:  # otherwise its owner has died, and the call has failed
                 if retry and not task.cancel_requested and self.task_manager.take_retry(task):
                     self.actor_manager.retry_call(now, task, failure)
                 else:
@@ -318,11 +329,14 @@ class Cluster(Tables):
         return self._reported(now, worker)
 
     def arguments_lost(self, now: float, worker: WorkerRecord, task: TaskRecord) -> list[Action]:
-        """A worker reports that an argument of the task it was given is lost. The worker does not wait for it: the task that
-        rebuilds the argument may need this very worker, as an earlier call of the same actor does."""
+        """A worker reports that an argument of its task is lost, before it has entered the task's code.
+
+        The worker does not wait for the argument: the task that rebuilds it may need this very worker, for example if
+        it is an earlier call of the same actor.
+        """
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
-        if task.cancel_requested or task.t_finished:  # its owner may have died meanwhile, and a call with it
+        if task.cancel_requested or task.t_finished:  # t_finished: the owner of an actor call may have died meanwhile
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         self.task_manager.not_begun(now, task)
@@ -337,16 +351,19 @@ class Cluster(Tables):
         return self._reported(now, worker)
 
     def stream_item(
-        self, now: float, worker: WorkerRecord, task: TaskRecord, value: Any, size: int, contained: tuple = ()
+        self, now: float, worker: WorkerRecord, task: TaskRecord, value: Any, size: int, contained: tuple[Any, ...] = ()
     ) -> list[Action]:
-        """A generator yielded a value (opaque)."""
+        """A generator yielded a value (opaque) of `size` bytes. contained: the records inside the value."""
         if self.task_manager.is_current(worker, task):
             self.task_manager.stream_item(now, task, value, size, contained)
         return self._done(now)
 
     def take_item(self, now: float, stream: StreamRecord) -> tuple[ObjectRecord | None, list[Action]]:
-        """The program asks for the next item of a stream. Returns its object, whose one reference belongs to the caller; None
-        when the next item has not been yielded yet. A generator that waits for its consumer is woken."""
+        """The program asks for the next item of a stream. A generator that waits for its consumer is woken.
+
+        Returns the item's object, whose one reference belongs to the caller, or None if the item has not been yielded
+        yet.
+        """
         item = self.task_manager.take_item(stream)
         return item, self._done(now)
 
@@ -356,31 +373,31 @@ class Cluster(Tables):
         return self.blocked(now, worker) if worker.actor is None else self._done(now)
 
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> list[Action]:
-        """`cancel` was called."""
+        """`cancel` was called. recursive: cancel the tasks that this task has submitted, too."""
         self.task_manager.cancel(now, task, force, recursive)
         return self._done(now)
 
     def timer(self, now: float) -> list[Action]:
-        """The time that an action named has come."""
+        """The time of a CallLater action has come."""
         self.task_manager.give_up_interrupted(now)
         return self._done(now)
 
     # ------------------------------------------------------------ actors
 
     def create_actor(self, now: float, actor: ActorRecord, creation: TaskRecord) -> list[Action]:
-        """`.remote()` of an actor class was called. Raises actor_manager.NameTaken, and then nothing has changed."""
+        """`.remote()` of an actor class was called. Raises actor_manager.NameTaken; then nothing has changed."""
         self.actor_manager.create(now, actor, creation)
         return self._done(now)
 
     def submit_actor_task(self, now: float, task: TaskRecord) -> list[Action]:
-        """`.remote()` of a method was called."""
+        """`.remote()` of a method was called. Each of task.returns has one reference, which belongs to the caller."""
         self.actor_manager.submit(now, task)
         if self.ready or self.actions or self.after_event:
             return self._done(now)
         return NOTHING
 
     def kill_actor(self, now: float, actor: ActorRecord, no_restart: bool = True) -> list[Action]:
-        """`kill` was called."""
+        """`kill` was called. no_restart: whether the actor ends even if it has restarts left."""
         self.actor_manager.died(
             now,
             actor,
@@ -391,7 +408,7 @@ class Cluster(Tables):
         return self._done(now)
 
     def actor_exited(self, now: float, worker: WorkerRecord, why: str) -> list[Action]:
-        """The actor ended itself (exit_actor): it is not restarted."""
+        """The actor in this worker ended itself (exit_actor): it is not restarted."""
         if worker.status is not DEAD:
             self.actor_manager.died(
                 now,
@@ -405,7 +422,8 @@ class Cluster(Tables):
     # ------------------------------------------------------------ objects
 
     def put(self, now: float, obj: ObjectRecord, size: int, node: NodeRecord) -> list[Action]:
-        """A value was put; the runtime has it in obj.value, and obj is READY. Its one reference belongs to the caller."""
+        """A value was put. The runtime has stored it in obj.value, and obj is READY. The caller has its one
+        reference."""
         self.number += 1
         obj.number = self.number << 32 | 0x8000_0001
         if obj.owner is not None:
@@ -424,21 +442,22 @@ class Cluster(Tables):
     def wait_for(
         self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None
     ) -> list[Action]:
-        """A thread or a callback waits for objects and streams. worker: the worker whose task waits, if it lends its CPU."""
+        """A thread or a callback waits for these. worker: the worker whose task waits, if it lends its CPU."""
         self.wakeups.attach(now, waiter, objects, worker)
         return self._done(now)
 
     def stop_waiting(
         self, now: float, waiter: Waiter, objects: Awaited, worker: WorkerRecord | None = None
     ) -> list[Action]:
-        """A waiter was woken, or has given up."""
+        """A waiter was woken or has given up. worker: as in `wait_for`."""
         self.wakeups.detach(now, waiter, objects, worker)
         return self._done(now)
 
-    def references_dropped(self, now: float, dropped: deque) -> None:
-        """The program dropped ObjectRefs, handles or streams. dropped: a deque of their records, emptied here.
+    def references_dropped(self, now: float, dropped: deque[Any]) -> None:
+        """The program dropped ObjectRefs, handles or streams. dropped: a deque of their records, which this method
+        empties.
 
-        Returns nothing: the caller reports another event, or calls `settled`, before it releases the lock.
+        Returns nothing: before the caller releases the lock it must report another event, or call `settled`.
         """
         pop, gone = dropped.popleft, []
         while dropped:
@@ -453,30 +472,30 @@ class Cluster(Tables):
             self.references.release(now, gone)
 
     def settled(self, now: float) -> list[Action]:
-        """Nothing else has happened: the consequences of `references_dropped`."""
+        """Nothing else has happened: settle the consequences of `references_dropped`."""
         return self._done(now)
 
     def add_reference(self, now: float, record: ObjectRecord) -> None:
-        """One more ObjectRef or handle refers to the record."""
+        """The program has one more ObjectRef or handle that refers to the record."""
         record.refs += 1
 
     def object_used(self, now: float, obj: ObjectRecord, node: NodeRecord) -> list[Action]:
-        """A large value was read on this node: a copy of it is there now."""
+        """A large value was read on this node, so the node has a copy now."""
         self.store.fetched(now, obj, node)
         return self._done(now)
 
     def object_spilled(self, now: float, obj: ObjectRecord) -> list[Action]:
-        """A value was written to its file."""
+        """A value was written to its file. The runtime has put its name for the file into obj.value."""
         self.store.spilled(now, obj)
         return self._done(now)
 
     def spill_failed(self, now: float, obj: ObjectRecord, why: str) -> list[Action]:
-        """A value could not be written to a file."""
+        """A value could not be written to its file: it stays in memory."""
         self.store.spill_failed(now, obj, why)
         return self._done(now)
 
     def object_restored(self, now: float, obj: ObjectRecord) -> list[Action]:
-        """A spilled value was read from its file. It is in memory again if obj.status is READY afterwards."""
+        """A spilled value was read from its file. If obj.status is READY afterwards, the value is in memory again."""
         self.store.restored(now, obj)
         return self._done(now)
 
@@ -486,44 +505,44 @@ class Cluster(Tables):
         return self.lose_object(now, obj)
 
     def make_room(self, now: float, node: NodeRecord, size: int) -> list[Action]:
-        """So many bytes are about to be stored on the node."""
+        """The runtime is about to store `size` bytes on the node."""
         self.store.make_room(now, node, size)
         return self._done(now)
 
     def lose_object(self, now: float, obj: ObjectRecord) -> list[Action]:
-        """A fault: every copy of a large value vanishes."""
+        """A fault: every copy of a large value vanishes. The value is rebuilt when somebody needs it."""
         if self.store.lose(now, obj):
             self.events.add(now, "object_lost", f"object {obj.hex} was lost", obj)
-            if obj.waiters or obj.dependents:
-                self.task_manager.rebuild(now, obj)
         return self._done(now)
 
     # ------------------------------------------------------------ placement groups
 
     def create_placement_group(self, now: float, group: PlacementGroupRecord) -> list[Action]:
-        """`placement_group` was called."""
+        """`placement_group` was called. Raises actor_manager.NameTaken; then nothing has changed."""
         self.groups.create(now, group)
         return self._done(now)
 
     def placement_group_ready(
         self, now: float, group: PlacementGroupRecord, value: Any
     ) -> tuple[ObjectRecord, list[Action]]:
-        """`ready()` of a group was called. Returns the object that becomes ready with the group and then has this value
-        (opaque). Its one reference belongs to the caller."""
+        """`ready()` of a group was called. value: opaque, what the object holds once the group is placed.
+
+        Returns the object that becomes ready with the group. The caller gets one reference to it.
+        """
         return self.groups.ready_object(now, group, value), self._done(now)
 
     def remove_placement_group(self, now: float, group: PlacementGroupRecord) -> list[Action]:
-        """`remove_placement_group` was called."""
+        """`remove_placement_group` was called. Whatever runs in the group ends."""
         self.groups.remove(now, group)
         return self._done(now)
 
     # ------------------------------------------------------------ the end of the session
 
     def session_ending(self, now: float, waiters: Iterable[Waiter]) -> list[Action]:
-        """The session is being shut down. From now on the core ignores what workers report, and nothing is retried.
+        """The session is being shut down. From now on the core ignores the reports of workers, and nothing is retried.
 
-        waiters: those that no object knows of, which must be woken, too. Returns a Wake for each, then a KillWorker for each
-        worker that was alive.
+        waiters: those that are attached to no object and must be woken as well. Returns a Wake for each of them, and
+        then a KillWorker for each worker that was alive.
         """
         for waiter in waiters:
             self.wakeups.wake(waiter)
@@ -534,7 +553,7 @@ class Cluster(Tables):
         return self._done(now)
 
     def session_ended(self, now: float) -> list[Action]:
-        """The workers have been told to end. Every value is dropped, and everybody who still waits for one is woken."""
+        """The workers have been told to end. Every value is dropped, and every remaining waiter is woken."""
         values = []
         for obj in self.objects.values():
             values.append(obj.value)

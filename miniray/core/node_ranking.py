@@ -1,8 +1,9 @@
 """The node that Ray's hybrid policy would choose, found without looking at all nodes for every task.
 
-The policy: of the nodes that have room, the first that is at most half used; when there is none, the least used. Between two
-placements little changes, so the nodes stand in a heap for each kind of demand. A rank that has grown is noticed when its node
-comes to the top; where something was given back the node is entered anew. Ray: hybrid_scheduling_policy.h.
+The policy takes, of the nodes with room, the first that is at most half used, or if there is none, the least used.
+Little changes between two placements, so each kind of demand keeps its nodes in a heap, best first. A node that has
+become fuller is corrected when it comes to the top. A node that has become emptier is pushed again, with the best rank,
+and corrected in the same way. Ray: hybrid_scheduling_policy.h.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from .records import NodeRecord
 Allowed = Callable[[NodeRecord], bool]
 
 HALF_USED = 0.5  # Ray: scheduler_spread_threshold
-NO_ROOM = 2.0
-NOTED = 256
+NO_ROOM = 2.0  # worse than every real rank: those are at most 1.0
+NOTED = 256  # a heap that has missed more changes than this is rebuilt
 
 
-class GivenBack:
-    """The last nodes where room came, and how often that was in all."""
+class FreedNodes:
+    """The nodes that gained room last, at most NOTED of them (nodes), and how often any node did (count)."""
 
     __slots__ = ("nodes", "count")
 
@@ -30,14 +31,17 @@ class GivenBack:
         self.count = 0
 
     def note(self, node: NodeRecord) -> None:
-        """Something was given back on the node, or it has joined."""
+        """Resources were returned on the node, or it has joined."""
         self.nodes.append(node)
         self.count += 1
 
 
 def rank(node: NodeRecord, need: dict[str, int]) -> float:
-    """The lower, the better: 0 for a node that is at most half used with `need` on top, else how much it is used, which is the
-    share of the scarcest resource that is needed; NO_ROOM when that is not free."""
+    """How good a choice the node is for a demand: the lower, the better.
+
+    The use of a node is that of its scarcest resource among the needed ones, with `need` added. The rank is 0.0 if the
+    use is at most one half, otherwise the use (up to 1.0), and NO_ROOM if the demand does not fit.
+    """
     highest, total, available = 0.0, node.total, node.available
     for name, amount in need.items():
         left = available.get(name, 0) - amount
@@ -50,8 +54,12 @@ def rank(node: NodeRecord, need: dict[str, int]) -> float:
 
 
 class NodeRanking:
-    """The nodes for one demand. heap: (rank, number, node), of which some ranks are too low and some nodes have no room left;
-    number is the order in which they joined. seen: the count of `given_back` up to which the heap knows."""
+    """The nodes in the order in which one demand prefers them.
+
+    heap: entries (rank, number, node), best first. A rank may be out of date, a node may be full or dead, and a node
+    may have several entries. But every node with room has an entry whose rank is not too high. number: the order in
+    which the nodes joined. seen: the value of FreedNodes.count up to which the heap is up to date.
+    """
 
     __slots__ = ("need", "heap", "seen")
 
@@ -60,12 +68,15 @@ class NodeRanking:
         self.heap: list[tuple[float, int, NodeRecord]] = []
         self.seen = -1
 
-    def best(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Allowed | None) -> NodeRecord | None:
-        """The node to choose, or None when none has room. allowed: whether a node may be chosen at all, now and for ever; None
-        when every one may."""
+    def best(self, alive: list[NodeRecord], freed_nodes: FreedNodes, allowed: Allowed | None) -> NodeRecord | None:
+        """The best node with room, or None.
+
+        allowed: whether a node may be chosen; the answer for a node must never change. None if every node may be
+        chosen.
+        """
         heap, need = self.heap, self.need
-        if self.seen != given_back.count:
-            self._catch_up(alive, given_back, allowed)
+        if self.seen != freed_nodes.count:
+            self._catch_up(alive, freed_nodes, allowed)
         while heap:
             before, number, node = heap[0]
             now = rank(node, need)
@@ -77,17 +88,16 @@ class NodeRanking:
                 heapreplace(heap, (now, number, node))
         return None
 
-    def _catch_up(self, alive: list[NodeRecord], given_back: GivenBack, allowed: Allowed | None) -> None:
-        missed = given_back.count - self.seen
-        self.seen = given_back.count
+    def _catch_up(self, alive: list[NodeRecord], freed_nodes: FreedNodes, allowed: Allowed | None) -> None:
+        """Push the nodes that have gained room since the last call, or rebuild the heap if they were too many."""
+        missed = freed_nodes.count - self.seen
+        self.seen = freed_nodes.count
         heap, need = self.heap, self.need
         if missed > min(len(alive), NOTED) or len(heap) > 2 * len(alive) + NOTED:
             heap[:] = [(rank(node, need), node.number, node) for node in alive if allowed is None or allowed(node)]
             heapify(heap)
             return
         for index in range(-missed, 0):
-            node = given_back.nodes[index]
+            node = freed_nodes.nodes[index]
             if allowed is None or allowed(node):
-                heappush(
-                    heap, (0.0, node.number, node)
-                )  # as low as can be: what it is, is seen when it comes to the top
+                heappush(heap, (0.0, node.number, node))  # the best possible rank; `best` corrects it at the top

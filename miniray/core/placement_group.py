@@ -1,12 +1,15 @@
 """Placement groups: bundles of resources reserved together, before the work that will use them.
 
-All bundles are placed in one step or none is. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
+A group is placed in one step: all of its bundles are reserved, or none is. Work that runs in the group takes its
+resources from a bundle, not from the bundle's node. If a node dies, the group keeps its other bundles and waits until
+the lost ones fit elsewhere. Ray: gcs/gcs_placement_group_manager.h, bundle_scheduling_policy.h.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..ids import INDEX_BITS
 from .actor_manager import NameTaken
 from .records import (
     FAILED,
@@ -23,30 +26,33 @@ from .scheduler import fits, labels_match
 from .tables import Tables
 from .transitions import PlacementGroupStatus, WorkerStatus, move
 
-CREATED, PENDING = PlacementGroupStatus.CREATED, PlacementGroupStatus.PENDING
-REMOVED, RESCHEDULING = PlacementGroupStatus.REMOVED, PlacementGroupStatus.RESCHEDULING
+CREATED, REMOVED = PlacementGroupStatus.CREATED, PlacementGroupStatus.REMOVED
+RESCHEDULING = PlacementGroupStatus.RESCHEDULING
+
+Plan = list[tuple[Bundle, NodeRecord]]
 
 
 class PlacementGroups:
-    """The groups that wait for their bundles, and those that have them."""
+    """Plans, reserves and returns bundles. waiting: the groups with a bundle on no node, oldest first."""
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
         self.waiting: dict[int, PlacementGroupRecord] = {}
 
     def create(self, now: float, group: PlacementGroupRecord) -> None:
-        """A group is asked for. Its `ready` object has one reference, which belongs to the caller. Raises actor_manager.NameTaken,
-        and then changes nothing."""
+        """Register a new group, and place it if it fits. The caller has the one reference to its `ready` object.
+
+        Raises actor_manager.NameTaken if another group has the name; then nothing has changed.
+        """
         cluster = self.cluster
         if group.name:
             for other in cluster.placement_groups.values():
-                if other.name == group.name and other.status is not PlacementGroupStatus.REMOVED:
+                if other.name == group.name and other.status is not REMOVED:
                     raise NameTaken(group.name)
         cluster.number = group.number = cluster.number + 1
         group.t_created = now
-        group.ready = ObjectRecord(
-            group.number << 32 | 1
-        )  # the cluster's: it outlives the worker that asked for the group
+        # The object has no owner, because it must outlive the worker that asked for the group.
+        group.ready = ObjectRecord(group.number << INDEX_BITS | 1)
         cluster.objects[group.ready.number] = group.ready
         cluster.placement_groups[group.number] = group
         if group.owner is not None:
@@ -55,12 +61,14 @@ class PlacementGroups:
         self._try(now, group)
 
     def retry(self, now: float) -> None:
-        """Resources came: groups that wait may fit now, oldest first."""
+        """Resources were returned: try to place the waiting groups, oldest first."""
         for group in list(self.waiting.values()):
-            if group.number in self.waiting:  # what starts in one may end an actor, and that place another
+            # Placing one group may start a task that fails, and so end an actor whose resources place the next group.
+            if group.number in self.waiting:
                 self._try(now, group)
 
     def _try(self, now: float, group: PlacementGroupRecord) -> None:
+        """Reserve all bundles that are on no node, if there is room for all of them. Otherwise change nothing."""
         group.attempts += 1
         open_bundles = [bundle for bundle in group.bundles if bundle.node is None]
         choice = self.plan(group, open_bundles)
@@ -79,29 +87,32 @@ class PlacementGroups:
         self.cluster.scheduler.retry_infeasible(now)
 
     def ready_object(self, now: float, group: PlacementGroupRecord, value: Any) -> ObjectRecord:
-        """The object that becomes ready with the group, with one more reference. A removed group gets a new one, which has failed,
-        if the old one was ready."""
-        cluster, obj = self.cluster, group.ready
+        """Add a reference to the object that becomes ready with the group. value: opaque, what the object holds then.
+
+        Returns the object. If the group was removed after it had been placed, that is a new object, with the error.
+        """
+        cluster = self.cluster
+        obj: ObjectRecord = group.ready
         if group.status is REMOVED and obj.status is not FAILED:
             cluster.number += 1
-            obj = ObjectRecord(cluster.number << 32 | 1)
+            obj = ObjectRecord(cluster.number << INDEX_BITS | 1)
             obj.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the group was removed", about=group)
             move(obj, FAILED)
         else:
             obj.refs += 1
-            if obj.status is RELEASED:  # everybody who asked before has dropped it
+            if obj.status is RELEASED:  # all earlier references were dropped
                 move(obj, READY)
         if obj.status is not FAILED:
             obj.value = value
         cluster.objects[obj.number] = obj
         return obj
 
-    def plan(self, group: PlacementGroupRecord, bundles: list[Bundle]) -> list[tuple[Bundle, NodeRecord]] | None:
-        """A node for each bundle, by the group's strategy, from what is free now; None when they do not all fit."""
+    def plan(self, group: PlacementGroupRecord, bundles: list[Bundle]) -> Plan | None:
+        """Choose a node for each of these bundles of the group, by its strategy. None if they do not all fit."""
         return self._plan(group, bundles, {n.number: dict(n.available) for n in self.cluster.scheduler.alive})
 
     def feasible(self, group: PlacementGroupRecord) -> bool:
-        """Whether the group would fit if nothing else ran."""
+        """Whether the whole group would fit if nothing else ran."""
         return (
             self._plan(
                 group, group.bundles, {n.number: dict(n.total) for n in self.cluster.scheduler.alive}, fresh=True
@@ -110,18 +121,25 @@ class PlacementGroups:
         )
 
     def scheduling_state(self, group: PlacementGroupRecord) -> str:
-        """How far the scheduler has come with the group, in Ray's words."""
+        """The group's scheduling state in Ray's words (gcs.proto, PlacementGroupStats.SchedulingState)."""
         if group.status is CREATED:
             return "FINISHED"
         if group.status is REMOVED:
             return "REMOVED"
         return "NO_RESOURCES" if self.feasible(group) else "INFEASIBLE"
 
-    def _plan(self, group, bundles, free: dict[int, dict[str, int]], fresh: bool = False):
-        nodes = self.cluster.scheduler.alive
+    def _plan(
+        self,
+        group: PlacementGroupRecord,
+        bundles: list[Bundle],
+        free: dict[int, dict[str, int]],
+        fresh: bool = False,
+    ) -> Plan | None:
+        """`plan`, given what is free on each node (changed here). fresh: as if no bundle were placed yet."""
+        nodes: list[NodeRecord] = self.cluster.scheduler.alive
         taken = {bundle.node.number for bundle in group.bundles if bundle.node is not None and not fresh}
         strategy = group.strategy
-        # The largest first: they have the fewest places to go to.
+        # The largest bundles first, because fewest nodes have room for them.
         order = sorted(bundles, key=lambda b: (-len(b.total), -sum(b.total.values())))
         if strategy == "STRICT_PACK":
             need: dict[str, int] = {}
@@ -149,7 +167,7 @@ class PlacementGroups:
                 among = unused
             elif strategy == "SPREAD":
                 among = unused or fitting
-            else:  # PACK: where the group already is, if it fits there
+            else:  # PACK: a node that the group uses already, if the bundle fits there
                 among = [n for n in fitting if n.number in taken] or fitting
             if not among:
                 return None
@@ -161,52 +179,47 @@ class PlacementGroups:
         return choice
 
     def remove(self, now: float, group: PlacementGroupRecord) -> None:
-        """Give back the bundles; what runs in them ends, what waits for them waits for ever."""
+        """Return the bundles. What runs in them ends; tasks that wait for a place in them wait forever, as in Ray."""
         if group.status is REMOVED:
             return
         cluster = self.cluster
         move(group, REMOVED)
         self.waiting.pop(group.number, None)
         cluster.events.add(now, "placement_group_removed", f"placement group {group.hex} was removed", group)
-        self._evict(now, group.bundles, "its placement group was removed", "PLACEMENT_GROUP_REMOVED")
+        self._evict(now, group)
         for bundle in group.bundles:
             if bundle.node is not None and bundle.node.alive:
                 for name, amount in bundle.total.items():
                     bundle.node.available[name] += amount
-                cluster.scheduler.given_back.note(bundle.node)
+                cluster.scheduler.freed_nodes.note(bundle.node)
             bundle.node = None
         if group.ready.status is NOT_READY:
             group.ready.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the placement group was removed", about=group)
             cluster.task_manager.value_there(now, group.ready, FAILED, -1)
-        cluster.scheduler.sort_again(now)
+        cluster.scheduler.review_classes(now)
         cluster.scheduler.resources_freed(now)
 
-    def _evict(self, now: float, bundles: list[Bundle], why: str, error_type: str) -> None:
-        cluster = self.cluster
+    def _evict(self, now: float, group: PlacementGroupRecord) -> None:
+        """The group was removed: fail what runs in its bundles, and end the workers."""
+        cluster, why = self.cluster, "its placement group was removed"
         for worker in list(cluster.workers.values()):
-            if worker.status is WorkerStatus.DEAD or worker.bundle is None or worker.bundle not in bundles:
+            if worker.status is WorkerStatus.DEAD or worker.bundle is None or worker.bundle not in group.bundles:
                 continue
             if worker.actor is not None:
-                cluster.actor_manager.died(
-                    now,
-                    worker.actor,
-                    Failure(
-                        "ACTOR_" + error_type if error_type == "PLACEMENT_GROUP_REMOVED" else "ACTOR_DIED",
-                        why,
-                        about=worker.actor,
-                    ),
-                    may_restart=False,
-                )
+                failure = Failure("ACTOR_PLACEMENT_GROUP_REMOVED", why, about=worker.actor)
+                cluster.actor_manager.died(now, worker.actor, failure, may_restart=False)
             else:
                 task = worker.task
                 if task is not None:
-                    cluster.task_manager.fail(now, task, Failure("TASK_" + error_type, why, about=task))
+                    failure = Failure("TASK_PLACEMENT_GROUP_REMOVED", why, about=task)
+                    cluster.task_manager.fail(now, task, failure)
                 cluster.worker_pool.kill(now, worker, Failure("WORKER_DIED", why, about=worker))
 
     def node_died(self, node: NodeRecord) -> None:
-        """Bundles on the node are lost, and are to be reserved anew; the others stay.
+        """A node died: its bundles must be reserved again, elsewhere. The other bundles of a group stay.
 
-        A new record takes the place of each: workers on the dead node still hold of the old one, and will give it back there.
+        A new record replaces each lost bundle. The workers on the dead node still have leases from the old record, and
+        will return them to it.
         """
         for group in self.cluster.placement_groups.values():
             lost = [bundle for bundle in group.bundles if bundle.node is node]
@@ -218,6 +231,6 @@ class PlacementGroups:
 
 
 def _room_left(free: dict[str, int], need: dict[str, int]) -> float:
-    """How empty a node would still be: the share of each wanted resource that would be left, added up. The emptiest is taken,
-    the first of several. Ray: LeastResourceScorer."""
+    """How empty a node would be with `need` added: the free shares of the needed resources, summed. The emptiest node
+    is the best; of several, the first. Ray: LeastResourceScorer."""
     return sum((free[name] - amount) / free[name] for name, amount in need.items() if free.get(name))

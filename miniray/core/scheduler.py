@@ -1,14 +1,51 @@
 """The scheduler: which node a task goes to, and when. It does nothing else.
 
-Tasks that ask for the same stand in one queue (a SchedulingClass), so what cannot be placed is looked at once per class and
-never scanned. A worker that ends a task takes the next of its class together with the resources it holds.
+Theory of operation.
+
+*Classes.* A scheduling class is one demand: resources, strategy and label selector. All tasks with the same demand
+share a class, and a class is a queue. If the head of the queue cannot be placed, no task behind it can be placed
+either. Therefore the scheduler tries one task per class and never scans a queue. A task that was cancelled, or placed
+before its turn, stays in its queue until it reaches the head; `_head` discards it there.
+
+*Waiting and infeasible.* A class with a queue is in one of two tables. It is *waiting* if some living node could run
+its tasks when idle, or if its placement group has a bundle on a node. `dispatch` gives the waiting classes their turns,
+round-robin, when resources are returned. Otherwise the class is *infeasible*: the user is warned once, and the class is
+left alone until a node joins or a group is placed (`retry_infeasible`). When a node dies or a group is removed,
+`review_classes` looks for waiting classes that have become infeasible. Tasks that must run on a dead node fail.
+
+*Leases.* To place a task is to lease a worker for it. The worker takes what the class holds (`hold`) from its node, or
+from a bundle of the placement group. The lease belongs to the worker and to the class, not to the task. If nothing but
+its own class is waiting, a worker that ends a task keeps its lease and runs the next task of the class (`worker_free`).
+If other classes wait too, the lease ends, so that each of them gets its turn. An idle worker has no lease. An actor
+keeps its lease for life.
+
+*The worker that reports.* Two attributes describe the event in progress; both are None between events. `reporting` is
+the worker whose report the core is handling. This worker reads its next task from its record when the event returns, so
+`_assign` asks for no RunTask. `vacant` is a worker that has just ended a task while nothing was waiting. It keeps its
+lease: if the result makes a task of the same class ready, as in a chain, that task runs on it at once (`enqueue`).
+Otherwise `vacate` returns the lease, at the end of the event or as soon as a task of another class needs a place. A
+worker becomes vacant only where nothing could be better: on a single node, without a strategy or a waiting group.
+
+*Lending a CPU.* A task that blocks in `get` or `wait` would deadlock with its own children on a machine that is full.
+Therefore its worker lends its CPU to the node (`worker_blocked`). The tasks that it waits for come first, before their
+turn. When its task is woken or resumes, the worker takes back as much as is free (`take_back`) and goes on without the
+rest, because waiting for the rest could deadlock again. `WorkerRecord.lent` is what the worker has not got back. It is
+settled when the lease ends, so no count ever becomes negative; for a while more tasks may run than there are CPUs.
+
+*GPUs.* They are counted like any resource, and also one by one, because a task is told which GPUs it may use. A demand
+of one or more takes GPUs that are wholly free. A fraction shares the fullest GPU that has enough left. Two half-free
+GPUs do not make a free one, so `_pick_gpus` may refuse a node with enough in sum. A blocked worker keeps them.
+
 Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.h.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from .actions import RunTask, Say, StartWorker, StopWorker
-from .node_ranking import GivenBack, NodeRanking, rank
+from .node_ranking import FreedNodes, NodeRanking, rank
 from .records import (
     ACTOR_CREATION_TASK,
     UNIT,
@@ -25,19 +62,19 @@ from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
-IDLE_SPARE = 8  # parked workers kept beyond one per CPU
+IDLE_SPARE = 8  # how many idle workers a node keeps beyond one per CPU
 
 
 def fits(available: dict[str, int], need: dict[str, int]) -> bool:
-    """Whether every amount that is needed is there."""
+    """Whether every amount in `need` is available."""
     for name, amount in need.items():
         if available.get(name, 0) < amount:
             return False
     return True
 
 
-def labels_match(labels: dict[str, str], selector: tuple) -> bool:
-    """Whether a node's labels meet every (key, operator, values) of a selector; operators: in, not_in, exists, absent."""
+def labels_match(labels: dict[str, str], selector: tuple[Any, ...]) -> bool:
+    """Whether labels satisfy every (key, operator, values) of a selector. Operators: in, not_in, exists, absent."""
     for key, operator, values in selector:
         has = key in labels
         if operator == "in" and not (has and labels[key] in values):
@@ -50,28 +87,32 @@ def labels_match(labels: dict[str, str], selector: tuple) -> bool:
 
 
 class Scheduler:
-    """The queues by class, and the placement of their heads.
+    """The scheduling classes with their queues, and the living nodes.
 
-    waiting: classes that fit a node when something is given back, in the order of their turn. infeasible: classes that fit no
-    node or group as things are; they are looked at again when a node joins or a group is placed.
+    waiting: classes with a queue that some node or group could run, in the order of their turns. infeasible: classes
+    with a queue that no node or group could run. Classes are never dropped: a program has few of them.
     """
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
-        self.classes: dict[tuple, SchedulingClass] = {}
+        self.classes: dict[tuple[Any, ...], SchedulingClass] = {}
         self.waiting: dict[SchedulingClass, None] = {}
         self.infeasible: dict[SchedulingClass, None] = {}
         self.alive: list[NodeRecord] = []
-        self.by_hex: dict[str, NodeRecord] = {}  # those that live, by the id that users name them by
-        self.given_back = GivenBack()  # of what several nodes have
-        self.reporting: WorkerRecord | None = None  # it asks for its next task itself: no action wakes it
-        self.vacant: WorkerRecord | None = None  # it ended a task and holds what it held until the event is over
-        self._warned: set[SchedulingClass] = set()
+        self.by_hex: dict[str, NodeRecord] = {}  # the living nodes by the id that users see
+        self.freed_nodes = FreedNodes()  # not kept up to date while there is only one node
+        self.reporting: WorkerRecord | None = None  # its report is being handled; it needs no RunTask (see above)
+        self.vacant: WorkerRecord | None = None  # it has ended its task and keeps its lease until the event ends
+        self._warned: set[SchedulingClass] = set()  # infeasible classes of which the user has been told
 
     def scheduling_class(
-        self, need: dict[str, int], hold: dict[str, int], strategy: tuple = ("DEFAULT",), selector: tuple = ()
+        self,
+        need: dict[str, int],
+        hold: dict[str, int],
+        strategy: tuple[Any, ...] = ("DEFAULT",),
+        selector: tuple[Any, ...] = (),
     ) -> SchedulingClass:
-        """The one class for this demand."""
+        """The one class for this demand, created on first use. SchedulingClass describes the arguments."""
         key = tuple(sorted(need.items())), tuple(sorted(hold.items())), strategy, selector
         found = self.classes.get(key)
         if found is None:
@@ -81,20 +122,20 @@ class Scheduler:
         return found
 
     def node_joined(self, node: NodeRecord) -> None:
-        """A node may be given tasks."""
+        """A node has joined: it may be given tasks."""
         self.alive.append(node)
         self.by_hex[node.hex] = node
-        self.given_back.note(node)
+        self.freed_nodes.note(node)
 
     def node_left(self, node: NodeRecord) -> None:
-        """A node is given nothing any more."""
+        """A node has died: it is given no more tasks."""
         self.alive.remove(node)
         del self.by_hex[node.hex]
 
     # ------------------------------------------------------------ queues
 
     def enqueue(self, now: float, task: TaskRecord) -> None:
-        """The task's arguments are there: place it, or let it wait behind the others of its class."""
+        """The task's arguments are ready: place the task, or append it to the queue of its class."""
         if task.status is not PENDING_NODE_ASSIGNMENT:
             move(task, PENDING_NODE_ASSIGNMENT)
         task.t_ready = now
@@ -103,36 +144,33 @@ class Scheduler:
         if vacant is not None:
             if vacant.lease is wanted and task.actor is None:
                 self.vacant = None
-                self._assign(now, vacant, task)  # the next of a chain runs where its argument was made
+                self._assign(now, vacant, task)  # the next task of a chain runs where its argument was made
                 return
             self.vacate(now, vacant)
         queue = wanted.queue
         if queue and queue[0].status is not PENDING_NODE_ASSIGNMENT:
-            self._head(wanted)  # what was cancelled, or placed before its turn, holds nobody up
+            self._head(wanted)  # discards tasks that were cancelled or placed before their turn
         if queue or not self._place(now, task, wanted):
             queue.append(task)
             if len(queue) == 1:
-                self._sort_in(wanted)
+                self._list_class(wanted)
 
-    def _sort_in(self, wanted: SchedulingClass) -> None:
+    def _list_class(self, wanted: SchedulingClass) -> None:
+        """Enter a class whose queue is not empty in the table where it belongs. Warn once if it is infeasible."""
         if self.feasible(wanted):
             self.waiting[wanted] = None
             return
         self.infeasible[wanted] = None
         if wanted not in self._warned and wanted.group is None:
             self._warned.add(wanted)
-            self.cluster.actions.append(
-                Say(
-                    "WARNING",
-                    (
-                        f"No available node types can fulfill resource request {amounts(wanted.need)}: {wanted.queue[0].spec.name} "
-                        "waits until a node that has this joins the cluster."
-                    ),
-                )
+            text = (
+                f"No available node types can fulfill resource request {amounts(wanted.need)}: "
+                f"{wanted.queue[0].spec.name} waits until a node that has this joins the cluster."
             )
+            self.cluster.actions.append(Say("WARNING", text))
 
     def feasible(self, wanted: SchedulingClass) -> bool:
-        """Whether some node, or the class's placement group, could ever take it as things are."""
+        """Whether some living node, or the class's placement group, could run its tasks if nothing else ran."""
         if wanted.group is not None:
             return any(bundle.node is not None for bundle in self._bundles(wanted))
         for node in self.alive:
@@ -141,6 +179,7 @@ class Scheduler:
         return False
 
     def _allowed(self, node: NodeRecord, wanted: SchedulingClass) -> bool:
+        """Whether the strategy and the labels permit this node. Does not look at resources."""
         strategy = wanted.strategy
         if wanted.selector and not labels_match(node.labels, wanted.selector):
             return False
@@ -151,7 +190,7 @@ class Scheduler:
         return True
 
     def _head(self, wanted: SchedulingClass) -> TaskRecord | None:
-        """The first task of the class that still wants to run; cancelled ones are let go on the way."""
+        """The first task of the class that is still to be placed. Discards the others in front of it."""
         queue = wanted.queue
         while queue:
             task = queue[0]
@@ -161,7 +200,7 @@ class Scheduler:
         return None
 
     def dispatch(self, now: float, node: NodeRecord | None = None) -> None:
-        """Something was given back (on this node): let the waiting classes have their turns."""
+        """Resources were returned, on this node if one is given: give the waiting classes their turns."""
         waiting = self.waiting
         progress = True
         while progress and waiting:
@@ -172,32 +211,33 @@ class Scheduler:
                     and wanted.group is None
                     and wanted.need.get("CPU", 0) > node.available.get("CPU", 0)
                 ):
-                    continue  # there is no room on it: the usual case when a task took what another gave
+                    continue  # no room; this is the usual case, in which the last task took what was returned
                 task = self._head(wanted)
                 if task is None:
                     waiting.pop(wanted, None)
                     continue
                 if not self._place(now, task, wanted, node):
                     continue
-                # A task that fails here may end an actor, whose resources are dispatched before this goes on.
+                # A task that fails in _place may end an actor, and the actor's resources are dispatched at once, by a
+                # nested call of this method. So the head may be another task by now.
                 if wanted.queue and wanted.queue[0] is task:
                     wanted.queue.popleft()
                 waiting.pop(wanted, None)
-                if wanted.queue:  # its turn comes again behind the others
+                if wanted.queue:  # its next turn comes after all other classes have had theirs
                     waiting[wanted] = None
                     progress = True
             if node is not None and not node.available:
                 return
 
     def resources_freed(self, now: float) -> None:
-        """Resources were returned: the groups and tasks that wait have their turns."""
+        """Resources were returned: give the waiting groups their turns, and then the waiting classes."""
         if self.cluster.groups.waiting:
             self.cluster.groups.retry(now)
         if self.waiting:
             self.dispatch(now)
 
     def retry_infeasible(self, now: float) -> None:
-        """A node joined or a group was placed: what fitted nowhere may fit now."""
+        """A node joined or a group was placed: infeasible classes may be feasible now."""
         for wanted in list(self.infeasible):
             if self._head(wanted) is None:
                 del self.infeasible[wanted]
@@ -206,23 +246,23 @@ class Scheduler:
                 self.waiting[wanted] = None
         self.dispatch(now)
 
-    def sort_again(self, now: float) -> None:
-        """A node or a group went: what waited may have become infeasible, or can never run."""
+    def review_classes(self, now: float) -> None:
+        """A node died or a group was removed: waiting classes may be infeasible now, or have become impossible."""
         for wanted in [*self.waiting, *self.infeasible]:
-            if self._never(wanted):
+            if self._is_impossible(wanted):
                 while (task := self._head(wanted)) is not None:
-                    self._place(now, task, wanted)  # which fails it
+                    self._place(now, task, wanted)  # fails the task
             elif wanted in self.waiting and not self.feasible(wanted):
                 del self.waiting[wanted]
                 if self._head(wanted) is not None:
-                    self._sort_in(wanted)
+                    self._list_class(wanted)
 
-    def _never(self, wanted: SchedulingClass) -> bool:
-        """Whether the one node on which the class may run is gone, or has less than it asks for: no node that joins helps."""
+    def _is_impossible(self, wanted: SchedulingClass) -> bool:
+        """Whether the only node on which the class may run is gone, or is too small. No node that joins can help."""
         return wanted.strategy[0] == "NODE_AFFINITY" and not wanted.strategy[2] and not self.feasible(wanted)
 
     def worker_free(self, now: float, worker: WorkerRecord) -> None:
-        """A task ended: its worker goes on with the next of its class, or gives back what it held when the event is over."""
+        """A task ended: its worker runs the next one of its class, becomes vacant, or becomes idle (see above)."""
         wanted, waiting = worker.lease, self.waiting
         if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
             self.worker_idle(worker)
@@ -233,7 +273,7 @@ class Scheduler:
         worker.task = None
         if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
             task = self._head(wanted)
-            if task is not None and task.actor is None:  # an actor gets a worker of its own
+            if task is not None and task.actor is None:  # a constructor needs a new worker, the actor's own
                 queue = wanted.queue
                 queue.popleft()
                 if not queue:
@@ -247,33 +287,33 @@ class Scheduler:
             and len(self.alive) == 1
             and not self.cluster.groups.waiting
         ):
-            self.vacant = worker  # what its end makes ready may go on with what it holds
+            self.vacant = worker  # a task that the result makes ready may take over the lease
             return
         self.worker_idle(worker)
         if waiting:
             self.dispatch(now, worker.node)
 
     def vacate(self, now: float, worker: WorkerRecord) -> None:
-        """Nothing of its class came to the vacant worker."""
+        """No task of its class has become ready: the vacant worker returns its lease."""
         self.vacant = None
         self.worker_idle(worker)
         if self.waiting:
             self.dispatch(now, worker.node)
 
     def worker_idle(self, worker: WorkerRecord) -> None:
-        """The worker has nothing to do: it gives back what it held, and is the first to be taken when there is something."""
+        """The worker has nothing to do: it returns its lease. The last worker to become idle is leased first."""
         worker.task = None
         self.give_back(worker)
         move(worker, WorkerStatus.IDLE)
         worker.node.idle.append(worker)
 
     def retire_spare(self, node: NodeRecord) -> None:
-        """Keep no more parked workers than could be useful."""
+        """Stop the worker that has been idle longest if the node has more idle workers than are useful."""
         if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
             self._retire(node.idle.pop(0), "the worker was idle and not needed")
 
     def _retire(self, worker: WorkerRecord, why: str) -> None:
-        """An idle worker, already off its node's list, ends. What it owns stays."""
+        """Stop an idle worker. The caller has removed it from `node.idle`. The objects that it owns stay."""
         move(worker, WorkerStatus.DEAD)
         worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", why
         self.cluster.worker_pool.bury(worker)
@@ -281,7 +321,7 @@ class Scheduler:
 
     @staticmethod
     def _is_spent(worker: WorkerRecord, spec: TaskSpec) -> bool:
-        """Whether the worker has now run the function as often as it may."""
+        """Count one call of the function. Returns whether the worker has now reached the function's max_calls."""
         if worker.calls is None:
             worker.calls = {}
         key = spec.module, spec.func_name
@@ -291,11 +331,11 @@ class Scheduler:
     # ------------------------------------------------------------ placement
 
     def _place(self, now: float, task: TaskRecord, wanted: SchedulingClass, freed: NodeRecord | None = None) -> bool:
-        """Lease a worker for the task if a node has room. freed: the only node where room may have come since the last look.
+        """Lease a worker for the task if a node has room. freed: the only node that can have gained room, if known.
 
-        Returns whether the task is off the queue: leased, or failed for good.
+        Returns whether the task has left the queue: it has a worker, or it has failed for good.
         """
-        if wanted.plain and len(self.alive) == 1:  # as below, without the questions that do not arise
+        if wanted.plain and len(self.alive) == 1:  # the common case of the code below
             only = self.alive[0]
             if self._has_room(only, task, wanted):
                 self._lease(now, task, wanted, only, None)
@@ -304,7 +344,7 @@ class Scheduler:
         if wanted.group is not None:
             return self._place_in_group(now, task, wanted)
         strategy = wanted.strategy
-        if strategy[0] == "NODE_AFFINITY" and self._never(wanted):
+        if strategy[0] == "NODE_AFFINITY" and self._is_impossible(wanted):
             self._unschedulable(now, task, wanted)
             return True
         if strategy[0] == "NODE_LABEL" and not any(labels_match(n.labels, strategy[1]) for n in self.alive):
@@ -316,24 +356,26 @@ class Scheduler:
         return True
 
     def _unschedulable(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> None:
+        """Fail a task, or kill an actor, whose class is impossible."""
         why = (
             f"the node {wanted.strategy[1]} that it must run on does not exist, is dead, or has less than it asks for."
         )
         if task.spec.kind == ACTOR_CREATION_TASK:
-            self.cluster.actor_manager.died(
-                now, task.actor, Failure("ACTOR_UNSCHEDULABLE_ERROR", why, about=task.actor), may_restart=False
-            )
+            failure = Failure("ACTOR_UNSCHEDULABLE_ERROR", why, about=task.actor)
+            self.cluster.actor_manager.died(now, task.actor, failure, may_restart=False)
         else:
             self.cluster.task_manager.fail(now, task, Failure("TASK_UNSCHEDULABLE_ERROR", why, about=task))
 
     def _has_room(self, node: NodeRecord, task: TaskRecord, wanted: SchedulingClass) -> bool:
-        for name, amount in wanted.need.items():  # as fits(), without the call: this is the hot path
+        """Whether the node could run the task now."""
+        for name, amount in wanted.need.items():  # fits(), inlined: this is the hot path
             if node.available.get(name, 0) < amount:
                 return False
         if "GPU" in wanted.need and not self._pick_gpus(node, wanted.need["GPU"]):
             return False
-        # A task that asks for no CPU is held back only while as many workers are starting as there are CPUs: tasks that end
-        # at once then share a few threads, and those that block each other still all get one.
+        # Tasks without a CPU demand wait only while as many workers are starting as there are CPUs. So short tasks
+        # share a few workers. Tasks that block, on each other for example, still get a worker each: a worker that has
+        # started no longer counts.
         return (
             bool(node.idle)
             or "CPU" in wanted.need
@@ -342,39 +384,37 @@ class Scheduler:
         )
 
     def _choose(self, task: TaskRecord, wanted: SchedulingClass, freed: NodeRecord | None) -> NodeRecord | None:
+        """The node that the class's strategy prefers among those with room. None if no node has room."""
         alive, kind = self.alive, wanted.strategy[0]
         if len(alive) == 1 and kind in ("DEFAULT", "SPREAD") and not wanted.selector:
             return alive[0] if self._has_room(alive[0], task, wanted) else None
         if kind == "SPREAD":
-            for step in (
-                range(len(alive)) if freed is None or not freed.alive else (alive.index(freed) - wanted.spread_at,)
-            ):
+            steps: Iterable[int] = range(len(alive))
+            if freed is not None and freed.alive:
+                steps = (alive.index(freed) - wanted.spread_at,)
+            for step in steps:
                 node = alive[(wanted.spread_at + step) % len(alive)]
                 if self._allowed(node, wanted) and self._has_room(node, task, wanted):
                     wanted.spread_at = (wanted.spread_at + step + 1) % len(alive)
                     return node
             return None
-        if kind == "NODE_AFFINITY":  # soft: elsewhere only if that node can never take it
+        if kind == "NODE_AFFINITY":  # if soft, another node is chosen only if this one can never run the task
             named = self.by_hex.get(wanted.strategy[1])
             if named is not None and fits(named.total, wanted.need) and self._allowed(named, wanted):
                 return named if self._has_room(named, task, wanted) else None
-        if kind == "NODE_LABEL" and wanted.strategy[2]:  # soft labels: those nodes first
+        if kind == "NODE_LABEL" and wanted.strategy[2]:  # nodes that match the soft labels come first
             for node in alive:
-                if (
-                    labels_match(node.labels, wanted.strategy[2])
-                    and self._allowed(node, wanted)
-                    and self._has_room(node, task, wanted)
-                ):
+                liked = labels_match(node.labels, wanted.strategy[2])
+                if liked and self._allowed(node, wanted) and self._has_room(node, task, wanted):
                     return node
         if freed is not None:
-            return (
-                freed if freed.alive and self._allowed(freed, wanted) and self._has_room(freed, task, wanted) else None
-            )
+            fine = freed.alive and self._allowed(freed, wanted) and self._has_room(freed, task, wanted)
+            return freed if fine else None
         return self._hybrid(task, wanted)
 
     def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
-        """Ray's default: the node with most of the arguments' bytes, else the submitter's own, when it is at most half used; then
-        the first of those that are; then the least used."""
+        """Ray's default policy: the preferred node if it is at most half used, otherwise the first node that is,
+        otherwise the least used node."""
         first, need = self._preferred(task), wanted.need
         if (
             first is not None
@@ -383,15 +423,13 @@ class Scheduler:
             and self._has_room(first, task, wanted)
         ):
             return first
-        if (
-            "CPU" not in need or "GPU" in need
-        ):  # room comes and goes with workers that start, and depends on the single GPUs
+        if "CPU" not in need or "GPU" in need:  # the ranking does not know of starting workers, nor of single GPUs
             among = [n for n in self.alive if self._allowed(n, wanted) and self._has_room(n, task, wanted)]
             return min(among, key=lambda n: (rank(n, need), n is not first), default=None)
         if wanted.ranking is None:
             wanted.ranking = NodeRanking(need)
-        best = wanted.ranking.best(
-            self.alive, self.given_back, None if wanted.plain else lambda n: self._allowed(n, wanted)
+        best: NodeRecord | None = wanted.ranking.best(
+            self.alive, self.freed_nodes, None if wanted.plain else lambda n: self._allowed(n, wanted)
         )
         if (
             first is not None
@@ -404,15 +442,18 @@ class Scheduler:
         return best
 
     def _preferred(self, task: TaskRecord) -> NodeRecord | None:
-        """The node that comes first among equals. The driver's own is the first of all in any case."""
+        """The node with most of the arguments' bytes, otherwise the submitter's. None for the driver: its node is
+        first."""
         if task.deps:
             node = self._node_of_arguments(task)
             if node is not None:
                 return node
-        return task.owner.node if task.owner is not None and task.owner.node.alive else None
+        owner: WorkerRecord | None = task.owner
+        return owner.node if owner is not None and owner.node.alive else None
 
     @staticmethod
     def _node_of_arguments(task: TaskRecord) -> NodeRecord | None:
+        """The node whose store has most bytes of the task's arguments. None if no argument is in a store."""
         sizes: dict[int, int] = {}
         nodes: dict[int, NodeRecord] = {}
         for dep in task.deps:
@@ -422,6 +463,7 @@ class Scheduler:
         return nodes[max(sizes, key=sizes.__getitem__)] if sizes else None
 
     def _place_in_group(self, now: float, task: TaskRecord, wanted: SchedulingClass) -> bool:
+        """`_place` for a class that runs in a placement group: in the first bundle with room."""
         for bundle in self._bundles(wanted):
             node = bundle.node
             if (
@@ -435,7 +477,7 @@ class Scheduler:
 
     @staticmethod
     def _bundles(wanted: SchedulingClass) -> list[Bundle]:
-        """The bundles that a task may run in. Those that are left of a group that lost a node go on taking tasks."""
+        """The bundles that tasks of the class may use. A group that lost a node still offers its other bundles."""
         group, index = wanted.group, wanted.strategy[2]
         if group.status is not PlacementGroupStatus.CREATED and group.status is not PlacementGroupStatus.RESCHEDULING:
             return []
@@ -446,6 +488,7 @@ class Scheduler:
     def _lease(
         self, now: float, task: TaskRecord, wanted: SchedulingClass, node: NodeRecord, bundle: Bundle | None
     ) -> None:
+        """Lease an idle worker of the node, or a new one, for the task. A constructor always gets a new one."""
         creation = task.spec.kind == ACTOR_CREATION_TASK
         started = None
         if node.idle and not creation:
@@ -464,7 +507,7 @@ class Scheduler:
             self.cluster.actions.append(StartWorker(worker))
 
     def take(self, worker: WorkerRecord, wanted: SchedulingClass, bundle: Bundle | None) -> None:
-        """The worker holds what the class holds, of the bundle or else of its node."""
+        """Start a lease: the worker takes what the class holds from the bundle, or without a bundle from its node."""
         worker.lease, worker.bundle = wanted, bundle
         available = worker.node.available if bundle is None else bundle.available
         for name, amount in wanted.hold.items():
@@ -473,7 +516,7 @@ class Scheduler:
             self._take_gpus(worker, wanted.hold["GPU"])
 
     def give_back(self, worker: WorkerRecord) -> None:
-        """The worker holds nothing any more."""
+        """End the worker's lease, if it has one, and return what it holds and has not lent."""
         wanted, bundle = worker.lease, worker.bundle
         if wanted is None:
             return
@@ -485,12 +528,13 @@ class Scheduler:
             available["CPU"] -= worker.lent
             worker.lent = 0
         if len(self.alive) > 1:
-            self.given_back.note(node)
+            self.freed_nodes.note(node)
         for index in worker.gpu_ids:
             node.gpu_free[index] += min(UNIT, wanted.hold["GPU"])
         worker.gpu_ids, worker.lease, worker.bundle = (), None, None
 
     def _assign(self, now: float, worker: WorkerRecord, task: TaskRecord, starting: bool = False) -> None:
+        """Give the task to the worker. One that reports or starts reads it from its record; others get a RunTask."""
         move(task, SUBMITTED_TO_WORKER)
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
         for dep in task.deps:
@@ -501,7 +545,7 @@ class Scheduler:
 
     @staticmethod
     def _pick_gpus(node: NodeRecord, amount: int) -> tuple[int, ...]:
-        """Which of the node's GPUs would be given: whole ones, or a part of one that has enough left."""
+        """The indices of the GPUs that the node would give for this amount (units). Empty if it cannot."""
         if amount >= UNIT:
             free = [index for index, left in node.gpu_free.items() if left == UNIT]
             return tuple(free[: amount // UNIT]) if len(free) >= amount // UNIT else ()
@@ -513,15 +557,16 @@ class Scheduler:
         for index in worker.gpu_ids:
             worker.node.gpu_free[index] -= min(UNIT, amount)
 
-    # ------------------------------------------------------------ a worker that waits lends its CPU
+    # ------------------------------------------------------------ lending a CPU
 
-    def worker_blocked(self, now: float, worker: WorkerRecord, objects=()) -> None:
-        """Its task waits in get or wait: others may have its CPU meanwhile, and what it waits for (objects) comes first.
+    def worker_blocked(self, now: float, worker: WorkerRecord, objects: Iterable[Any] = ()) -> None:
+        """A worker's task waits in get or wait for these objects and streams: the worker lends its CPU.
 
-        Were they to wait their turn, each task that waits for a child would let one more of its own kind start, until all wait.
+        The tasks that make the objects are placed first. If they had to wait for their turns, each task that waits for
+        a child would let one more task of its own kind start, until all of them wait.
         """
         move(worker, WorkerStatus.BLOCKED)
-        # What it did not get back after an earlier wait is lent still.
+        # The worker may still lend what it did not get back after an earlier wait.
         more = worker.lease.hold.get("CPU", 0) - worker.lent if worker.lease is not None else 0
         if not more:
             return
@@ -529,26 +574,26 @@ class Scheduler:
         available = worker.node.available if worker.bundle is None else worker.bundle.available
         available["CPU"] += more
         if len(self.alive) > 1:
-            self.given_back.note(worker.node)
+            self.freed_nodes.note(worker.node)
         for obj in objects:
             task = obj.task
             if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
                 if not self._place(now, task, task.spec.scheduling_class):
                     break
-                # It stays in its queue, where it is passed over when its turn comes: it is not pending any more.
+                # The task stays in its queue; _head discards it later, because it is no longer pending.
         if available["CPU"]:
             self.dispatch(now, worker.node)
             if self.cluster.groups.waiting:
                 self.cluster.groups.retry(now)
 
     def worker_unblocked(self, now: float, worker: WorkerRecord) -> None:
-        """It goes on. It takes back what is free of its CPU and goes on without the rest: to wait for it could wait for ever."""
+        """The worker's task resumes: it takes back what is free of its CPU, and goes on without the rest."""
         move(worker, WorkerStatus.LEASED)
         if worker.lent:
             self.take_back(worker)
 
     def take_back(self, worker: WorkerRecord) -> None:
-        """As much as is free of the CPU that a waiting worker lent."""
+        """Return to the worker as much of its lent CPU as is free."""
         available = worker.node.available if worker.bundle is None else worker.bundle.available
         back = min(worker.lent, available.get("CPU", 0))
         available["CPU"] -= back

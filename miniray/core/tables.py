@@ -1,4 +1,4 @@
-"""The core's tables, and the worklists of the event in progress: what every component of the core reads and writes."""
+"""The core's tables and the worklists of the event in progress. Every component of the core reads and writes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .task_events import EventLog
 
 
 class Tables:
-    """All records by number, in the order in which they were made.
+    """All records by number, in the order of their creation, and the components of the core.
 
-    The components need each other in a circle: a task that ends frees a worker, and a worker that dies ends a task. Each of
-    them holds the tables and finds the others here, so that no module imports one that imports it.
+    The components need each other in a circle: a task that ends frees a worker, and a worker that dies ends a task.
+    Each component holds these tables and finds the others here, so the modules need not import each other in a circle.
     """
 
     scheduler: Any
@@ -36,13 +36,10 @@ class Tables:
         self.workers: dict[int, WorkerRecord] = {}
         self.placement_groups: dict[int, PlacementGroupRecord] = {}
         self.record_limit = record_limit
-        self.dropped = {
-            "tasks": 0,
-            "actors": 0,
-            "workers": 0,
-            "events": 0,
-        }  # records dropped because their table was full
+        # How many records were dropped because their table was full.
+        self.dropped = {"tasks": 0, "actors": 0, "workers": 0, "events": 0}
         self.events = EventLog(self.dropped)
-        self.resumes_at_wake = True  # a waiter can go on as soon as it is woken: false where all share one thread
-        self.actions: list[Action] = []  # what this event asks of the runtime so far
+        # Whether a waiter resumes as soon as it is woken. False for a runtime in which all tasks share one thread.
+        self.resumes_at_wake = True
+        self.actions: list[Action] = []  # the actions that this event has asked for so far
         self.ready: deque[ObjectRecord] = deque()  # objects that got their value in this event; see wakeups

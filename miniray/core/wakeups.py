@@ -1,11 +1,12 @@
-"""Wake-ups: who waits for an object, and who is told when it has a value.
+"""Wake-ups: who waits for an object, and who is told when the object has a value.
 
-Two kinds of waiters are attached to an object. A `Waiter` is a thread or a callback outside the core: it is woken once, by a
-Wake action. A dependent is a task with the object as an argument: its count of missing arguments goes down by one.
+An object has two lists of those who wait for it. A `Waiter` is a thread or a callback outside the core: a Wake action
+wakes it, once. A dependent is a task with the object as an argument: its count of missing arguments (`pending`) goes
+down by one.
 
-An object that gets a value, or an error, is appended to `ready`. Waiters and dependents are told when the event ends
-(`settle`), not at once: a task that becomes ready may fail, which gives more objects an error, and so on. The worklist turns
-this recursion, which can be as long as a chain of tasks, into a loop.
+An object that gets a value, or an error, is appended to the worklist `ready`. Its waiters and dependents are told at
+the end of the event (`settle`), not at once: a task that becomes ready may fail, its failure gives more objects an
+error, and so on. The worklist turns this recursion, which can be as deep as a chain of tasks is long, into a loop.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Wakeups:
         self.ready = cluster.ready
 
     def settle(self, now: float) -> None:
-        """Tell everybody who waits for an object in `ready`, until nothing more follows."""
+        """Tell all waiters and dependents of the objects in `ready`, until the worklist is empty."""
         ready = self.ready
         while ready:
             self._tell(now, ready.popleft())
@@ -36,7 +37,7 @@ class Wakeups:
         if waiters:
             failed = obj.status is FAILED
             for waiter in waiters:
-                if not waiter.fired:  # as satisfy(), without the call: this is the hot path
+                if not waiter.fired:  # satisfy(), inlined: this is the hot path
                     waiter.need -= 1
                     if waiter.need <= 0 or failed and waiter.fail_fast:
                         self.wake(waiter)
@@ -50,14 +51,14 @@ class Wakeups:
             self.cluster.references.check(now, obj)
 
     def satisfy(self, waiter: Waiter, failed: bool) -> None:
-        """One of the things that a waiter waits for has arrived."""
+        """One of the things that a waiter waits for has arrived. failed: as an error."""
         if not waiter.fired:
             waiter.need -= 1
             if waiter.need <= 0 or failed and waiter.fail_fast:
                 self.wake(waiter)
 
     def wake(self, waiter: Waiter) -> None:
-        """Wake a waiter, once."""
+        """Wake a waiter, unless it was woken before or has given up. Its worker takes back the CPU that it has lent."""
         if not waiter.fired:
             waiter.fired = True
             if waiter.worker is not None and waiter.worker.lent:
@@ -65,7 +66,10 @@ class Wakeups:
             self.cluster.actions.append(Wake(waiter))
 
     def attach(self, now: float, waiter: Waiter, objects: Iterable[Any], worker: WorkerRecord | None) -> None:
-        """See Cluster.wait_for."""
+        """Let a waiter wait for objects and streams, and wake it at once if enough of them are available already.
+
+        A lost object is rebuilt. worker: the worker whose task waits, if it lends its CPU, otherwise None.
+        """
         for obj in objects:
             if type(obj) is StreamRecord:
                 if obj.taken < len(obj.items) or obj.ended:
@@ -91,7 +95,7 @@ class Wakeups:
             self.cluster.scheduler.worker_blocked(now, worker, objects)
 
     def detach(self, now: float, waiter: Waiter, objects: Iterable[Any], worker: WorkerRecord | None) -> None:
-        """See Cluster.stop_waiting."""
+        """A waiter was woken or has given up: detach it from its objects. Its worker takes back a lent CPU."""
         if not waiter.fired:
             waiter.fired = True
         for obj in objects:
@@ -103,7 +107,7 @@ class Wakeups:
             self.cluster.scheduler.worker_unblocked(now, worker)
 
     def wake_all(self) -> None:
-        """Wake everybody who is still attached to an object or a stream: the session has ended."""
+        """The session has ended: wake every waiter that is still attached to an object or a stream."""
         streams = [task.stream for task in self.cluster.tasks.values() if task.stream is not None]
         for awaited in [*self.cluster.objects.values(), *streams]:
             for waiter in awaited.waiters or ():

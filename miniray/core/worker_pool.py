@@ -1,6 +1,7 @@
-"""The worker pool: the records of workers, from the order to start one until its death, and what dies with it.
+"""The worker pool: the records of workers, from the action that starts a worker until its death, and what dies with it.
 
-Ray: raylet/worker_pool.h; what happens to the property of a dead worker is in core_worker/reference_counter.h.
+A worker owns the tasks that it submitted, the actors that it created and the values that it put. When it dies, they
+die. Ray: raylet/worker_pool.h; for what a dead worker owned, core_worker/reference_counter.h.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .tables import Tables
 from .transitions import TaskStatus, WorkerStatus, move
 
 DEAD = WorkerStatus.DEAD
-DEAD_WORKERS_KEPT = 1_000
+DEAD_WORKERS_KEPT = 1_000  # records, for the state rows
 OVER = TaskStatus.FINISHED, TaskStatus.FAILED
 
 
 class WorkerPool:
-    """Creates and ends the records of workers. It keeps the records of the last `dead_kept` dead workers for the state rows."""
+    """Creates the records of workers, declares workers dead, and keeps the last `dead_kept` dead records."""
 
     def __init__(self, cluster: Tables):
         self.cluster = cluster
@@ -37,7 +38,7 @@ class WorkerPool:
         self._last_number = 0
 
     def new(self, now: float, node: NodeRecord, actor: ActorRecord | None) -> WorkerRecord:
-        """Make the record of a worker that is about to be started."""
+        """Create the record of a worker that is about to be started. actor: the actor that will live in it."""
         self._last_number += 1
         worker = WorkerRecord(self._last_number, node, actor)
         worker.t_created = now
@@ -45,7 +46,7 @@ class WorkerPool:
         return worker
 
     def died(self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str = "SYSTEM_ERROR") -> None:
-        """A worker died: its actor may restart, and its task is retried or fails."""
+        """A worker died: its actor is restarted or dies, its task is retried or fails, what it owned dies."""
         actor, task = worker.actor, worker.task
         if actor is not None:
             self.cluster.actor_manager.died(
@@ -63,13 +64,13 @@ class WorkerPool:
         self.cluster.scheduler.resources_freed(now)
 
     def kill(self, now: float, worker: WorkerRecord, failure: Failure) -> None:
-        """End a worker whose task is already over."""
+        """End a worker whose task is over already. What it owned dies with it."""
         self.end(now, worker, failure, "INTENDED_SYSTEM_EXIT")
         self.owner_died(now, worker)
         self.cluster.scheduler.resources_freed(now)
 
     def end(self, now: float, worker: WorkerRecord, failure: Failure, exit_type: str) -> None:
-        """Declare a worker dead: it returns its resources, and the core ignores its later reports."""
+        """Declare a worker dead: it returns its lease, and the core ignores its later reports."""
         if worker.status is DEAD:
             return
         if worker.status is WorkerStatus.STARTING and worker.actor is None:
@@ -85,7 +86,7 @@ class WorkerPool:
         self.bury(worker)
 
     def bury(self, worker: WorkerRecord) -> None:
-        """Keep the record of a dead worker for a while."""
+        """Keep the record of a dead worker until `dead_kept` more workers have died."""
         worker.node.workers.pop(worker.number, None)
         self._dead.append(worker.number)
         if len(self._dead) > self.dead_kept:
@@ -93,7 +94,7 @@ class WorkerPool:
             self.cluster.dropped["workers"] += 1
 
     def owner_died(self, now: float, worker: WorkerRecord) -> None:
-        """What a dead worker owned dies with it: its child actors, its tasks, and the values that others still hold."""
+        """What a dead worker owned dies: its actors, unless detached, its tasks, and the values that others hold."""
         if not worker.owns:
             return
         worker.owns = False
@@ -114,6 +115,7 @@ class WorkerPool:
                 self._owner_lost(now, obj, Failure("OWNER_DIED", "the worker that owned it has died", about=obj))
 
     def _orphan(self, now: float, task: TaskRecord) -> None:
+        """The owner of a task died: an unfinished task fails and its worker ends; a finished one loses its values."""
         failure = Failure("OWNER_DIED", "the worker that owned it has died", about=task)
         if task.status not in OVER:
             runner = task.worker
@@ -122,11 +124,12 @@ class WorkerPool:
                 self.kill(now, runner, failure)
             return
         for obj in task.returns:
-            # A small result stays with everybody who has a reference to it, as in Ray, where each of them is a process.
+            # A small value survives while anybody holds a reference. In Ray, the process of each holder has a copy.
             if not (obj.status is READY and obj.locations is None and (obj.refs or obj.uses)):
                 self._owner_lost(now, obj, failure)
 
     def _owner_lost(self, now: float, obj: ObjectRecord, failure: Failure) -> None:
+        """The owner of an object has died: the object holds this failure in place of its value."""
         if self.cluster.objects.get(obj.number) is not obj or obj.status is FAILED:
             return
         if obj.locations is not None:

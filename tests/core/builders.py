@@ -1,10 +1,11 @@
-"""The situations that the tests of the core start from, one line each.
+"""The situations from which the tests of the core start, one line each.
 
-Every cluster made here checks all invariants after every event, so each test is also a test of those.
+Every cluster made here checks all invariants after every event, so each test is also a test of the invariants.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from miniray.core.actions import Action
@@ -34,13 +35,14 @@ from miniray.core.transitions import WorkerStatus
 NOW = 1.0
 SMALL, LARGE = 8, 4 * INLINE_BYTES
 HUGE = 1 << 40
-# The end of a session releases no resources and no references: its tables are dropped as a whole.
+# No check follows these events. A dropped reference takes full effect only with the next event, and the end of a
+# session releases neither resources nor references, since its tables are dropped as a whole.
 UNCHECKED = {"references_dropped", "add_reference", "session_ending", "session_ended"}
 EVENTS = [name for name, value in vars(Cluster).items() if not name.startswith("_") and callable(value)]
 
 
 class CheckedCluster(Cluster):
-    """A cluster whose tables are checked after every event."""
+    """A cluster that checks its tables after every event."""
 
 
 def _checked(name: str) -> Any:
@@ -65,18 +67,18 @@ def one_node(
     cpus: float = 2,
     record_limit: int = 100_000,
     store_bytes: int = HUGE,
-    labels: dict | None = None,
+    labels: dict[str, str] | None = None,
     checked: bool = True,
     **resources: float,
 ) -> Cluster:
-    """A cluster of one node. checked: not where so many events come that the checks would take minutes."""
+    """A cluster of one node. checked=False is for tests with so many events that the checks would take minutes."""
     c = CheckedCluster(record_limit) if checked else Cluster(record_limit)
     add_node(c, cpus, store_bytes, labels, **resources)
     return c
 
 
 def several_nodes(*cpus: float, store_bytes: int = HUGE) -> Cluster:
-    """A cluster with a node for each of these numbers of CPUs."""
+    """A cluster with one node for each of these numbers of CPUs."""
     c = CheckedCluster()
     for number in cpus:
         add_node(c, number, store_bytes)
@@ -84,15 +86,15 @@ def several_nodes(*cpus: float, store_bytes: int = HUGE) -> Cluster:
 
 
 def add_node(
-    c: Cluster, cpus: float = 2, store_bytes: int = HUGE, labels: dict | None = None, **resources: float
+    c: Cluster, cpus: float = 2, store_bytes: int = HUGE, labels: dict[str, str] | None = None, **resources: float
 ) -> NodeRecord:
-    """One more node joins; the actions that follow are forgotten."""
+    """One more node joins. Ignores the actions that follow."""
     asked = {"CPU": cpus, **resources} if cpus else resources
     return c.add_node(NOW, len(c.nodes) + 1, units(asked), labels, store_bytes)[0]
 
 
 def node(c: Cluster, number: int = 1) -> NodeRecord:
-    """The node of this number."""
+    """The node with this number."""
     return c.nodes[number]
 
 
@@ -101,26 +103,31 @@ def free(c: Cluster, number: int = 1, name: str = "CPU") -> float:
     return c.nodes[number].available[name] / 10_000
 
 
+def on_node(c: Cluster, number: int, soft: bool = False) -> tuple[Any, ...]:
+    """The strategy of work that must run on this node, or (soft) should."""
+    return ("NODE_AFFINITY", node(c, number).hex, soft)
+
+
 # ---------------------------------------------------------------- tasks
 
 
 def scheduling_class(
     c: Cluster,
     cpus: float = 1,
-    strategy: tuple = ("DEFAULT",),
-    selector: tuple = (),
-    hold: dict | None = None,
+    strategy: tuple[Any, ...] = ("DEFAULT",),
+    selector: tuple[Any, ...] = (),
+    hold: dict[str, float] | None = None,
     **resources: float,
 ) -> SchedulingClass:
-    """The class of tasks that ask for this."""
+    """The class of the tasks with this demand."""
     need = units({"CPU": cpus, **resources} if cpus else resources)
     return c.scheduler.scheduling_class(need, need if hold is None else units(hold), strategy, selector)
 
 
 def a_task(
     c: Cluster,
-    deps: tuple = (),
-    contained: tuple = (),
+    deps: tuple[ObjectRecord, ...] = (),
+    contained: tuple[ObjectRecord, ...] = (),
     retries: int = 0,
     returns: int | str = 1,
     parent: str = "driver",
@@ -128,7 +135,7 @@ def a_task(
     backpressure: int = -1,
     **demand: Any,
 ) -> TaskRecord:
-    """A call that was not submitted yet."""
+    """A call of a function that has not been submitted yet."""
     spec = TaskSpec(
         NORMAL_TASK,
         "f",
@@ -142,14 +149,14 @@ def a_task(
 
 
 def submitted(c: Cluster, now: float = NOW, **options: Any) -> TaskRecord:
-    """A call that was submitted; the actions that follow are forgotten."""
+    """A call that has been submitted. Ignores the actions that follow."""
     task = a_task(c, **options)
     c.submit_task(now, task)
     return task
 
 
 def started(c: Cluster, task: TaskRecord, now: float = NOW) -> WorkerRecord:
-    """The worker of a leased task, which has entered the user's function."""
+    """The worker of a leased task. The worker has entered the user's function."""
     worker = task.worker
     assert worker is not None, f"{task!r} was given no worker"
     if worker.status is WorkerStatus.STARTING:
@@ -159,49 +166,75 @@ def started(c: Cluster, task: TaskRecord, now: float = NOW) -> WorkerRecord:
 
 
 def running_task(c: Cluster, **options: Any) -> tuple[TaskRecord, WorkerRecord]:
-    """A task whose code runs, and its worker."""
+    """A task whose code is running, and its worker."""
     task = submitted(c, **options)
     return task, started(c, task)
 
 
-def finish(c: Cluster, task: TaskRecord, *sizes: int, contained: tuple | None = None, now: float = NOW) -> list[Action]:
-    """The task's attempt returns: one small value for each return, unless sizes are given. Returns the actions."""
-    worker = task.worker
+def result_of(task: TaskRecord, *sizes: int, contained: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+    """The arguments with which the task's worker reports `task_finished`, after storing the values.
+
+    sizes: bytes of each value; one small value per return if none are given.
+    """
     wanted = 1 if task.stream is not None else len(task.returns)
     for index, obj in enumerate(task.returns[:wanted]):
         if obj.status in (PENDING, LOST):
             obj.value = f"value {index} of attempt {task.attempt}"
-    return c.task_finished(now, worker, task, sizes or (SMALL,) * wanted, contained)
+    return task.worker, task, sizes or (SMALL,) * wanted, contained
+
+
+def finish(
+    c: Cluster, task: TaskRecord, *sizes: int, contained: tuple[Any, ...] | None = None, now: float = NOW
+) -> list[Action]:
+    """The task's attempt returns (see `result_of`). Returns the actions."""
+    return c.task_finished(now, *result_of(task, *sizes, contained=contained))
+
+
+def error_of(
+    task: TaskRecord, retry: bool = False, error_type: str = "TASK_EXECUTION_EXCEPTION"
+) -> tuple[WorkerRecord, TaskRecord, Failure, bool]:
+    """The arguments with which the task's worker reports `task_failed`."""
+    return task.worker, task, Failure(error_type, "it raised", about=task), retry
 
 
 def raise_in(
     c: Cluster, task: TaskRecord, retry: bool = False, error_type: str = "TASK_EXECUTION_EXCEPTION", now: float = NOW
 ) -> list[Action]:
     """The task's attempt raises. Returns the actions."""
-    return c.task_failed(now, task.worker, task, Failure(error_type, "it raised", about=task), retry)
+    return c.task_failed(now, *error_of(task, retry, error_type))
+
+
+def crash_of(worker: WorkerRecord) -> tuple[WorkerRecord, Failure]:
+    """The arguments with which the runtime reports `worker_died`."""
+    return worker, Failure("WORKER_DIED", "it crashed", about=worker)
 
 
 def crash(c: Cluster, worker: WorkerRecord, now: float = NOW) -> list[Action]:
-    """The worker's thread ends in the middle. Returns the actions."""
-    return c.worker_died(now, worker, Failure("WORKER_DIED", "it crashed", about=worker))
+    """The worker's thread ends in the middle of its task. Returns the actions."""
+    return c.worker_died(now, *crash_of(worker))
 
 
 def finished_task(c: Cluster, size: int = SMALL, **options: Any) -> TaskRecord:
-    """A task that has returned one value of this size."""
+    """A task that has returned; each of its values has this size."""
     task, _ = running_task(c, **options)
     finish(c, task, *(size for _ in task.returns))
     return task
 
 
 def a_value(c: Cluster, size: int = SMALL, **options: Any) -> ObjectRecord:
-    """The value of a task that has ended."""
-    return finished_task(c, size, **options).returns[0]
+    """The value that a finished task returned."""
+    value: ObjectRecord = finished_task(c, size, **options).returns[0]
+    return value
 
 
 def put(
-    c: Cluster, size: int = SMALL, contained: tuple = (), owner: WorkerRecord | None = None, on: int = 1
+    c: Cluster,
+    size: int = SMALL,
+    contained: tuple[ObjectRecord, ...] = (),
+    owner: WorkerRecord | None = None,
+    on: int = 1,
 ) -> ObjectRecord:
-    """A value that was put."""
+    """A value that was put on the node with the number `on`."""
     obj = ObjectRecord(0, owner=owner, status=READY)
     obj.value, obj.contained = "a value that was put", tuple(contained)
     c.put(NOW, obj, size, c.nodes[on])
@@ -209,9 +242,7 @@ def put(
 
 
 def drop(c: Cluster, *records: Any, now: float = NOW) -> list[Action]:
-    """The program lets go of these. Returns the actions."""
-    from collections import deque
-
+    """The program drops one reference to each of these. Returns the actions."""
     c.references_dropped(now, deque(records))
     return c.settled(now)
 
@@ -219,21 +250,28 @@ def drop(c: Cluster, *records: Any, now: float = NOW) -> list[Action]:
 # ---------------------------------------------------------------- actors
 
 
-def an_actor(
+def creation_of(
     c: Cluster,
-    deps: tuple = (),
-    contained: tuple = (),
+    deps: tuple[ObjectRecord, ...] = (),
+    contained: tuple[ObjectRecord, ...] = (),
     holds_cpus: float = 0,
-    strategy: tuple = ("DEFAULT",),
+    strategy: tuple[Any, ...] = ("DEFAULT",),
     max_task_retries: int = 0,
     **options: Any,
-) -> ActorRecord:
-    """An actor that was asked for; the actions that follow are forgotten. options: of ActorRecord."""
+) -> tuple[ActorRecord, TaskRecord]:
+    """The arguments of `create_actor`: an actor, and the task that will run its constructor. options: of
+    ActorRecord."""
     actor = ActorRecord("A", options={"max_task_retries": max_task_retries}, **options)
     wanted = scheduling_class(c, holds_cpus or 1, strategy, hold={"CPU": holds_cpus} if holds_cpus else {})
     spec = TaskSpec(ACTOR_CREATION_TASK, "A.__init__", "A.__init__", scheduling_class=wanted, num_returns=0)
     creation = TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=actor.owner)
     creation.actor = actor
+    return actor, creation
+
+
+def an_actor(c: Cluster, **options: Any) -> ActorRecord:
+    """An actor that has been requested (options: see `creation_of`). Ignores the actions that follow."""
+    actor, creation = creation_of(c, **options)
     c.create_actor(NOW, actor, creation)
     return actor
 
@@ -251,16 +289,15 @@ def living_actor(c: Cluster, **options: Any) -> ActorRecord:
     return actor
 
 
-def a_call(
-    c: Cluster,
+def call_of(
     actor: ActorRecord,
-    deps: tuple = (),
-    contained: tuple = (),
+    deps: tuple[ObjectRecord, ...] = (),
+    contained: tuple[ObjectRecord, ...] = (),
     group: str = "",
     returns: int | str = 1,
     owner: WorkerRecord | None = None,
 ) -> TaskRecord:
-    """A method was called; the actions that follow are forgotten."""
+    """A call of a method that has not been submitted yet."""
     spec = TaskSpec(
         ACTOR_TASK,
         "A.m",
@@ -269,13 +306,18 @@ def a_call(
         max_retries=(actor.options or {}).get("max_task_retries", 0),
         group=group,
     )
-    task = TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=owner, actor=actor)
+    return TaskRecord(spec, ("args",), tuple(deps), tuple(contained), owner=owner, actor=actor)
+
+
+def a_call(c: Cluster, actor: ActorRecord, **options: Any) -> TaskRecord:
+    """A call of a method that has been submitted (options: see `call_of`). Ignores the actions that follow."""
+    task = call_of(actor, **options)
     c.submit_actor_task(NOW, task)
     return task
 
 
 def run_call(c: Cluster, task: TaskRecord) -> list[Action]:
-    """The call runs, and returns. Returns the actions that follow."""
+    """The call runs and returns. Returns the actions that follow."""
     started(c, task)
     return finish(c, task)
 
@@ -283,13 +325,18 @@ def run_call(c: Cluster, task: TaskRecord) -> list[Action]:
 # ---------------------------------------------------------------- placement groups
 
 
-def a_group(c: Cluster, *bundles: dict[str, float], strategy: str = "PACK", **options: Any) -> PlacementGroupRecord:
-    """A placement group that was asked for; the actions that follow are forgotten."""
-    group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, **options)
+def group_of(*bundles: dict[str, float], strategy: str = "PACK", **options: Any) -> PlacementGroupRecord:
+    """A placement group that has not been requested yet. options: of PlacementGroupRecord."""
+    return PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, **options)
+
+
+def a_group(c: Cluster, *bundles: dict[str, float], **options: Any) -> PlacementGroupRecord:
+    """A placement group that has been requested (options: see `group_of`). Ignores the actions that follow."""
+    group = group_of(*bundles, **options)
     c.create_placement_group(NOW, group)
     return group
 
 
-def in_group(group: PlacementGroupRecord, index: int = -1) -> tuple:
-    """The strategy of what runs in a group."""
+def in_group(group: PlacementGroupRecord, index: int = -1) -> tuple[Any, ...]:
+    """The strategy of work that runs in a group: in the bundle with this index, or in any."""
     return ("PLACEMENT_GROUP", group.number, index)

@@ -1,8 +1,8 @@
-"""A runtime without a thread: it notes what the core asks for, and does each thing when it is told to.
+"""A runtime without threads: it notes the actions that the core asks for, and carries out each one when it is told to.
 
-It keeps its own account of what a program holds (references, streams, waits), so that the core's counts can be compared with
-somebody else's. What is a race between threads elsewhere is an order here: actions may be carried out late, reports may come
-from workers that are dead by then.
+It keeps its own account of everything that a program holds (references, streams, waits), so that the core's counts can
+be compared with an independent count. A race between threads is an order of calls here: actions may be carried out
+late, and reports may come from workers that are dead already.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEAD, THERE = WorkerStatus.DEAD, (READY, FAILED, SPILLED)
 
 
 class File:
-    """A value that was spilled."""
+    """The file of a spilled value."""
 
     def __init__(self, value: object):
         self.value = value
@@ -44,11 +44,12 @@ class File:
         return f"File({self.value})"
 
 
-KINDS = {READY: str, FAILED: Failure, SPILLED: File}  # what the value of an object is, by its `done`
+TYPES = {READY: str, FAILED: Failure, SPILLED: File}  # the type of an object's value, by the object's status
 
 
 class Wait:
-    """Somebody in get or wait. The references it was called with are its own until it returns."""
+    """A program in get or wait. It holds a reference to each of `objects` until it returns. then: what the program does
+    next."""
 
     def __init__(self, waiter: Waiter, objects: list, lender: WorkerRecord | None, timed: bool, then):
         self.waiter, self.objects, self.lender, self.timed, self.then = waiter, objects, lender, timed, then
@@ -56,7 +57,8 @@ class Wait:
 
 
 class Program:
-    """User code: the driver, or one attempt of a task. refs, streams: what it holds, one entry for each reference."""
+    """User code: the driver, or one attempt of a task. refs, streams: what it holds, with one entry for each
+    reference."""
 
     def __init__(self, worker: WorkerRecord | None = None, task: TaskRecord | None = None):
         self.worker, self.task = worker, task
@@ -76,15 +78,15 @@ class Program:
 
 
 class FakeRuntime:
-    """Tells the core events, and keeps the actions that follow until `carry_out`."""
+    """Reports events to the core, and keeps the actions that follow until `carry_out`."""
 
     def __init__(self, record_limit: int = 100_000):
         self.cluster = Cluster(record_limit)
         self.now = 1.0
         self.log: list[str] = []
         self.driver = Program()
-        self.programs: dict[tuple[int, int], Program] = {}  # by worker and task number: the attempts that are being run
-        self.outbox: deque[deque] = deque()  # actions of one event each: other threads' events may come in between
+        self.programs: dict[tuple[int, int], Program] = {}  # the attempts that are running, by worker and task number
+        self.outbox: deque[deque] = deque()  # the actions of one event each; other events may come in between
         self.starting: list[WorkerRecord] = []
         self.spills: list[tuple[ObjectRecord, object]] = []
         self.reads: list[tuple[ObjectRecord, File]] = []
@@ -97,12 +99,13 @@ class FakeRuntime:
     # ------------------------------------------------------------ events in, actions out
 
     def tell(self, event, *args) -> list:
-        """Tell the core an event. What the program let go of is told first, as every runtime does."""
+        """Report an event to the core, after the references that the program has dropped, as every runtime does."""
         self.log.append(f"{self.now:.3f} {event.__name__} {', '.join(text_of(arg) for arg in args)}")
         if self.dropped:
-            self.log.insert(-1, f"{self.now:.3f} the program let go of {text_of(list(self.dropped))}")
+            self.log.insert(-1, f"{self.now:.3f} the program dropped {text_of(list(self.dropped))}")
             self.cluster.references_dropped(self.now, self.dropped)
         actions = event(self.now, *args)
+        # The first text is for an event that raises; this one shows the records as the event has left them.
         self.log[-1] = f"{self.now:.3f} {event.__name__} {', '.join(text_of(arg) for arg in args)}"
         result = None
         if type(actions) is tuple:
@@ -114,7 +117,7 @@ class FakeRuntime:
         return actions if result is None else result
 
     def carry_out(self, index: int = 0) -> None:
-        """Carry out all actions of one event."""
+        """Carry out all actions of one event: by default of the oldest."""
         batch = self.outbox[index]
         del self.outbox[index]
         for action in batch:
@@ -148,7 +151,7 @@ class FakeRuntime:
             self.waiting[action.waiter.token][1].woken = True
 
     def _DropValues(self, action: act.DropValues) -> None:
-        require(DROPPED not in action.values, action, "lets go of what was let go of before")
+        require(DROPPED not in action.values, action, "drops a value that was dropped before")
 
     def _SpillObject(self, action: act.SpillObject) -> None:
         self.spills.append((action.object, action.object.value))
@@ -162,18 +165,18 @@ class FakeRuntime:
     # ------------------------------------------------------------ workers
 
     def runs_in(self, worker: WorkerRecord) -> list[Program]:
-        """The attempts that a worker's thread is in: several only for an async actor."""
+        """The attempts that the worker's thread is running. Only an async actor runs several."""
         return [program for program in self.programs.values() if program.worker is worker]
 
     def worker_started(self, worker: WorkerRecord) -> None:
-        """A worker's thread is there: it takes its first task from its record."""
+        """A worker's thread has started: it takes its first task from its record."""
         self.starting.remove(worker)
         self.tell(self.cluster.worker_started, worker)
         if worker.status is not DEAD and worker.task is not None:
             self.begin(worker, worker.task)
 
     def begin(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """A worker's thread takes a task. References inside the arguments become the task's own."""
+        """A worker's thread takes a task. The references inside the arguments now belong to the task's code as well."""
         is_async = worker.actor is not None and worker.actor.is_async and task.spec.kind != ACTOR_CREATION_TASK
         require(
             is_async or not self.runs_in(worker), worker, "is given {} while it runs {}", task, self.runs_in(worker)
@@ -183,7 +186,7 @@ class FakeRuntime:
         self.enter(program)
 
     def enter(self, program: Program) -> None:
-        """Get the values of the arguments, and then enter the user's function; one that is an error is raised."""
+        """Get the values of the arguments, and then enter the user's function. If an argument is an error, raise it."""
         worker, task = program.worker, program.task
         if not self.cluster.task_manager.is_current(worker, task) or task.t_finished:
             program.entered = True
@@ -227,7 +230,7 @@ class FakeRuntime:
         self._next(program)
 
     def worker_died(self, worker: WorkerRecord, failure: Failure) -> None:
-        """A worker's thread ends in the middle of what it does."""
+        """A worker's thread ends in the middle of whatever it runs."""
         programs = self.runs_in(worker)
         self.tell(self.cluster.worker_died, worker, failure)
         for program in programs:
@@ -249,14 +252,14 @@ class FakeRuntime:
         return program.worker, program.task, self.cluster
 
     def _ignored(self, event, worker: WorkerRecord, task: TaskRecord, *args) -> None:
-        """The report of a worker that is dead, or of an attempt that is not the current one, changes nothing."""
+        """Report late: the worker is dead, or the attempt is not the current one. The report must change nothing."""
         before = repr(task), repr(worker), task.attempt
         self.tell(event, worker, task, *args)
         require(before == (repr(task), repr(worker), task.attempt), task, "was {} before a late report", before)
 
     def _next(self, program: Program) -> None:
         worker = program.worker
-        self.let_go_of_all(program)
+        self.drop_all(program)
         if worker.status is DEAD or worker.actor is not None and worker.actor.is_async:
             return
         if worker.task is not None:
@@ -266,29 +269,29 @@ class FakeRuntime:
         self.programs.pop((program.worker.number, program.task.number), None)
         for wait in list(program.waits):
             self.stop_waiting(program, wait, go_on=False)
-        self.let_go_of_all(program)
+        self.drop_all(program)
 
     # ------------------------------------------------------------ references
 
     def hold(self, program: Program, records) -> None:
-        """One more reference for each."""
+        """The program gets one more reference to each record."""
         for record in records:
             record.refs += 1
             program.refs.append(record)
 
-    def let_go(self, program: Program, record) -> None:
-        """A reference of the program goes; the core is told with the next event."""
+    def drop(self, program: Program, record) -> None:
+        """The program drops a reference. The core is told with the next event."""
         (program.streams if type(record) is StreamRecord else program.refs).remove(record)
         self.dropped.append(record)
 
-    def let_go_of_all(self, program: Program) -> None:
-        """The program is over."""
+    def drop_all(self, program: Program) -> None:
+        """The program is over: drop everything that it holds."""
         self.dropped.extend(program.refs)
         self.dropped.extend(program.streams)
         program.refs, program.streams = [], []
 
     def references(self) -> Counter:
-        """How many references the program holds to each object."""
+        """How many references the programs hold to each object."""
         held: Counter = Counter(self.driver.refs)
         for program in self.programs.values():
             held.update(program.refs)
@@ -300,9 +303,16 @@ class FakeRuntime:
     # ------------------------------------------------------------ waiting
 
     def wait(
-        self, program: Program, objects: list, need: int, fail_fast: bool, timed: bool = False, lend: bool = True, then=None
+        self,
+        program: Program,
+        objects: list,
+        need: int,
+        fail_fast: bool,
+        timed: bool = False,
+        lend: bool = True,
+        then=None,
     ) -> Wait:
-        """The program waits in get or wait. then: what it does when it goes on."""
+        """The program waits in get or wait. then: what it does when it resumes."""
         worker = program.worker
         lender = worker if worker is not None and worker.actor is None else None
         self._token += 1
@@ -313,15 +323,15 @@ class FakeRuntime:
         program.waits.append(wait)
         self.waiting[self._token] = program, wait
         self.tell(self.cluster.wait_for, wait.waiter, objects, lender if lend else None)
-        wait.woken = worker is not None and worker.status is DEAD  # what ended the worker ends its waits
+        wait.woken = worker is not None and worker.status is DEAD  # the end of a worker ends its waits
         return wait
 
     def wait_for_consumer(self, program: Program) -> None:
-        """A generator whose consumer is behind waits, as its back-pressure asks."""
+        """A generator waits for its consumer if its back-pressure asks for that."""
         stream, limit = program.task.stream, program.task.spec.backpressure
         if limit < 0 or not stream.refs or len(stream.items) - stream.taken < limit:
             return
-        if program.interrupted or program.worker.status is DEAD:  # that is raised in it
+        if program.interrupted or program.worker.status is DEAD:  # the program will raise instead of waiting
             return
         self._token += 1
         worker = program.worker
@@ -345,7 +355,7 @@ class FakeRuntime:
     # ------------------------------------------------------------ files
 
     def spilled(self, obj: ObjectRecord, value: object, well: bool) -> None:
-        """The file of a value is written, or could not be."""
+        """The file of a value has been written, or could not be (well is False)."""
         self.spills.remove((obj, value))
         self.tell(self.cluster.settled)
         if not well:
@@ -355,7 +365,8 @@ class FakeRuntime:
             self.tell(self.cluster.object_spilled, obj)
 
     def take(self, program: Program, obj: ObjectRecord) -> None:
-        """The program has the value in its hands, and references to what is inside; one in a file is read back."""
+        """The program reads the value and gets references to the records inside it. A value in a file is read back
+        later."""
         self.value_of(obj)
         self.hold(program, obj.contained)
         node = program.worker.node if program.worker is not None else self.cluster.scheduler.alive[0]
@@ -366,11 +377,11 @@ class FakeRuntime:
             self.tell(self.cluster.object_used, obj, node)
 
     def read(self, obj: ObjectRecord, file: File, well: bool) -> None:
-        """The file of a value was read, or could not be."""
+        """The file of a value has been read, or could not be (well is False)."""
         self.reads.remove((obj, file))
         self.tell(self.cluster.settled)
         if obj.value is not file:
-            return  # another thread was quicker, or the value is gone
+            return  # another thread was faster, or the value is gone
         if not well:
             self.tell(self.cluster.lose_object, obj)
             return
@@ -379,15 +390,16 @@ class FakeRuntime:
             obj.value = file.value
 
     def value_of(self, obj: ObjectRecord) -> None:
-        """What is there has a value of the right kind."""
-        none = obj.actor is not None or obj.task is not None and obj.task.stream is not None  # a handle; a stream's end
+        """Check that the value of an object has the type that its status demands."""
+        # The object of an actor's handle holds no value, and neither does the one that marks the end of a stream.
+        none = obj.actor is not None or obj.task is not None and obj.task.stream is not None
         require(
-            type(obj.value) is KINDS[obj.status] or obj.value is None and none, obj, "has the value {!r}", obj.value
+            type(obj.value) is TYPES[obj.status] or obj.value is None and none, obj, "has the value {!r}", obj.value
         )
 
 
 def text_of(thing: object) -> str:
-    """A line of the log: the same in every run, whatever the addresses of objects are."""
+    """How the log shows an argument. The text is the same in every run, whatever the addresses of objects are."""
     if type(thing) is act.Wake:
         return f"Wake({thing.waiter.token})"
     if type(thing) is Waiter:

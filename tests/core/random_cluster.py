@@ -1,4 +1,4 @@
-"""A cluster on which things happen by themselves: nodes come and go, files are written, actions are carried out late."""
+"""A cluster whose environment acts at random: nodes come and go, files are written, actions are carried out late."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ NODES = ({"CPU": 2}, {"CPU": 4}, {"CPU": 2, "GPU": 2}, {"CPU": 1, "fast": 1})
 
 
 class RandomCluster:
-    """A cluster, and the generator of chance that all of it is decided by. Each method that returns a bool is an event that may
-    happen, and says whether it did."""
+    """A cluster, and the random generator that decides everything.
+
+    Each method that returns a bool is a step that may be possible or not; it returns whether it was.
+    """
 
     def __init__(self, chance: random.Random):
         self.chance = chance
@@ -29,7 +31,7 @@ class RandomCluster:
         self.add_node()
 
     def check(self) -> None:
-        """Every rule, and the program's own account of its references and values."""
+        """Check every invariant, and compare with the programs' own account of their references and values."""
         check(self.cluster, self.runtime.references())
         for obj in self.cluster.objects.values():
             if obj.status in THERE:
@@ -47,7 +49,7 @@ class RandomCluster:
         return True
 
     def remove_node(self) -> bool:
-        """A node dies; one is always left for the driver."""
+        """A node dies. The last one stays, for the driver."""
         if len(self.cluster.scheduler.alive) < 2:
             return False
         self.runtime.tell(self.cluster.remove_node, self.chance.choice(self.cluster.scheduler.alive))
@@ -63,14 +65,14 @@ class RandomCluster:
     # ------------------------------------------------------------ what the runtime does in its own time
 
     def carry_out(self) -> bool:
-        """Actions are carried out: the oldest, or others before them."""
+        """Actions are carried out: those of the oldest event, or of another event before them."""
         waiting = len(self.runtime.outbox)
         if waiting:
             self.runtime.carry_out(0 if self.chance.random() < 0.8 else self.chance.randrange(waiting))
         return bool(waiting)
 
     def worker_starts(self) -> bool:
-        """A worker that was ordered is there."""
+        """A worker that was told to start has started."""
         ordered = bool(self.runtime.starting)
         if ordered:
             self.runtime.worker_started(self.chance.choice(self.runtime.starting))
@@ -97,7 +99,7 @@ class RandomCluster:
         return bool(large)
 
     def timer(self) -> bool:
-        """A time that the core asked for comes."""
+        """A time that the core asked for has come."""
         due = bool(self.runtime.timers)
         if due:
             self.runtime.now = max(self.runtime.now, heapq.heappop(self.runtime.timers))

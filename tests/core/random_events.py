@@ -1,10 +1,10 @@
-"""Random programs on a cluster that changes under them, with every invariant checked after every event.
+"""Random programs on a cluster that changes under them. Every invariant is checked after every event.
 
-    python -m tests.core.random_events --seed 7 --events 5000           replay one seed; the log's end is printed when it fails
-    python -m tests.core.random_events --seeds 1000                     search
+    python -m tests.core.random_events --seed 7 --events 5000    replay one seed; prints the end of the log if it fails
+    python -m tests.core.random_events --seeds 1000              search
 
-A seed gives the same events, and the same actions, every time: the generator of chance is handed in, and nothing here or in
-the core asks for another.
+A seed gives the same events and the same actions every time: the random generator is passed in, and neither this module
+nor the core uses another.
 """
 
 from __future__ import annotations
@@ -84,17 +84,18 @@ LIKELY = {
 
 
 class RandomEvents(RandomCluster):
-    """Programs on such a cluster: the driver's and its tasks' code, which do by chance whatever a program can do."""
+    """Random programs on a random cluster: the code of the driver and of its tasks does by chance whatever a program
+    can do."""
 
     def __init__(self, chance: random.Random):
         super().__init__(chance)
-        self.submitted = 0  # tasks in all, actors' constructors included
+        self.submitted = 0  # how many tasks in all, including constructors
         self.names = list(LIKELY)
-        # Each seed has likes of its own, so that the rare meets the rare somewhere.
+        # Each seed has its own preferences, so that somewhere one rare step meets another.
         self.weights = [weight * chance.choice((0.3, 1, 1, 3)) for weight in LIKELY.values()]
 
     def run(self, events: int) -> None:
-        """So many events. The invariants are checked after each that the core was told of."""
+        """Make this many steps. The invariants are checked after each step that reported an event."""
         for _ in range(events):
             self.runtime.now += self.chance.choice((0.0, 0.001, 0.1))
             told = len(self.runtime.log)
@@ -106,43 +107,44 @@ class RandomEvents(RandomCluster):
     # ------------------------------------------------------------ who acts, and on what
 
     def someone(self) -> Program:
-        """The driver, or a task whose code runs."""
+        """The driver, or a task whose code is running."""
         running = [program for program in self.runtime.programs.values() if self.runs(program)]
         return self.chance.choice(running) if running and self.chance.random() < 0.5 else self.runtime.driver
 
     def runs(self, program: Program) -> bool:
-        """Its code runs: it neither waits nor looks for its arguments."""
+        """Whether the program's code is running: it is neither waiting nor getting its arguments."""
         return program.entered and not program.waits
 
     def a_program(self) -> Program | None:
-        """An attempt whose code runs; at times one that nobody waits for any more."""
+        """An attempt whose code is running, perhaps one whose report will no longer count."""
         running = [program for program in self.runtime.programs.values() if self.runs(program)]
         return self.chance.choice(running) if running else None
 
     def objects_of(self, program: Program) -> list[ObjectRecord]:
-        """The references to values that it holds."""
+        """The references to values that the program holds."""
         return [obj for obj in program.refs if obj.actor is None]
 
     def arguments_of(self, program: Program, most: int) -> tuple:
-        """Some of its references to values, as arguments of a call. Mostly good ones: a failed one ends the call at once."""
+        """Some of the program's references to values, as arguments of a call. Few are errors, which fail a call at
+        once."""
         return self.some(
             [obj for obj in self.objects_of(program) if obj.status is not FAILED or self.chance.random() < 0.1], most
         )
 
     def handles_of(self, program: Program) -> list[ObjectRecord]:
-        """The handles of actors that it holds."""
+        """The handles of actors that the program holds."""
         return [obj for obj in program.refs if obj.actor is not None]
 
     def some(self, things: list, most: int) -> tuple:
-        """A few of them; one may come twice."""
+        """At most this many of them, chosen at random; the same one may be chosen twice."""
         return tuple(self.chance.choice(things) for _ in range(self.chance.randint(0, most))) if things else ()
 
     def size(self) -> int:
-        """Bytes of a value."""
+        """The size of a value in bytes."""
         return self.chance.choice((SMALL, LARGE))
 
     def scheduling_class(self, hold: dict | None = None) -> SchedulingClass:
-        """A demand, and where it may go."""
+        """A demand with a strategy. hold: what is held, if that differs from the demand."""
         need = units(self.chance.choice(RESOURCES))
         strategy: tuple = ("DEFAULT",)
         kind = self.chance.random()
@@ -189,7 +191,7 @@ class RandomEvents(RandomCluster):
         return sum(task.status not in OVER for task in self.cluster.tasks.values())
 
     def returned(self, program: Program, task: TaskRecord) -> None:
-        """The caller has what `.remote()` returns."""
+        """The caller gets what `.remote()` returns."""
         self.submitted += 1
         program.refs.extend(task.returns if task.stream is None else task.returns[:1])
         if task.stream is not None:
@@ -216,7 +218,7 @@ class RandomEvents(RandomCluster):
         return True
 
     def fail(self) -> bool:
-        """A task raises; an interrupted one KeyboardInterrupt."""
+        """A task raises. An interrupted one mostly raises the interrupt."""
         program = self.a_program()
         if program is None or program.task.spec.kind == ACTOR_CREATION_TASK and self.chance.random() < 0.8:
             return False
@@ -230,7 +232,7 @@ class RandomEvents(RandomCluster):
         return True
 
     def crash(self) -> bool:
-        """A worker's thread ends, at times one that runs nothing."""
+        """A worker's thread ends, sometimes that of an idle worker."""
         living = [
             worker
             for worker in self.cluster.workers.values()
@@ -244,7 +246,7 @@ class RandomEvents(RandomCluster):
         return True
 
     def cancel(self) -> bool:
-        """`cancel` of a task that somebody has a reference to."""
+        """`cancel` of a task to which somebody holds a reference."""
         known = [obj for obj in self.someone().refs if obj.task is not None]
         if known:
             task = self.chance.choice(known).task
@@ -253,7 +255,7 @@ class RandomEvents(RandomCluster):
         return bool(known)
 
     def lose_patience(self) -> bool:
-        """What fits no node would fill the queues: the oldest such task is cancelled, or its actor killed."""
+        """Infeasible tasks would fill the queues, so the oldest one is cancelled, or its actor killed."""
         for wanted in self.cluster.scheduler.infeasible:
             for task in wanted.queue:
                 if task.status not in OVER:
@@ -265,7 +267,7 @@ class RandomEvents(RandomCluster):
         return False
 
     def yield_item(self) -> bool:
-        """A generator yields, and waits for its consumer when it is told to."""
+        """A generator yields, and waits for its consumer if its back-pressure asks for that."""
         yielding = [p for p in self.runtime.programs.values() if self.runs(p) and p.task.spec.streams]
         if not yielding:
             return False
@@ -294,7 +296,7 @@ class RandomEvents(RandomCluster):
         if stream.taken < len(stream.items):
             program.refs.append(self.runtime.tell(self.cluster.take_item, stream))
         elif stream.ended:
-            self.runtime.let_go(program, stream)
+            self.runtime.drop(program, stream)
         elif len(self.runtime.driver.waits) < 4:
             self.runtime.wait(program, [stream], 1, fail_fast=False, timed=self.chance.random() < 0.3)
         else:
@@ -304,19 +306,19 @@ class RandomEvents(RandomCluster):
     # ------------------------------------------------------------ references
 
     def drop(self) -> bool:
-        """Some references go."""
+        """A program drops some of its references."""
         program = self.someone()
         if len(program.refs) + len(program.streams) < self.chance.randint(1, 12):
             return False
         for _ in range(self.chance.choice((1, 1, 2, 5 if len(program.refs) < MANY_REFS else len(program.refs) // 2))):
             if program.refs or program.streams:
-                self.runtime.let_go(program, self.chance.choice(program.refs + program.streams))
+                self.runtime.drop(program, self.chance.choice(program.refs + program.streams))
         if self.chance.random() < 0.7:
             self.runtime.tell(self.cluster.settled)
         return True
 
     def put(self) -> bool:
-        """`put` of a value, at times with references inside."""
+        """`put` of a value, sometimes with references inside."""
         program, head = self.someone(), self.cluster.scheduler.alive[0]
         obj = ObjectRecord(0, owner=program.worker, status=READY)
         obj.value, obj.contained = "a value that was put", self.some(program.refs, 2)
@@ -347,12 +349,12 @@ class RandomEvents(RandomCluster):
             )
             return True
         for obj in objects:
-            if obj.status in THERE:  # one may be lost by the reading of another
+            if obj.status in THERE:  # reading one object may have made another one lost
                 self.runtime.take(program, obj)
         return True
 
     def block(self) -> bool:
-        """A task has waited for a while: it lends its CPU."""
+        """A task has waited for a while: its worker lends its CPU."""
         waiting = [
             wait
             for _, wait in self.runtime.waiting.values()
@@ -363,14 +365,14 @@ class RandomEvents(RandomCluster):
         return bool(waiting)
 
     def resume(self) -> bool:
-        """Somebody who was woken goes on."""
+        """A program that was woken resumes."""
         woken = [pair for pair in self.runtime.waiting.values() if pair[1].woken]
         if woken:
             self.runtime.stop_waiting(*self.chance.choice(woken))
         return bool(woken)
 
     def give_up(self) -> bool:
-        """Somebody's time ran out."""
+        """The timeout of a wait is over."""
         late = [pair for pair in self.runtime.waiting.values() if pair[1].timed and not pair[1].woken]
         if late:
             self.runtime.stop_waiting(*self.chance.choice(late))
@@ -407,7 +409,7 @@ class RandomEvents(RandomCluster):
         creation.actor = actor
         try:
             self.runtime.tell(self.cluster.create_actor, actor, creation)
-        except NameTaken:  # what was let go of before it is carried out with the next event
+        except NameTaken:  # references that were dropped before the call take effect with the next event
             self.runtime.tell(self.cluster.settled)
             return True
         self.submitted += 1
@@ -459,7 +461,7 @@ class RandomEvents(RandomCluster):
         return inside
 
     def look_up(self) -> bool:
-        """`get_actor`: one more handle, by the actor's name."""
+        """`get_actor`: one more handle, found by the actor's name."""
         actor = self.cluster.actor_manager.find(self.chance.choice(("n1", "n2")), "")
         if actor is not None:
             self.runtime.hold(self.someone(), (actor.handle,))
@@ -483,7 +485,7 @@ class RandomEvents(RandomCluster):
         return True
 
     def await_group(self) -> bool:
-        """`group.ready()`: one more reference to the object that is there when the group is."""
+        """`group.ready()`: one more reference to the object that becomes ready with the group."""
         if not self.groups:
             return False
         group = self.chance.choice(self.groups)
@@ -492,7 +494,7 @@ class RandomEvents(RandomCluster):
 
 
 def play(seed: int, events: int) -> RandomEvents:
-    """Run one seed to its end. Raises what is wrong, with the log's last lines and how to replay."""
+    """Play one seed to its end. A failure is raised with the last lines of the log and the command that replays it."""
     game = RandomEvents(random.Random(seed))
     try:
         game.run(events)
@@ -507,7 +509,7 @@ def play(seed: int, events: int) -> RandomEvents:
 
 
 def digest(game: RandomEvents) -> str:
-    """A short text that differs when any event or action of a run does."""
+    """A short text that differs whenever an event or an action of the run differs."""
     return hashlib.sha256("\n".join(game.runtime.log).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Resources reserved together: where the bundles go, what runs in them, and what a node's death does."""
+"""Resources reserved together: where the bundles go, what runs in them, and what happens when a node dies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CPU = {"CPU": 1}
 
 
 def nodes_of(group) -> list[int | None]:
-    """The number of each bundle's node."""
+    """The number of each bundle's node; None for a bundle that is not reserved."""
     return [bundle.node.number if bundle.node is not None else None for bundle in group.bundles]
 
 
@@ -44,20 +44,20 @@ def nodes_of(group) -> list[int | None]:
 
 
 def test_pack_puts_bundles_together_as_far_as_they_fit():
-    """The rest goes elsewhere."""
+    """The bundle that does not fit goes to the other node."""
     c = several_nodes(2, 2)
     assert sorted(nodes_of(a_group(c, CPU, CPU, CPU, strategy="PACK"))) in ([1, 1, 2], [1, 2, 2])
 
 
 def test_spread_puts_bundles_apart_as_far_as_there_are_nodes():
-    """The rest shares."""
+    """The third bundle shares a node."""
     c = several_nodes(2, 2)
-    assert sorted(nodes_of(a_group(c, CPU, CPU, strategy="SPREAD"))) == [1, 2]
-    assert a_group(c, CPU, CPU, strategy="SPREAD").status is CREATED
+    assert sorted(nodes_of(a_group(c, CPU, CPU, CPU, strategy="SPREAD"))) in ([1, 1, 2], [1, 2, 2])
+    assert a_group(c, CPU, strategy="SPREAD").status is CREATED
 
 
-def test_strict_pack_wants_one_node():
-    """Two halves are not enough."""
+def test_strict_pack_needs_one_node():
+    """Room for the bundles on two nodes together is not enough."""
     c = several_nodes(2, 2)
     group = a_group(c, CPU, CPU, CPU, strategy="STRICT_PACK")
     assert group.status is PENDING and free(c, 1) == free(c, 2) == 2
@@ -65,8 +65,8 @@ def test_strict_pack_wants_one_node():
     assert nodes_of(group) == [3, 3, 3]
 
 
-def test_strict_spread_wants_as_many_nodes_as_bundles():
-    """Room for two on one node does not help."""
+def test_strict_spread_needs_as_many_nodes_as_bundles():
+    """Room for two bundles on one node does not help."""
     c = several_nodes(4)
     group = a_group(c, CPU, CPU, strategy="STRICT_SPREAD")
     assert group.status is PENDING
@@ -76,7 +76,7 @@ def test_strict_spread_wants_as_many_nodes_as_bundles():
 
 @pytest.mark.parametrize("strategy", ["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"])
 def test_all_bundles_are_reserved_or_none(strategy):
-    """A group that waits holds nothing: others use what is free."""
+    """A group that waits holds nothing: others may use what is free."""
     c = several_nodes(2, 2)
     group = a_group(c, {"CPU": 2}, {"CPU": 2}, {"CPU": 2}, strategy=strategy)
     assert group.status is PENDING and nodes_of(group) == [None] * 3 and free(c, 1) == free(c, 2) == 2
@@ -85,8 +85,8 @@ def test_all_bundles_are_reserved_or_none(strategy):
 # ---------------------------------------------------------------- waiting
 
 
-def test_a_group_that_waits_is_placed_when_room_comes():
-    """Whoever waits for it is woken."""
+def test_a_waiting_group_is_placed_when_resources_are_returned():
+    """The waiter for its ready object is woken."""
     c = one_node(cpus=2)
     task, _ = running_task(c)
     group = a_group(c, CPU, CPU)
@@ -96,7 +96,7 @@ def test_a_group_that_waits_is_placed_when_room_comes():
 
 
 def test_the_group_that_has_waited_longest_is_placed_first():
-    """And a smaller one behind it with what is left."""
+    """A smaller group behind a larger one gets what is left."""
     c = one_node(cpus=3)
     task, _ = running_task(c, cpus=3)
     old, large, small = a_group(c, CPU), a_group(c, {"CPU": 3}), a_group(c, CPU)
@@ -105,7 +105,7 @@ def test_the_group_that_has_waited_longest_is_placed_first():
 
 
 def test_a_group_takes_the_cpu_that_a_waiting_task_lends():
-    """As any event would give it: it used to wait for the next one."""
+    """Lending a CPU gives waiting groups a turn. The group used to wait for the next event."""
     c = one_node(cpus=1)
     _, worker = running_task(c)
     group = a_group(c, CPU)
@@ -117,7 +117,7 @@ def test_a_group_takes_the_cpu_that_a_waiting_task_lends():
 
 
 def test_tasks_run_in_their_bundle():
-    """They take of it, not of the node; the index chooses which."""
+    """They take resources from the bundle and not from the node; the index chooses the bundle."""
     c = one_node(cpus=4)
     group = a_group(c, CPU, {"CPU": 2})
     assert free(c) == 1
@@ -128,7 +128,7 @@ def test_tasks_run_in_their_bundle():
 
 
 def test_a_task_without_an_index_takes_any_bundle_that_fits():
-    """And waits when none does, whatever the node has free."""
+    """It waits if none fits, whatever the node has free."""
     c = one_node(cpus=4)
     group = a_group(c, CPU, CPU)
     tasks = [submitted(c, strategy=in_group(group)) for _ in range(3)]
@@ -136,17 +136,17 @@ def test_a_task_without_an_index_takes_any_bundle_that_fits():
 
 
 def test_a_task_waits_for_its_group():
-    """It was submitted before the group was placed."""
+    """It was submitted before the group was placed, and runs in one of its bundles afterwards."""
     c = one_node(cpus=1)
     group = a_group(c, CPU, CPU)
     task = submitted(c, strategy=in_group(group))
     assert task.worker is None
     add_node(c, cpus=2)
-    assert task.worker is not None and task.node is not node(c, 1) or group.bundles[0].node is task.node
+    assert task.worker.bundle in group.bundles and task.node is task.worker.bundle.node
 
 
-def test_whole_gpus_are_found_for_a_bundle_too():
-    """Halves that are left on two of them do not make one."""
+def test_shares_of_different_gpus_do_not_add_up_in_a_bundle_either():
+    """What is left of two different GPUs does not make the share of one that the task needs."""
     c = one_node(cpus=8, GPU=2)
     kept = [running_task(c, GPU=0.6)[0] for _ in range(2)]
     group = a_group(c, {"CPU": 1, "GPU": 0.8})
@@ -160,7 +160,7 @@ def test_whole_gpus_are_found_for_a_bundle_too():
 
 
 def test_removing_a_group_ends_what_runs_in_it():
-    """Its resources are back; the task's error says why."""
+    """Its resources are free again, and the errors of its task and its actor give the reason."""
     c = one_node(cpus=2)
     group = a_group(c, CPU, CPU)
     task, worker = running_task(c, strategy=in_group(group))
@@ -171,8 +171,8 @@ def test_removing_a_group_ends_what_runs_in_it():
     assert actor.failure.error_type == "ACTOR_PLACEMENT_GROUP_REMOVED" and free(c) == 2
 
 
-def test_what_was_given_back_by_a_group_is_used():
-    """By those who waited for the node."""
+def test_the_resources_of_a_removed_group_are_used_again():
+    """Whoever waited for the node gets the resources."""
     c = one_node(cpus=1)
     group = a_group(c, CPU)
     task, other = submitted(c), a_group(c, CPU)
@@ -182,8 +182,8 @@ def test_what_was_given_back_by_a_group_is_used():
     assert task.worker is not None
 
 
-def test_a_group_that_waits_can_be_removed():
-    """Whoever waits for it gets the error."""
+def test_a_waiting_group_can_be_removed():
+    """Its ready object holds an error, and a node with room changes nothing."""
     c = one_node(cpus=1)
     group = a_group(c, {"CPU": 2})
     c.remove_placement_group(NOW, group)
@@ -193,8 +193,8 @@ def test_a_group_that_waits_can_be_removed():
     assert group.status is REMOVED
 
 
-def test_a_name_is_given_once():
-    """Two threads may ask for the same at once: the second is refused, and nothing has changed."""
+def test_a_name_is_taken_by_one_group_only():
+    """Two threads may ask for the same name at once: the second is refused, and nothing has changed."""
     c = several_nodes(2)
     first, second = (PlacementGroupRecord([units(CPU)], "PACK", "mine") for _ in range(2))
     c.create_placement_group(NOW, first)
@@ -206,15 +206,15 @@ def test_a_name_is_given_once():
 
 
 def test_removing_twice_changes_nothing():
-    """The first has given everything back."""
+    """The first call has returned the resources."""
     c = one_node(cpus=1)
     group = a_group(c, CPU)
     c.remove_placement_group(NOW, group)
     assert c.remove_placement_group(NOW, group) == [] and free(c) == 1
 
 
-def test_a_group_outlives_the_reference_to_its_being_placed():
-    """The object goes, the group stays."""
+def test_a_group_outlives_the_references_to_its_ready_object():
+    """The object is freed; the group stays."""
     c = one_node(cpus=1)
     group = a_group(c, CPU)
     drop(c, group.ready)
@@ -222,7 +222,7 @@ def test_a_group_outlives_the_reference_to_its_being_placed():
 
 
 def test_a_group_outlives_the_worker_that_asked_for_it():
-    """As in Ray, where it goes with its job. Its object used to become an error, and then a value."""
+    """As in Ray, the group ends with its job. Its ready object used to become an error, and then a value."""
     c = one_node(cpus=2)
     _, owner = running_task(c)
     group = a_group(c, CPU, CPU, owner=owner)
@@ -233,8 +233,8 @@ def test_a_group_outlives_the_worker_that_asked_for_it():
 # ---------------------------------------------------------------- nodes die
 
 
-def test_bundles_of_a_dead_node_are_reserved_anew():
-    """The others stay where they are, with what runs in them."""
+def test_the_bundles_of_a_dead_node_are_reserved_again():
+    """The other bundles stay where they are, with what runs in them."""
     c = several_nodes(1, 1)
     group = a_group(c, CPU, CPU, strategy="STRICT_SPREAD")
     (_, stays), (dies, _) = (
@@ -248,7 +248,7 @@ def test_bundles_of_a_dead_node_are_reserved_anew():
 
 
 def test_a_second_node_may_die_before_the_first_bundle_is_placed():
-    """Its bundle used to be left on the dead node."""
+    """The bundle of the second node used to be left on the dead node."""
     c = several_nodes(1, 1, 1)
     group = a_group(c, CPU, CPU, CPU, strategy="STRICT_SPREAD")
     c.remove_node(NOW, node(c, 1))
@@ -260,7 +260,10 @@ def test_a_second_node_may_die_before_the_first_bundle_is_placed():
 
 
 def test_nothing_is_placed_in_a_bundle_while_its_node_dies():
-    """The first worker's death freed a place in the bundle of the dead node, and the next task was given it."""
+    """The workers of a node die one after the other, within one event.
+
+    The death of the first freed a place in the bundle on the dead node, and the next task used to be placed there.
+    """
     c = several_nodes(2, 1)
     group = a_group(c, CPU, CPU, strategy="STRICT_PACK")
     tasks = [submitted(c, strategy=in_group(group), retries=1) for _ in range(4)]
@@ -269,8 +272,8 @@ def test_nothing_is_placed_in_a_bundle_while_its_node_dies():
     assert all(task.worker is None for task in tasks) and group.status is RESCHEDULING
 
 
-def test_an_actor_in_a_dead_bundle_comes_back_with_the_bundle():
-    """It waits for the group, and is made anew in it."""
+def test_an_actor_in_a_lost_bundle_restarts_in_the_new_one():
+    """It waits for the group, and restarts in the new bundle."""
     c = several_nodes(1, 1)
     group = a_group(c, CPU)
     actor = living_actor(c, holds_cpus=1, strategy=in_group(group), max_restarts=1)
@@ -279,7 +282,7 @@ def test_an_actor_in_a_dead_bundle_comes_back_with_the_bundle():
 
 
 def test_an_actor_waits_for_a_place_in_its_group():
-    """Outside of it there would be room."""
+    """There would be room outside the group."""
     c = one_node(cpus=3)
     group = a_group(c, CPU)
     running_task(c, strategy=in_group(group))

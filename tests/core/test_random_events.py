@@ -1,4 +1,4 @@
-"""Random events under many seeds: no invariant breaks, everything is given back, and a seed always plays the same."""
+"""Random events under many seeds: no invariant breaks, everything is returned, and a seed always plays the same."""
 
 from __future__ import annotations
 
@@ -16,25 +16,45 @@ EVENTS = 5_000  # under each seed: 100,000 in a plain run, five million in `make
 
 
 def play_one(seed: int) -> None:
-    """All of a seed's events."""
+    """Play all events of a seed."""
     play(seed, EVENTS)
 
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest) -> Iterator[Callable[[int], None]]:
-    """Plays a seed; all of them are played at once, on every CPU."""
+    """Plays a seed. All seeds are played ahead, on every CPU."""
     with ahead(request.session, "test_nothing_breaks_and_nothing_is_left", play_one, processors()) as found:
         yield found
 
 
 def test_nothing_breaks_and_nothing_is_left(seed, played):
-    """Submit, finish, fail, crash, cancel, kill, nodes, groups, references, spills: every invariant is checked after every event.
-    At the end every resource is back, no object is left, and every task is over."""
+    """Every invariant is checked after every event.
+
+    Tasks are submitted, return, raise, crash and are cancelled; actors are killed; nodes and groups come and go;
+    references are dropped; values are spilled. At the end every resource is free, no object is left, and every task is
+    over.
+    """
     played(seed)
 
 
+# Seeds that failed once, with the reason. The core was right each time, and the search did not know the situation.
+FAILED_ONCE = {
+    37: "the owner of a call died; the call's code waited for a later call of the same actor, which had no place to run",
+    120: "an actor's generator waited for the driver to take an item; `cancel` does not interrupt a method",
+}
+
+
+@pytest.mark.parametrize("number", FAILED_ONCE)
+def test_a_seed_that_failed_once_passes(number: int) -> None:
+    """Each of them now plays to its end."""
+    play(number, EVENTS)
+
+
 def test_a_seed_plays_the_same_every_time():
-    """Its events and the actions that follow: twice here, and in two processes whose hashes of text differ."""
+    """Its events, and the actions that follow, are the same every time.
+
+    Each seed is played twice here, and once in each of two processes whose hashes of text differ.
+    """
     once, again = ([digest(play(seed, 500)) for seed in range(4)] for _ in range(2))
     assert once == again
     for hash_seed in ("1", "2"):

@@ -1,4 +1,4 @@
-"""Which node a task goes to, and when."""
+"""The scheduler: which node a task goes to, and when."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAITS, LEASED, FAILED = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED
 
 
 def test_the_first_task_gets_a_worker_that_is_started_for_it():
-    """The worker finds the task in its record: no second action says so."""
+    """The worker finds the task in its record, so there is no second action."""
     c = one_node(cpus=1)
     task = a_task(c)
     actions = c.submit_task(NOW, task)
@@ -44,7 +44,7 @@ def test_the_first_task_gets_a_worker_that_is_started_for_it():
 
 
 def test_a_task_that_finds_no_cpu_waits():
-    """It is not lost, and nothing is asked of the runtime."""
+    """It stays in its queue, and the core asks nothing of the runtime."""
     c = one_node(cpus=1)
     running_task(c)
     second = a_task(c)
@@ -52,7 +52,7 @@ def test_a_task_that_finds_no_cpu_waits():
 
 
 def test_an_idle_worker_is_told_to_run():
-    """A worker that waits is woken; none is started."""
+    """The idle worker gets the task; no new worker is started."""
     c = one_node(cpus=1)
     first, worker = running_task(c)
     finish(c, first)
@@ -60,8 +60,8 @@ def test_an_idle_worker_is_told_to_run():
     assert c.submit_task(NOW, task) == [RunTask(worker, task)]
 
 
-def test_the_last_worker_to_park_is_the_first_to_be_taken():
-    """What it has in its caches is the warmest."""
+def test_the_last_worker_to_become_idle_is_the_first_to_be_leased():
+    """Its caches are the warmest."""
     c = one_node(cpus=2)
     (first, early), (second, late) = running_task(c), running_task(c)
     finish(c, first)
@@ -70,7 +70,7 @@ def test_the_last_worker_to_park_is_the_first_to_be_taken():
 
 
 def test_a_worker_that_ends_a_task_takes_the_next_in_the_same_step():
-    """It looks into its record when the report returns: no action, no other thread."""
+    """It reads its record when the report returns: no action and no other thread is involved."""
     c = one_node(cpus=1)
     first, worker = running_task(c)
     second = submitted(c)
@@ -78,7 +78,7 @@ def test_a_worker_that_ends_a_task_takes_the_next_in_the_same_step():
 
 
 def test_tasks_of_a_class_run_in_the_order_of_submission():
-    """Whoever asked first is first."""
+    """Five tasks wait for one CPU; each in its turn gets the worker."""
     c = one_node(cpus=1)
     current, _ = running_task(c)
     waiting = [submitted(c) for _ in range(5)]
@@ -88,8 +88,8 @@ def test_tasks_of_a_class_run_in_the_order_of_submission():
         current = task
 
 
-def test_what_cannot_be_placed_holds_up_only_its_own_kind():
-    """A large task waits in its class; a small one behind it runs."""
+def test_a_task_that_cannot_be_placed_holds_up_only_its_own_class():
+    """The large task waits in the queue of its class; the small one, submitted later, runs."""
     c = one_node(cpus=2)
     running_task(c)
     large = submitted(c, cpus=2)
@@ -97,8 +97,8 @@ def test_what_cannot_be_placed_holds_up_only_its_own_kind():
     assert large.status is WAITS and small.status is LEASED
 
 
-def test_infeasible_tasks_stand_in_one_queue_that_nobody_scans():
-    """A hundred of them are one entry, and leave those behind them alone."""
+def test_infeasible_tasks_wait_in_one_queue_that_nobody_scans():
+    """A hundred of them are one entry in the table, and do not hold up the task behind them."""
     c = one_node(cpus=1)
     stuck = [submitted(c, cpus=4) for _ in range(100)]
     assert len(c.scheduler.infeasible) == 1 and not c.scheduler.waiting
@@ -106,15 +106,15 @@ def test_infeasible_tasks_stand_in_one_queue_that_nobody_scans():
     assert all(task.status is WAITS for task in stuck)
 
 
-def test_an_infeasible_request_is_said_once():
-    """The user reads which resources are missing, not once per task."""
+def test_the_user_is_warned_once_of_an_infeasible_request():
+    """The user learns which resources are missing, once and not once per task."""
     c = one_node(cpus=1)
     said = [action for _ in range(3) for action in c.submit_task(NOW, a_task(c, cpus=4)) if type(action) is Say]
     assert len(said) == 1 and said[0].level == "WARNING" and "'CPU': 4.0" in said[0].text
 
 
-def test_what_was_infeasible_runs_when_a_node_joins():
-    """The class is looked at again, and all of it starts that fits."""
+def test_infeasible_tasks_run_when_a_large_enough_node_joins():
+    """The scheduler looks at the class again, and starts as many of its tasks as fit."""
     c = one_node(cpus=1)
     stuck = [submitted(c, cpus=4) for _ in range(3)]
     add_node(c, cpus=8)
@@ -122,7 +122,7 @@ def test_what_was_infeasible_runs_when_a_node_joins():
 
 
 def test_a_cancelled_task_in_a_queue_is_passed_over():
-    """The next of its class takes its turn."""
+    """The next task of the class gets the worker."""
     c = one_node(cpus=1)
     first, worker = running_task(c)
     cancelled, second = submitted(c), submitted(c)
@@ -132,7 +132,7 @@ def test_a_cancelled_task_in_a_queue_is_passed_over():
 
 
 def test_spare_idle_workers_are_stopped():
-    """One per CPU and a few more are kept; the one that has been idle longest goes first."""
+    """The node keeps one per CPU and a few more. The worker that has been idle longest is stopped first."""
     c = one_node(cpus=1)
     running = [running_task(c, cpus=0) for _ in range(20)]
     stopped = [action for task, _ in running for action in finish(c, task) if type(action) is StopWorker]
@@ -141,8 +141,10 @@ def test_spare_idle_workers_are_stopped():
 
 
 def test_an_actors_constructor_is_not_taken_by_a_worker_that_ends_a_task():
-    """An actor that holds a CPU is of the same class as a task that needs one. The worker used to run the constructor, and the
-    actor had no worker of its own."""
+    """An actor that holds a CPU is in the same class as a task that needs one.
+
+    The worker of the task used to run the constructor, and the actor had no worker of its own.
+    """
     c = one_node(cpus=1)
     task, worker = running_task(c)
     actor = an_actor(c, holds_cpus=1)
@@ -151,7 +153,8 @@ def test_an_actors_constructor_is_not_taken_by_a_worker_that_ends_a_task():
 
 
 def test_tasks_without_cpus_share_a_few_threads():
-    """As many workers start as there are CPUs; the others wait for one of them, or for one that blocks."""
+    """No more workers may be starting than there are CPUs. The other tasks wait for one of these, or for one that
+    blocks."""
     c = one_node(cpus=2)
     tasks = [submitted(c, cpus=0) for _ in range(10)]
     assert sum(task.status is LEASED for task in tasks) == 2
@@ -163,7 +166,7 @@ def test_tasks_without_cpus_share_a_few_threads():
 
 
 def test_fractions_of_a_cpu_add_up_exactly():
-    """Ten tenths are one: amounts are counted in whole units."""
+    """Ten tenths are exactly one CPU, because amounts are counted in whole units."""
     c = one_node(cpus=1)
     tasks = [running_task(c, cpus=0.1)[0] for _ in range(10)]
     assert node(c).available["CPU"] == 0 and submitted(c, cpus=0.1).status is WAITS
@@ -172,8 +175,8 @@ def test_fractions_of_a_cpu_add_up_exactly():
     assert submitted(c, cpus=0.9).status is LEASED
 
 
-def test_every_resource_is_given_back_however_a_task_ends():
-    """Return, error, crash, forced cancellation."""
+def test_every_resource_is_returned_however_a_task_ends():
+    """It may return, raise, crash or be cancelled by force."""
     c = one_node(cpus=4, fast=2)
     for end in (
         finish,
@@ -188,7 +191,7 @@ def test_every_resource_is_given_back_however_a_task_ends():
 
 
 def test_whole_gpus_are_given_by_number():
-    """Two tasks never see the same one."""
+    """Two tasks never get the same GPU."""
     c = one_node(cpus=4, GPU=3)
     (_, first), (second_task, second) = running_task(c, GPU=1), running_task(c, GPU=2)
     assert first.gpu_ids == (0,) and second.gpu_ids == (1, 2)
@@ -197,14 +200,14 @@ def test_whole_gpus_are_given_by_number():
 
 
 def test_parts_of_gpus_fill_one_before_the_next_is_touched():
-    """Halves share; what needs a whole one still finds it."""
+    """Two halves share a GPU, so a task that needs a whole one still finds one."""
     c = one_node(cpus=4, GPU=2)
     assert [running_task(c, GPU=0.5)[1].gpu_ids for _ in range(2)] == [(0,), (0,)]
     assert running_task(c, GPU=1)[1].gpu_ids == (1,)
 
 
 def test_two_halves_of_different_gpus_are_not_a_whole_one():
-    """The sum would be enough; no single GPU is."""
+    """Their sum would be enough, but no single GPU is free."""
     c = one_node(cpus=8, GPU=2)
     running = [running_task(c, GPU=0.6)[0], running_task(c, GPU=0.6)[0]]
     wanted = submitted(c, GPU=1)
@@ -218,27 +221,27 @@ def test_two_halves_of_different_gpus_are_not_a_whole_one():
 
 
 def test_nodes_are_filled_up_to_a_half_before_the_next():
-    """Ray's hybrid policy: the submitter's node first, then the others, then the least used."""
+    """Ray's hybrid policy: first the submitter's node, then the others in order, then the least used."""
     c = several_nodes(4, 4)
     assert [running_task(c)[0].node.number for _ in range(8)][:4] == [1, 1, 2, 2]
     assert free(c, 1) == free(c, 2) == 0
 
 
 def test_a_task_goes_to_the_node_with_most_of_its_arguments():
-    """Bytes are not moved when there is room where they are."""
+    """If that node has room, no bytes need to be moved."""
     c = several_nodes(4, 4)
     value = a_value(c, LARGE, strategy=("NODE_AFFINITY", node(c, 2).hex, False))
     assert submitted(c, deps=(value,)).node is node(c, 2)
 
 
 def test_spread_takes_the_nodes_in_turn():
-    """Also when the first has room for all."""
+    """It does so even if the first node has room for all tasks."""
     c = several_nodes(8, 8, 8)
     assert sorted(submitted(c, strategy=("SPREAD",)).node.number for _ in range(6)) == [1, 1, 2, 2, 3, 3]
 
 
 def test_hard_affinity_waits_for_its_node():
-    """Another node with room does not help."""
+    """Room on another node does not help."""
     c = several_nodes(2, 1)
     here = ("NODE_AFFINITY", node(c, 2).hex, False)
     first, _ = running_task(c, strategy=here)
@@ -248,8 +251,8 @@ def test_hard_affinity_waits_for_its_node():
     assert second.node is node(c, 2)
 
 
-def test_hard_affinity_to_a_node_that_is_not_there_fails():
-    """At once, and with Ray's error."""
+def test_hard_affinity_to_a_node_that_does_not_exist_fails():
+    """It fails at once, with Ray's error."""
     c = one_node()
     task = submitted(c, strategy=("NODE_AFFINITY", "f" * 56, False))
     assert task.status is FAILED and task.failure.error_type == "TASK_UNSCHEDULABLE_ERROR"
@@ -257,8 +260,8 @@ def test_hard_affinity_to_a_node_that_is_not_there_fails():
     assert actor.status is ActorStatus.DEAD and actor.failure.error_type == "ACTOR_UNSCHEDULABLE_ERROR"
 
 
-def test_what_waits_for_a_node_by_name_fails_when_that_node_dies():
-    """All of the queue, also what was infeasible: it used to wait for ever."""
+def test_tasks_with_hard_affinity_fail_when_their_node_dies():
+    """All tasks in the queue fail. They used to wait forever."""
     c = several_nodes(1, 1)
     here = ("NODE_AFFINITY", node(c, 2).hex, False)
     running_task(c, strategy=here)
@@ -268,7 +271,7 @@ def test_what_waits_for_a_node_by_name_fails_when_that_node_dies():
 
 
 def test_soft_affinity_goes_elsewhere_when_its_node_is_gone():
-    """A wish, not a condition."""
+    """Soft affinity is a preference, not a condition."""
     c = several_nodes(1, 1)
     wish = ("NODE_AFFINITY", node(c, 2).hex, True)
     assert submitted(c, strategy=wish).node is node(c, 2)
@@ -276,8 +279,8 @@ def test_soft_affinity_goes_elsewhere_when_its_node_is_gone():
     assert submitted(c, strategy=wish).node is node(c, 1)
 
 
-def test_what_waits_for_the_node_it_prefers_goes_elsewhere_when_that_dies():
-    """At once: it used to wait for the next event."""
+def test_a_task_that_waits_for_its_preferred_node_goes_elsewhere_when_that_node_dies():
+    """It moves at once. It used to wait until the next event."""
     c = several_nodes(1, 1)
     wish = ("NODE_AFFINITY", node(c, 2).hex, True)
     actor = an_actor(c, holds_cpus=1, strategy=wish)
@@ -289,14 +292,14 @@ def test_what_waits_for_the_node_it_prefers_goes_elsewhere_when_that_dies():
 
 @pytest.mark.parametrize("operator, values, number", [("in", ("a", "b"), 2), ("not_in", ("b",), 1), ("exists", (), 2)])
 def test_a_label_selector_restricts_the_nodes(operator, values, number):
-    """Those with the label, without the value, or with any value of it."""
+    """The three operators choose nodes with one of the values, without the value, or with the label."""
     c = one_node(cpus=2)
     add_node(c, cpus=2, labels={"zone": "b"})
     assert submitted(c, selector=(("zone", operator, values),)).node is node(c, number)
 
 
 def test_soft_labels_are_preferred_and_hard_ones_required():
-    """A task whose hard labels no node has waits for one that does."""
+    """A task waits if no node has its hard labels, until such a node joins."""
     c = one_node(cpus=2, labels={"zone": "a"})
     add_node(c, cpus=1, labels={"zone": "a", "disk": "ssd"})
     hard, soft = (("zone", "in", ("a",)),), (("disk", "in", ("ssd",)),)
@@ -307,11 +310,11 @@ def test_soft_labels_are_preferred_and_hard_ones_required():
     assert add_node(c, labels={"zone": "z"}) is waiting.node
 
 
-# ---------------------------------------------------------------- workers that wait
+# ---------------------------------------------------------------- lending a CPU
 
 
 def test_a_worker_that_waits_lends_its_cpu():
-    """The child runs in the parent's CPU, and the parent goes on after it."""
+    """The child runs on the parent's CPU, and the parent resumes after it."""
     c = one_node(cpus=1)
     parent, worker = running_task(c)
     child = submitted(c, owner=worker, parent=parent.hex)
@@ -323,8 +326,8 @@ def test_a_worker_that_waits_lends_its_cpu():
     assert worker.status is WorkerStatus.LEASED and free(c) == 0 and worker.lent == 0
 
 
-def test_a_worker_goes_on_without_its_cpu_when_others_have_it():
-    """To wait for it could wait for ever; there is nothing negative, and at the end all is back."""
+def test_a_worker_resumes_without_its_cpu_if_another_task_has_it():
+    """It might wait forever for the CPU. No count becomes negative, and in the end the CPU is free again."""
     c = one_node(cpus=1)
     parent, worker = running_task(c)
     c.blocked(NOW, worker)
@@ -338,7 +341,10 @@ def test_a_worker_goes_on_without_its_cpu_when_others_have_it():
 
 
 def test_a_worker_that_waits_twice_lends_its_cpu_once():
-    """It had not got it back after the first wait; the second used to lend it again, and a CPU came out of nothing."""
+    """It did not get its CPU back after the first wait.
+
+    The second wait used to lend the CPU again, so that there was one CPU too many.
+    """
     c = one_node(cpus=1)
     _, worker = running_task(c)
     c.blocked(NOW, worker)
@@ -348,8 +354,8 @@ def test_a_worker_that_waits_twice_lends_its_cpu_once():
     assert free(c) == 0 and submitted(c).status is WAITS
 
 
-def test_a_worker_that_dies_while_it_waits_gives_back_what_it_had_left():
-    """Its CPU had been lent already."""
+def test_a_worker_that_dies_while_it_waits_returns_what_it_has_not_lent():
+    """Its CPU was returned before, when it was lent."""
     c = one_node(cpus=2, fast=1)
     _, worker = running_task(c, fast=1)
     c.blocked(NOW, worker)
@@ -358,8 +364,11 @@ def test_a_worker_that_dies_while_it_waits_gives_back_what_it_had_left():
     assert free(c) == 2 and free(c, name="fast") == 1
 
 
-def test_a_task_that_fails_in_its_turn_may_end_an_actor_whose_cpu_is_given_on():
-    """The dispatch that failed it used to take the next task out of the queue without running it."""
+def test_a_task_that_fails_in_its_turn_may_end_an_actor_whose_cpu_goes_to_the_next_task():
+    """A dispatch within a dispatch.
+
+    The outer one, in which the task failed, used to take the next task out of its queue without running it.
+    """
     c = several_nodes(1, 1)
     holder = an_actor(c, holds_cpus=1, strategy=("NODE_AFFINITY", node(c, 1).hex, False))
     started(c, holder.creation)
@@ -378,7 +387,7 @@ def test_a_task_that_fails_in_its_turn_may_end_an_actor_whose_cpu_is_given_on():
 
 
 def test_the_same_demand_is_one_class():
-    """However often, and in whatever order of its resources, it is asked for."""
+    """It is the same class however often, and in whatever order of its resources, the demand is made."""
     c = one_node()
     assert finished_task(c, cpus=1).spec.scheduling_class is finished_task(c, cpus=1).spec.scheduling_class
     a, b = {"CPU": UNIT, "GPU": UNIT}, {"GPU": UNIT, "CPU": UNIT}

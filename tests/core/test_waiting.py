@@ -1,4 +1,4 @@
-"""Those who wait for objects: who is woken, when, and once."""
+"""Wake-ups: which waiters are woken, when, and only once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from miniray.core.transitions import WorkerStatus
 from tests.core.builders import NOW, a_value, finish, free, one_node, put, raise_in, running_task, started, submitted
 
 
-def test_a_waiter_is_woken_when_as_many_as_it_needs_are_there():
-    """`wait` for two of three."""
+def test_a_waiter_is_woken_when_enough_objects_are_ready():
+    """`wait` for two of three objects."""
     c = one_node(cpus=3)
     tasks = [running_task(c)[0] for _ in range(3)]
     waiter = Waiter(2, "driver")
@@ -19,15 +19,16 @@ def test_a_waiter_is_woken_when_as_many_as_it_needs_are_there():
     assert finish(c, tasks[1]) == []
 
 
-def test_whoever_waits_for_what_is_there_is_woken_at_once():
-    """Without a second event."""
+def test_a_waiter_for_ready_objects_is_woken_at_once():
+    """The event that starts the wait returns the Wake."""
     c = one_node()
     waiter = Waiter(2, "driver")
     assert c.wait_for(NOW, waiter, (a_value(c), put(c))) == [Wake(waiter)]
 
 
-def test_an_error_wakes_one_that_waits_for_all():
-    """`get` of many raises the first error without waiting for the others; `wait` counts it as one that is there."""
+def test_an_error_wakes_a_waiter_that_needs_all_objects():
+    """`get` of many raises the first error without waiting for the rest; `wait` counts an error as one that is
+    ready."""
     c = one_node(cpus=2)
     (good, _), (bad, _) = running_task(c), running_task(c)
     objects = [good.returns[0], bad.returns[0]]
@@ -47,8 +48,8 @@ def test_the_same_object_twice_counts_twice():
     assert finish(c, task) == [Wake(waiter)]
 
 
-def test_one_that_has_given_up_is_not_woken():
-    """Its time ran out; nothing remembers it."""
+def test_a_waiter_that_has_given_up_is_not_woken():
+    """Its time ran out, and no object refers to it any longer."""
     c = one_node()
     task, _ = running_task(c)
     waiter = Waiter(1, "driver")
@@ -57,8 +58,8 @@ def test_one_that_has_given_up_is_not_woken():
     assert task.returns[0].waiters is None and finish(c, task) == []
 
 
-def test_a_task_that_waits_lends_its_cpu_to_what_it_waits_for():
-    """Not to those who came before: each of them might wait as well, until all do."""
+def test_a_task_that_waits_lends_its_cpu_to_the_task_that_it_waits_for():
+    """Tasks that were queued earlier do not get the CPU: each of them might wait as well, until all of them do."""
     c = one_node(cpus=1)
     parent, worker = running_task(c)
     earlier = submitted(c)
@@ -73,7 +74,7 @@ def test_a_task_that_waits_lends_its_cpu_to_what_it_waits_for():
 
 
 def test_a_task_that_need_not_wait_lends_nothing():
-    """What it asks for is there."""
+    """The object that it asks for has a value."""
     c = one_node(cpus=1)
     value = put(c)
     _, worker = running_task(c)
@@ -82,7 +83,7 @@ def test_a_task_that_need_not_wait_lends_nothing():
 
 
 def test_a_thousand_levels_of_waiting_parents_need_one_cpu():
-    """Each task waits for its child: all but the last lend the CPU."""
+    """Each task waits for its child, and all but the last lend the CPU."""
     c = one_node(cpus=1, checked=False)
     parent, worker = running_task(c)
     waits = []

@@ -1,10 +1,19 @@
-"""The end of a random run: everything that can happen happens, and then nothing may be left but what says why it waits."""
+"""The end of a random run: everything that can still happen happens, and whatever is left must have a reason to
+wait."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from miniray.core.records import ACTOR_CREATION_TASK, ACTOR_TASK, ObjectRecord, SchedulingClass, TaskRecord, units
+from miniray.core.records import (
+    ACTOR_CREATION_TASK,
+    ACTOR_TASK,
+    ObjectRecord,
+    SchedulingClass,
+    TaskRecord,
+    WorkerRecord,
+    units,
+)
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from tests.core.builders import HUGE
 from tests.core.fake_runtime import THERE
@@ -27,15 +36,18 @@ def end(game: RandomEvents) -> None:
     for group in game.groups:
         runtime.tell(cluster.remove_placement_group, group)
     for task in unfinished(game):
-        if task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK:  # one may have ended with another
+        if task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK:  # the end of one may have ended another
             runtime.tell(cluster.cancel, task, False, False)
     settle(game)
     for program, wait in list(runtime.waiting.values()):
+        if not wait.objects and program.task.stream.refs:
+            continue  # a generator waits for its consumer; it goes on when the driver drops the stream
         assert wait.waiter.need > 0 and program is runtime.driver, f"{program} was not woken"
         runtime.stop_waiting(program, wait)
-    runtime.let_go_of_all(runtime.driver)
+    runtime.drop_all(runtime.driver)
     runtime.tell(cluster.settled)
     settle(game)
+    assert not runtime.waiting, f"{[program for program, _ in runtime.waiting.values()]} were not woken"
     for actor in [actor for actor in cluster.actors.values() if actor.detached]:
         runtime.tell(cluster.kill_actor, actor)
     settle(game)
@@ -43,7 +55,7 @@ def end(game: RandomEvents) -> None:
 
 
 def settle(game: RandomEvents) -> None:
-    """Without new work: what was ordered is done, what was woken goes on, what runs returns."""
+    """Without new work: actions are carried out, woken programs resume, and running ones return."""
     while any(
         [game.carry_out(), game.worker_starts(), game.file_is_done(), game.resume(), game.timer(), game.finish()]
     ):
@@ -56,7 +68,7 @@ def unfinished(game: RandomEvents) -> list[TaskRecord]:
 
 
 def nothing_is_left(game: RandomEvents) -> None:
-    """Every resource is back, every object gone, every task over, every actor dead, and every record accounted for."""
+    """Every resource is free, every object gone, every task over, every actor dead, and every record accounted for."""
     cluster = game.cluster
     game.check()
     for task in cluster.tasks.values():
@@ -81,7 +93,10 @@ def nothing_is_left(game: RandomEvents) -> None:
 
 
 def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
-    """It waits for what nobody can give it, a group or a node that is gone, or for somebody who waits so."""
+    """Whether the task waits for something that nobody can provide, or for somebody who waits for such a thing.
+
+    Examples are a group or a node that is gone, and a call that waits for its own actor.
+    """
     if task.status is TaskStatus.PENDING_ARGS_AVAIL:
         return any(never_comes(game, dep) for dep in task.deps)
     if task.worker is not None:
@@ -92,6 +107,7 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
             creation.status not in OVER
             and waits_for_a_reason(game, creation)
             or any(waits_for_a_reason(game, call) for call in calls if call.worker is not None or call.pending)
+            or any(orphan_waits(game, worker) for worker in task.actor.groups[task.spec.group].workers)
         )
     wanted = task.spec.scheduling_class
     if wanted in game.cluster.scheduler.infeasible:
@@ -100,21 +116,33 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
 
 
 def never_comes(game: RandomEvents, obj: ObjectRecord) -> bool:
-    """Whether the value waits for something itself."""
+    """Whether the object has no value because its task waits for a reason."""
     if obj.task is None:
         return obj.status not in THERE
     return obj.task.status not in OVER and waits_for_a_reason(game, obj.task)
 
 
 def code_waits(game: RandomEvents, task: TaskRecord) -> bool:
-    """Whether the task's code is in get or wait, and was not woken."""
+    """Whether the task's code is in get or wait, and has not been woken."""
     program = game.runtime.programs[task.worker.number, task.number]
     return any(not wait.woken for wait in program.waits)
 
 
+def orphan_waits(game: RandomEvents, worker: WorkerRecord) -> bool:
+    """Whether this worker of an actor runs the code of a call that waits.
+
+    If the owner of a call dies, the call fails and leaves the actor's list of calls. Its code still runs to its end,
+    and until then it takes up a place among the calls that the actor may run at once.
+    """
+    return any(not wait.woken for program in game.runtime.runs_in(worker) for wait in program.waits)
+
+
 def somebody_stays(game: RandomEvents, wanted: SchedulingClass) -> bool:
-    """Whether an actor, a group or a task that waits holds what the class needs: its bundles, or the node it prefers. A bundle
-    may be too small for it, too."""
+    """Whether the resources that the class needs stay taken, or are too few.
+
+    An actor, a group or a waiting task may hold the bundles of the class, or the node that it prefers. A bundle may
+    also be too small.
+    """
     if wanted.group is not None:
         return any(
             bundle.available != bundle.total or not bundle.total.get("CPU", 0) >= wanted.need.get("CPU", 0)
