@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..observe.state import engine as state
+from ..observe.state import ray_tables as state
 from ..observe.state.ray_rows import SCHEMAS, StateResource
 from ._look import complain, show, takes_program, takes_what_a_server_would
 from .list import RESOURCES, formatted

@@ -18,7 +18,8 @@ from typing import Any
 
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
-from .state import engine as state, book
+from .amounts import count as _count
+from .state import book, ray_tables as state
 from .explain.explanation import explain
 from .logs.reading import get_log
 from .state.query import ListApiOptions, RayStateApiException
@@ -140,10 +141,6 @@ def _spoken(kind: str, messages: Counter[str]) -> str:
 
 def _mib(num_bytes: float) -> str:
     return f"{num_bytes / 2**20:.1f} MiB"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 # ------------------------------------------------------------ what does not go on

@@ -115,18 +115,21 @@ def _reference_counts() -> str:
                                   sorted(edges, key=lambda e: (counts.index(e[0]), e[2], e[1])))
 
 
+TEXT_HELPERS = ("amounts", "escape")  # modules of observe that only make text
+
+
 def _readings() -> str:
     """Which reading (state, timeline, explain ...) looks at which module of the core."""
     edges = set()
     for path in (ROOT / "miniray/observe").rglob("*.py"):
         parts = path.relative_to(ROOT / "miniray/observe").with_suffix("").parts
         kind = parts[0]
-        if kind in ("__init__", "escape"):
+        if kind in ("__init__", *TEXT_HELPERS):
             continue
         for name in _imports(path):
             if name.startswith("miniray.core.") and (ROOT / f"miniray/core/{name.split('.')[2]}.py").exists():
                 edges.add((kind, f"core.{name.split('.')[2]}"))
-            elif name.startswith("miniray.observe.") and name.split(".")[2] not in (kind, "escape"):
+            elif name.startswith("miniray.observe.") and name.split(".")[2] not in (kind, *TEXT_HELPERS):
                 edges.add((kind, name.split(".")[2]))
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...observe.state import engine as answers
+from ...observe.state import ray_tables as answers
 from ...observe.logs.reading import get_log, list_logs
 from ...observe.state.query import GetApiOptions, ListApiOptions, SummaryApiOptions
 from ...observe.state.ray_rows import (
@@ -247,43 +247,50 @@ def list_cluster_events(
 
 def get_actor(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> ActorState | None:
     """The actor with this id with all details, or None."""
-    return _get(StateResource.ACTORS, id, timeout)
+    row: ActorState | None = _get(StateResource.ACTORS, id, timeout)
+    return row
 
 
 def get_job(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> JobState | None:
     """The job with this submission id. There is none: the driver's session is never found by its own id, as in Ray."""
-    return _get(StateResource.JOBS, id, timeout)
+    row: JobState | None = _get(StateResource.JOBS, id, timeout)
+    return row
 
 
 def get_placement_group(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> PlacementGroupState | None:
     """The placement group with this id with all details, or None."""
-    return _get(StateResource.PLACEMENT_GROUPS, id, timeout)
+    row: PlacementGroupState | None = _get(StateResource.PLACEMENT_GROUPS, id, timeout)
+    return row
 
 
 def get_node(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> NodeState | None:
     """The node with this id with all details, or None."""
-    return _get(StateResource.NODES, id, timeout)
+    row: NodeState | None = _get(StateResource.NODES, id, timeout)
+    return row
 
 
 def get_worker(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> WorkerState | None:
     """The worker with this id with all details, or None."""
-    return _get(StateResource.WORKERS, id, timeout)
+    row: WorkerState | None = _get(StateResource.WORKERS, id, timeout)
+    return row
 
 
 def get_task(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> TaskState | list[TaskState] | None:
     """The task with this id with all details; a list with a row for each attempt when there were several; or None."""
-    return _get(StateResource.TASKS, id, timeout)
+    row: TaskState | list[TaskState] | None = _get(StateResource.TASKS, id, timeout)
+    return row
 
 
 def get_objects(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> list[ObjectState] | None:
     """The rows of the object with this id, None when there is none."""
-    return _get(StateResource.OBJECTS, id, timeout)
+    row: list[ObjectState] | None = _get(StateResource.OBJECTS, id, timeout)
+    return row
 
 
 def summarize_tasks(

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from miniray.core.records import Failure
-from miniray.observe.state import engine as state
+from miniray.observe.state import ray_tables as state
 from miniray.observe.state.query import GetApiOptions, ListApiOptions, RayStateApiException, SummaryApiOptions
 from miniray.observe.state.ray_rows import SCHEMAS, JobState, StateResource, SummaryResource, TaskState
 from tests.observe.still_session import StillSession
@@ -406,7 +406,7 @@ def test_tasks_that_were_let_go_are_never_passed_over_in_silence():
         session.cluster.references.check(session.tick(), task.returns[0])
     dropped = session.cluster.dropped["tasks"]
     assert dropped == 3
-    with pytest.raises(RayStateApiException, match="3 were let go because their table was full"):
+    with pytest.raises(RayStateApiException, match="3 were dropped because their table was full"):
         rows(session)
     with pytest.raises(RayStateApiException):
         state.summary(session, SummaryResource.TASKS)
@@ -480,7 +480,7 @@ def test_rows_are_rays():
 def test_every_table_can_fill_its_columns():
     """The readers are those of the row class, in the same order, so that a row can be built from them."""
     for resource, table in state.TABLES.items():
-        assert list(table.readers) == SCHEMAS[resource].list_columns(), resource
+        assert list(table.columns) == SCHEMAS[resource].list_columns(), resource
         assert {name for name, column in table.columns.items() if column.filterable} == SCHEMAS[
             resource
         ].filterable_columns()

@@ -113,7 +113,7 @@ def test_records_that_were_let_go_are_warned_of():
         task = session.done(f"t{i}")
         task.returns[0].refs = 0
         session.cluster.references.check(session.tick(), task.returns[0])
-    with pytest.warns(UserWarning, match="2 tasks more were let go"):
+    with pytest.warns(UserWarning, match="2 more tasks are missing: they were dropped"):
         assert len(rows(session, "tasks")) == 1
 
 
