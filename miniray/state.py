@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 from .observe.state import book
-from .observe.explain.explanation import Explanation
 from .observe.explain.explanation import explain as _explain
+from .observe.explain.sentence import Explanation
 from .observe.state.lookup import id_text
 from .observe.logs.reading import get_log, list_logs
 from .observe.state.ray_rows import StateResource

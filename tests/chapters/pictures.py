@@ -156,12 +156,13 @@ def _store_counters() -> str:
 def _reasons() -> str:
     """Which reasons `state.explain` has for a task that does not go on, by where it stands."""
     stands = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
-    tree = ast.parse((ROOT / "miniray/observe/explain/links.py").read_text(encoding="utf-8"))
+    files = [ROOT / "miniray/observe/explain" / name for name in ("links.py", "resource_links.py")]
+    body = [node for path in files for node in ast.parse(path.read_text(encoding="utf-8")).body]
     edges = set()
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        where = function.name.removeprefix("_of_")
+    for function in (node for node in body if isinstance(node, ast.FunctionDef)):
+        where = function.name.lstrip("_").removeprefix("of_")
         for node in ast.walk(function) if where in stands else ():
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_link":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "link_from":
                 edges |= {(where, part.value) for part in ast.walk(node.args[1])
                           if isinstance(part, ast.Constant) and isinstance(part.value, str)}
         if function.name == "calls_ahead":              # the reasons for a call in its actor's queue
