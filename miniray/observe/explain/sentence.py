@@ -84,8 +84,11 @@ def link_from(record: Record, reason: str, phrase: str, next: Record | None = No
 
 
 def tell(record: Record, links: list[Link], reason: str, prefix: str = "") -> Explanation:
-    """The explanation for a record. links: one or more, from the record on; if the last one has a `next`, the chain is a
-    circle, and the sentence ends with the name of that record."""
+    """The explanation for a record.
+
+    links: one or more, from the record on. If the last one has a `next`, the chain is a circle, and the sentence ends
+    with the name of that record.
+    """
     spoken = links if len(links) <= LINKS_SPOKEN else links[: LINKS_SPOKEN - 1]
     sentence = f"{prefix}{links[0].name} {links[0].phrase}"
     for before, link in zip(spoken, spoken[1:]):

@@ -191,7 +191,7 @@ def _where_from(obj: ObjectRecord, look: Look) -> str:
 
 
 def _object_node(obj: ObjectRecord, look: Look) -> str | None:
-    """The node of its primary copy. A small value is with its owner; for a pending object it is the node of its task."""
+    """The node of its primary copy. A small value is with its owner, a pending one with its task."""
     if obj.locations:
         primary: NodeRecord = next(iter(obj.locations.values()))
         return primary.hex

@@ -383,7 +383,7 @@ _SEVERITY = {
 
 
 def event_entries(cluster: Cluster) -> list[tuple[int, Event]]:
-    """The events with their numbers. The start of the head node is left out: nothing has happened to a fresh cluster."""
+    """The events with their numbers, without the start of the head node: a fresh cluster has no events."""
     first = cluster.dropped["events"]
     return [
         (number, event)

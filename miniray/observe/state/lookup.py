@@ -24,7 +24,7 @@ def id_text(thing: Any) -> str:
 
 
 def object_id(obj: ObjectRecord) -> str:
-    """The id of an object as text. As in Ray, an actor's handle is the first object of the task that creates the actor."""
+    """The id of an object as text. As in Ray, an actor's handle is the first object of its creation task."""
     if obj.actor is not None and obj.actor.handle is obj:
         return object_hex(creation_task_hex(obj.actor.number), 1)
     return obj.hex

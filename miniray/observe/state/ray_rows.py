@@ -262,7 +262,7 @@ class TaskState(StateSchema):
 
 @dataclass
 class ObjectState(StateSchema):
-    """One object that somebody refers to. object_size is in bytes, -1 while unknown. attempt_number starts at 1 here."""
+    """One object that somebody refers to. object_size: bytes, -1 while unknown. attempt_number starts at 1 here."""
 
     object_id: str = plain()
     object_size: int = plain(shown=memory)

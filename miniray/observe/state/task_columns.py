@@ -122,8 +122,8 @@ Readers = dict[str, Callable[[Any, Look], Any]]  # a function for each column: t
 
 
 def env_text(runtime_env: dict[str, Any]) -> str:
-    """A runtime environment as JSON. A value without a JSON form is shown as its class, not as its `__str__`: the caller
-    holds the core's lock, and no code of the program may run under it."""
+    """A runtime environment as JSON. A value without a JSON form is shown as its class, not as its `__str__`: the
+    caller holds the core's lock, and no code of the program may run under it."""
     return json.dumps(
         runtime_env,
         sort_keys=True,
@@ -206,8 +206,8 @@ def task_order(task: Task) -> int:
 
 
 def task_state(task: Task) -> str:
-    """The name of the task's state. It is RUNNING from the moment when a worker enters the user's function. As in Ray, an
-    actor's creation is never SUBMITTED_TO_WORKER."""
+    """The name of the task's state. It is RUNNING from the moment when a worker enters the user's function. As in Ray,
+    an actor's creation is never SUBMITTED_TO_WORKER."""
     status = task.status
     if status is FINISHED:
         return "FINISHED"
@@ -221,7 +221,7 @@ def task_state(task: Task) -> str:
 
 
 def left_by_itself(task: Task) -> bool:
-    """Whether this is the call in which an actor ended itself. In Ray the call has finished, although its caller gets an
+    """Whether this is the call in which an actor ended itself. In Ray it has finished, although its caller gets an
     error."""
     actor, worker = task.actor, task.worker
     return (
@@ -235,8 +235,8 @@ def left_by_itself(task: Task) -> bool:
 
 
 def failure_of(task: Task) -> Failure | None:
-    """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of its
-    actor, which followed."""
+    """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of
+    its actor, which followed."""
     failure = task.failure
     if failure is None or left_by_itself(task):
         return None
@@ -270,8 +270,8 @@ def error_message(task: Task, look: Look) -> str | None:
 
 
 def failed_for_argument(task: Task) -> bool:
-    """Whether the task never ran because an argument failed. In Ray the worker finds the failed argument, so its row has
-    a RUNNING event."""
+    """Whether the task never ran because an argument failed. In Ray the worker finds the failed argument, so the row
+    has a RUNNING event."""
     failure = task.failure
     return (
         failure is not None
@@ -382,8 +382,8 @@ def _profile(task: Task, look: Look) -> dict[str, Any]:
 
 
 def _required(task: Task, look: Look) -> dict[str, float]:
-    """The resources that the attempt holds. As in Ray, a call holds nothing, except on an actor without resources of its
-    own: its call shows the CPU that a node must have free to place the actor."""
+    """The resources that the attempt holds. As in Ray, a call holds nothing, except on an actor without resources of
+    its own: its call shows the CPU that a node must have free to place the actor."""
     actor = task.actor
     if task.spec.kind == ACTOR_TASK and actor is not None:
         wanted = actor.creation.spec.scheduling_class

@@ -1,12 +1,17 @@
 """The state of the running session, as rows: tasks, actors, objects, nodes, workers ... Ray: ray.util.state.
 
-Every list takes the same arguments. filters: a list of (column, "=" or "!=", value) that must all hold; text is
-compared without regard to case. limit: how many rows at most. detail: fill the columns of details too.
-raise_on_missing_output: raise RayStateApiException when records were let go because their table was full. address,
-timeout: accepted as Ray does; the session of this process answers, at once. Rows come in the order of their ids.
+Every list takes the same arguments, and returns its rows in the order of their ids.
 
-Raised are ConnectionError when no session runs; ValueError for filters, limits and timeouts of a wrong shape;
-RayStateApiException for filters and ids that do not fit the table. `miniray.state` shows the same as plain dicts.
+    filters                   a list of (column, "=" or "!=", value); a row must pass all of them, and text is compared
+                              without regard to case
+    limit                     the largest number of rows to return
+    detail                    whether to fill the columns of details too
+    raise_on_missing_output   whether to raise RayStateApiException if records were dropped because their table was full
+    address, timeout          ignored: the session of this process answers, at once
+
+Every function raises ConnectionError if no session runs, ValueError for filters, limits and timeouts of the wrong
+shape, and RayStateApiException for filters and ids that do not fit the table. `miniray.state` has the same functions
+with plain dicts as rows.
 """
 
 from __future__ import annotations
@@ -56,20 +61,23 @@ __all__ = [
     "summarize_tasks",
 ]
 NOT_RUNNING = (
-    "Could not find any running Ray instance. Start one with miniray.init(): the tables are those of a "
-    "session of this process, and go with it."
+    "Could not find any running Ray instance. Start one with miniray.init(): the tables belong to a session of this "
+    "process, and end with it."
 )
 
 
 def running() -> Any:
-    """The running session. ConnectionError when there is none."""
+    """The running session. ConnectionError if there is none."""
     if context.session is None:
         raise ConnectionError(NOT_RUNNING)
     return context.session
 
 
 class StateApiClient:
-    """Asks for tables by their StateResource. Raises ConnectionError when no session runs. Ray: util/state/api.py."""
+    """Answers questions about a resource, given as a StateResource. Ray: util/state/api.py.
+
+    Creating one raises ConnectionError if no session runs.
+    """
 
     def __init__(self, address: str | None = None, cookies: Any = None, headers: Any = None):
         self._runtime = running()
@@ -87,7 +95,7 @@ class StateApiClient:
     def get(
         self, resource: StateResource, id: str, options: GetApiOptions | None = None, _explain: bool = False
     ) -> Any:
-        """The row of this id, or None; a list of rows for an object, and for a task that was tried more than once."""
+        """The row with this id, or None; a list of rows for an object, and for a task with several attempts."""
         return answers.get_rows(self._runtime, resource, id)
 
     def summary(
@@ -137,7 +145,7 @@ def list_actors(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[ActorState]:
-    """Every actor, dead ones too."""
+    """Every actor, including dead ones."""
     return _list(StateResource.ACTORS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -150,7 +158,7 @@ def list_placement_groups(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[PlacementGroupState]:
-    """Every placement group, removed ones too."""
+    """Every placement group, including removed ones."""
     return _list(StateResource.PLACEMENT_GROUPS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -163,7 +171,7 @@ def list_nodes(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[NodeState]:
-    """Every node, dead ones too."""
+    """Every node, including dead ones."""
     return _list(StateResource.NODES, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -189,7 +197,7 @@ def list_workers(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[WorkerState]:
-    """The driver and every worker, dead ones too."""
+    """The driver and every worker, including dead ones."""
     return _list(StateResource.WORKERS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -228,7 +236,7 @@ def list_runtime_envs(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[RuntimeEnvState]:
-    """Every runtime environment that was used."""
+    """Every runtime environment that a task or actor was given."""
     return _list(StateResource.RUNTIME_ENVS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -241,7 +249,7 @@ def list_cluster_events(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[ClusterEventState]:
-    """What happened to the cluster."""
+    """The events of the cluster."""
     return _list(StateResource.CLUSTER_EVENTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -252,7 +260,7 @@ def get_actor(id: str, address: str | None = None, timeout: int = 30, _explain: 
 
 
 def get_job(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> JobState | None:
-    """The job with this submission id. There is none: the driver's session is never found by its own id, as in Ray."""
+    """Always None: no job was submitted here and, as in Ray, a submission id never finds the driver's own job."""
     row: JobState | None = _get(StateResource.JOBS, id, timeout)
     return row
 
@@ -280,7 +288,7 @@ def get_worker(id: str, address: str | None = None, timeout: int = 30, _explain:
 def get_task(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> TaskState | list[TaskState] | None:
-    """The task with this id with all details; a list with a row for each attempt when there were several; or None."""
+    """The task with this id with all details, or None; a list of one row per attempt if there were several."""
     row: TaskState | list[TaskState] | None = _get(StateResource.TASKS, id, timeout)
     return row
 
@@ -288,7 +296,7 @@ def get_task(
 def get_objects(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> list[ObjectState] | None:
-    """The rows of the object with this id, None when there is none."""
+    """The rows of the object with this id; None if there is no such object."""
     row: list[ObjectState] | None = _get(StateResource.OBJECTS, id, timeout)
     return row
 
@@ -296,19 +304,19 @@ def get_objects(
 def summarize_tasks(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many attempts of each name are in which state."""
+    """The number of attempts by name and state."""
     return _summarize(SummaryResource.TASKS, timeout, raise_on_missing_output, _explain)
 
 
 def summarize_actors(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many actors of each class are in which state."""
+    """The number of actors by class and state."""
     return _summarize(SummaryResource.ACTORS, timeout, raise_on_missing_output, _explain)
 
 
 def summarize_objects(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many objects there are, how large, and held by what kind of reference."""
+    """The number of objects, their sizes, and what kinds of references hold them."""
     return _summarize(SummaryResource.OBJECTS, timeout, raise_on_missing_output, _explain)

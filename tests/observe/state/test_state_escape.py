@@ -132,7 +132,7 @@ def test_yaml_has_only_lines_of_printable_ascii():
 
 
 def test_tables_are_aligned_as_in_ray():
-    """Numbers and digits to the right, text to the left; the row's number comes first; a dict is YAML on several lines."""
+    """Numbers and digits to the right, text to the left; the row's number comes first; a dict is YAML."""
     table = plain_table(
         ["NAME", "PID", "JOB_ID", "WHAT"], [["a\x1b", 12, "01000000", {"CPU": 1.0, "x": 2}], [None, 7, None, "t"]]
     )
