@@ -279,7 +279,7 @@ BOOK_JOBS: Readers = {
 }
 
 
-# ------------------------------------------------------------ listing
+# ------------------------------------------------------------ tables
 
 
 def _table(resource: StateResource, readers: Readers, **different: Any) -> Table:

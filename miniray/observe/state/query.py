@@ -193,7 +193,14 @@ def matcher(filters: list[Filter], columns: Mapping[str, Column], look: Any) -> 
     if len(tests) == 1:
         only = tests[0]
         return lambda entry: only(entry, look)
-    return lambda entry: all(test(entry, look) for test in tests)
+
+    def passes_all(entry: Any) -> bool:
+        for test in tests:  # all() with a generator would be slower, and there may be a hundred thousand entries
+            if not test(entry, look):
+                return False
+        return True
+
+    return passes_all
 
 
 def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) -> Callable[[Any, Any], bool]:

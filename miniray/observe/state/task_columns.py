@@ -143,9 +143,8 @@ def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
     once = earlier and task.spec.kind == ACTOR_CREATION_TASK
     if earlier and not once:
         for past in history:
-            status = (
-                FAILED if past.failure is not None else FINISHED
-            )  # an attempt that succeeded, and whose value was lost
+            # An earlier attempt without a failure succeeded, and its value was lost later.
+            status = FAILED if past.failure is not None else FINISHED
             yield TaskView(
                 task.number,
                 task.spec,

@@ -1,5 +1,4 @@
-"""Ray's state API on the core's tables: rows, filters, limits, refusals. The recorded cases compare it with Ray
-itself."""
+"""Ray's state API on the core's tables: rows, filters, limits, refusals. Recorded cases compare it with Ray itself."""
 
 import dataclasses
 import json
