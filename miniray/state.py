@@ -1,15 +1,17 @@
-"""The state of the running session as plain dicts, every field filled: `from miniray import state`.
+"""The state of the running session as plain dicts with every column filled: `from miniray import state`.
 
-The same functions as `miniray.util.state`, which answers as Ray does; here is one row per task, everything unless a
-limit is given, and `explain`, which says why something does not run.
+The functions are those of `miniray.util.state`, which answers as Ray does. Here there is one row per task, there is no
+limit unless one is given, and there is `explain`, which tells why something does not run.
 
     state.list_tasks(filters=[("state", "=", "FAILED")])
     print(state.explain(ref))
 
-filters: (column, "=" or "!=", value) that must all hold, on any column; text is compared without regard to case. Rows
-come in the order of their ids. Where an id is asked for, the reference or handle itself will do. What else Ray's
-functions take (timeout, detail ...) is accepted. All raise ConnectionError when no session runs, ValueError for filters
-and limits of a wrong shape, RayStateApiException for an unknown column.
+filters: (column, "=" or "!=", value) on any column; a row must pass all of them. Text is compared without regard to
+case. Rows come in the order of their ids. A function that takes an id also takes the reference or handle itself. The
+other arguments of Ray's functions (timeout, detail ...) are accepted and ignored.
+
+Every function raises ConnectionError if no session runs, ValueError for filters and limits of the wrong shape, and
+RayStateApiException for an unknown column.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from .observe.state import book
-from .observe.explain.explanation import Explanation
 from .observe.explain.explanation import explain as _explain
+from .observe.explain.sentence import Explanation
 from .observe.state.lookup import id_text
 from .observe.logs.reading import get_log, list_logs
 from .observe.state.ray_rows import StateResource
@@ -55,7 +57,7 @@ __all__ = [
 
 
 def _accept(as_in_ray: dict[str, Any]) -> None:
-    """The arguments that Ray's functions have besides are accepted; here every row has all details, at once."""
+    """Accept and ignore the other arguments of Ray's functions. TypeError for an argument that Ray does not have."""
     for name in as_in_ray:
         if name not in ("address", "timeout", "detail", "raise_on_missing_output", "_explain"):
             raise TypeError(f"unexpected keyword argument {name!r}")
@@ -72,10 +74,10 @@ def _get(resource: StateResource, id: Any, as_in_ray: dict[str, Any]) -> Row | N
 
 
 def explain(thing: Any) -> Explanation:
-    """Why a task, actor, placement group or object does not go on: a sentence (`str()`), and the same as data.
+    """Why a task, actor, placement group or object does not go on: as a sentence (its `str()`), and as data.
 
-    thing: an ObjectRef, an actor handle, a PlacementGroup, or an id as hexadecimal text. ValueError when nothing has
-    this id, TypeError for what can have none.
+    thing: an ObjectRef, an actor handle, a PlacementGroup, or an id as hexadecimal text. ValueError if there is no
+    record with this id, TypeError for a thing without an id.
     """
     return _explain(running(), thing)
 
@@ -97,7 +99,7 @@ def list_objects(filters: Any = None, limit: int | None = None, **as_in_ray: Any
 
 
 def list_nodes(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
-    """Every node: what it has, what of it is free, its object store's counts."""
+    """Every node: its resources, how much of them is free, the counters of its object store."""
     return _list(StateResource.NODES, filters, limit, as_in_ray)
 
 
@@ -107,7 +109,7 @@ def list_workers(filters: Any = None, limit: int | None = None, **as_in_ray: Any
 
 
 def list_placement_groups(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
-    """Every placement group: state, strategy, bundles and where they are."""
+    """Every placement group: state, strategy, bundles and their nodes."""
     return _list(StateResource.PLACEMENT_GROUPS, filters, limit, as_in_ray)
 
 
@@ -117,12 +119,12 @@ def list_jobs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -
 
 
 def list_runtime_envs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
-    """Every runtime environment that was used."""
+    """Every runtime environment that a task or actor was given."""
     return _list(StateResource.RUNTIME_ENVS, filters, limit, as_in_ray)
 
 
 def list_cluster_events(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
-    """What happened to the cluster: nodes that came and went, deaths, spills that failed."""
+    """The events of the cluster: nodes that joined or died, deaths of workers and actors, spills that failed."""
     return _list(StateResource.CLUSTER_EVENTS, filters, limit, as_in_ray)
 
 
@@ -137,7 +139,7 @@ def get_actor(id: Any, **as_in_ray: Any) -> Row | None:
 
 
 def get_objects(id: Any, **as_in_ray: Any) -> list[Row]:
-    """The object with this id, in a list as in Ray; an empty one when there is none."""
+    """The object with this id, in a list as in Ray; an empty list if there is none."""
     row = _get(StateResource.OBJECTS, id, as_in_ray)
     return [row] if row is not None else []
 
@@ -174,7 +176,7 @@ def summarize_tasks(**as_in_ray: Any) -> Row:
 
 
 def summarize_actors(**as_in_ray: Any) -> Row:
-    """num_actors, state_counts, and for each class under summary also its waiting and running calls."""
+    """num_actors, state_counts, and the same for each class under summary, with its waiting and running calls."""
     _accept(as_in_ray)
     return book.book_actors(running())
 
@@ -186,7 +188,7 @@ def summarize_objects(**as_in_ray: Any) -> Row:
 
 
 def __getattr__(name: str) -> Any:
-    """`ray.state.nodes()`, `ray.state.actors()`: what older programs found here, with Ray's old keys."""
+    """`ray.state.nodes()`, `ray.state.actors()` ...: functions that older programs expect here, with Ray's old keys."""
     from ._private import state as old
 
     if name in old.__all__:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..observe.escape import for_terminal
+from ..observe.escape import for_terminal, spelled
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./<(+~$^;\\][ -~]*")
 _NOT_TEXT = re.compile(
@@ -179,11 +179,8 @@ def _text(text: str) -> str:
 
 
 def _escaped(one: str) -> str:
-    if one in '"\\':
-        return "\\" + one
-    if one.isascii() and one.isprintable():
-        return one
-    known = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0"}.get(one)
-    return known or (
-        f"\\x{ord(one):02X}" if ord(one) < 256 else f"\\u{ord(one):04X}" if ord(one) < 65536 else f"\\U{ord(one):08X}"
-    )
+    known = {'"': '\\"', "\x1b": "\\e", "\0": "\\0"}.get(one)
+    if known:
+        return known
+    escape = spelled(one)
+    return escape[:2] + escape[2:].upper()  # YAML has Python's escapes; PyYAML writes their digits in upper case

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..observe.amounts import binary_size
 from ..observe.escape import for_terminal
-
-_BINARY_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def size(num_bytes: float) -> str:
     """Bytes in the largest binary unit that gives at least one: `1.50MiB`, `12B`."""
-    for unit, name in _BINARY_UNITS:
-        if num_bytes >= unit:
-            return f"{num_bytes / unit:.2f}{name}"
-    return f"{int(num_bytes)}B"
+    number, unit = binary_size(num_bytes)
+    return f"{int(number)}B" if unit == "B" else f"{number:.2f}{unit}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "  ") -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..observe.state import engine as state
+from ..observe.state import ray_tables as state
 from ..observe.state.ray_rows import SCHEMAS, StateResource
 from ._look import accept_program, accept_server_options, complain, show
 from .list import RESOURCES, formatted

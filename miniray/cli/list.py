@@ -9,7 +9,7 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from ..observe.state import engine as state
+from ..observe.state import ray_tables as state
 from ..observe.state.query import ListApiOptions
 from ..observe.state.ray_rows import SCHEMAS, StateResource, StateSchema
 from ._layout import fitted, plain_table, yaml_document

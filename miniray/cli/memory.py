@@ -7,7 +7,7 @@ import shutil
 from datetime import datetime
 from typing import Any
 
-from ..observe.state import engine as state, book
+from ..observe.state import book, ray_tables as state
 from ..observe.escape import for_terminal
 from ..observe.state.query import ListApiOptions
 from ..observe.state.ray_rows import ObjectState, StateResource

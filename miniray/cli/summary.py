@@ -7,7 +7,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from ..observe.state import engine as state
+from ..observe.state import ray_tables as state
 from ..observe.escape import for_terminal
 from ..observe.state.ray_rows import SummaryResource
 from ._layout import plain_table, yaml, yaml_document

@@ -25,7 +25,7 @@ from ..core.records import (
     WorkerRecord,
     units,
 )
-from ..observe.explain.explanation import Explanation
+from ..observe.explain.sentence import Explanation
 from ..observe.timeline.chrome import write_whole
 from ..observe.timeline.page import page
 from ..observe.timeline.recording import FAILED, FINISHED, RETRIED, RUNNING, WAITING, Recording, Row

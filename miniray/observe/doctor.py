@@ -18,7 +18,8 @@ from typing import Any
 
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
-from .state import engine as state, book
+from .amounts import count
+from .state import book, ray_tables as state
 from .explain.explanation import explain
 from .logs.reading import get_log
 from .state.query import ListApiOptions, RayStateApiException
@@ -148,10 +149,6 @@ def _mib(num_bytes: float) -> str:
     return f"{num_bytes / 2**20:.1f} MiB"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 # ------------------------------------------------------------ no progress
 
 
@@ -164,7 +161,7 @@ def pending(tables: Tables) -> Iterator[Finding]:
     for (name, status, _), rows in waiting.items():
         yield Finding(
             "PENDING",
-            f"{_count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: {tables.why(rows[0])}",
+            f"{count(len(rows), 'task')} {name} {'is' if len(rows) == 1 else 'are'} {status}: {tables.why(rows[0])}",
             _few(rows, "name", "state", "required_resources", "task_id"),
             "Request resources that a node has, free the resources, or add a node. If a task waits for an argument, "
             "look at the task that produces it.",
@@ -256,7 +253,7 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
     for (class_name, cause), rows in groups.items():
         ids = {row["actor_id"] for row in rows}
         calls = sum(refused[id] for id in ids)
-        failed = f"; {_count(calls, 'call')} failed because of it" if calls else ""
+        failed = f"; {count(calls, 'call')} failed because of it" if calls else ""
         call = next(
             (
                 f", in {task['name']}"
@@ -272,7 +269,7 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
         )
         yield Finding(
             "DEAD_ACTOR",
-            f"{_count(len(rows), 'actor')} {class_name} died after {_count(done, 'task')}{call}: "
+            f"{count(len(rows), 'actor')} {class_name} died after {count(done, 'task')}{call}: "
             f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
             _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
             "Fix the cause. max_restarts restarts the actor without its state; max_task_retries repeats the calls that "
@@ -302,7 +299,7 @@ def failures(tables: Tables) -> Iterator[Finding]:
         most_common = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
         yield Finding(
             "FAILED",
-            f"{_count(len(rows), 'task')} failed ({most_common}) with "
+            f"{count(len(rows), 'task')} failed ({most_common}) with "
             f"{_typical(kind, Counter(_last_line(row['error_message']) for row in rows))}",
             _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
             "The column error_message has the traceback, and the task's log has its output. A task that takes the "
@@ -326,7 +323,7 @@ def retries(tables: Tables) -> Iterator[Finding]:
         cause = f"; {errors[kind].total()} of them ended with {_typical(kind, errors[kind])}" if kind else ""
         yield Finding(
             "RETRIES",
-            f"{_count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
+            f"{count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
             _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
             "Fix the error; or retry only errors that may not happen again (retry_exceptions=[...]), fewer times, and "
             "after a pause.",
@@ -362,7 +359,7 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
         if late:
             yield Finding(
                 "STRAGGLER",
-                f"{len(late)} of {_count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
+                f"{len(late)} of {count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
                 f"{' or less' if len(late) > 1 else ''}; the median is {usual:,.1f} ms"
                 f"{_last_words(task_id=late[0]['task_id'])}",
                 _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
@@ -379,7 +376,7 @@ def tiny(tables: Tables) -> Iterator[Finding]:
         if len(done) >= TINY_TASKS and median(done) < TINY_MS:
             yield Finding(
                 "TINY",
-                f"{_count(len(done), 'task')} {name} took a median of {median(done):.3f} ms; "
+                f"{count(len(done), 'task')} {name} took a median of {median(done):.3f} ms; "
                 "on Ray, sending a task costs about a millisecond",
                 _few(rows, "name", "duration_ms", "task_id"),
                 "Give each task a batch of items instead of a single item.",
@@ -449,7 +446,7 @@ def spilling(tables: Tables) -> Iterator[Finding]:
     )
     yield Finding(
         "SPILLING",
-        f"{_count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
+        f"{count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
         f"{total['restored']:,} read back{thrash}{failed}{large}{now}",
         _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
         "Release values earlier, keep fewer in flight, or give the store more memory (object_store_memory=).",

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 
-def escaped(text: str, kept: str = "") -> str:
-    """text with every character spelled out that does not print, such as `\\x1b`, but for those in `kept`.
+def spelled(character: str) -> str:
+    """A character as a Python escape, such as `\\n`, `\\x1b` or `\\u202e`; a printable ASCII character as it is."""
+    return character.encode("unicode_escape").decode("ascii")
 
-    Among them are those that turn what stands after them around, so that a name could look like another one.
+
+def escaped(text: str, kept: str = "") -> str:
+    """The text with every character that does not print spelled out, except for the characters in `kept`.
+
+    Among them are the marks that reverse the direction of the text after them, so that one name could look like
+    another.
     """
     if text.isprintable():
         return text
-    return "".join(
-        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode("ascii") for one in text
-    )
+    return "".join(one if one.isprintable() or one in kept else spelled(one) for one in text)
 
 
 def for_terminal(text: object, newlines: bool = False) -> str:
-    """str(text) with everything spelled out that would steer a terminal, or break a line.
+    """str(text) with every character spelled out that would control a terminal or break the line.
 
-    newlines: whether line ends are kept, for text that is meant to have several lines; a tab becomes a space then.
+    newlines: whether to keep line ends, for text that has several lines; a tab then becomes a space.
     """
     said = str(text)
     if newlines:

@@ -158,6 +158,7 @@ class Runtime(Getting, Verbs):
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
         """Make a call's record, with a snapshot of the arguments. Raises TypeError if one cannot be sent."""
+        stored: Any
         if kwargs:
             stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
         else:

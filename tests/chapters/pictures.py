@@ -137,18 +137,21 @@ def _reference_counts() -> str:
     )
 
 
+TEXT_HELPERS = ("amounts", "escape")  # modules of observe that only make text
+
+
 def _readings() -> str:
     """Which part of observe/ (state, timeline, explain, ...) reads which module of the core."""
     edges = set()
     for path in (ROOT / "miniray/observe").rglob("*.py"):
         parts = path.relative_to(ROOT / "miniray/observe").with_suffix("").parts
         kind = parts[0]
-        if kind in ("__init__", "escape"):
+        if kind in ("__init__", *TEXT_HELPERS):
             continue
         for name in _imports(path):
             if name.startswith("miniray.core.") and (ROOT / f"miniray/core/{name.split('.')[2]}.py").exists():
                 edges.add((kind, f"core.{name.split('.')[2]}"))
-            elif name.startswith("miniray.observe.") and name.split(".")[2] not in (kind, "escape"):
+            elif name.startswith("miniray.observe.") and name.split(".")[2] not in (kind, *TEXT_HELPERS):
                 edges.add((kind, name.split(".")[2]))
     return "graph LR\n" + "".join(f"    {a} --> {b}\n" for a, b in sorted(edges))
 
@@ -186,12 +189,13 @@ def _store_counters() -> str:
 def _reasons() -> str:
     """The reasons that `state.explain` gives for a waiting task, by the stage that the task has reached."""
     stages = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
-    tree = ast.parse((ROOT / "miniray/observe/explain/links.py").read_text(encoding="utf-8"))
+    files = [ROOT / "miniray/observe/explain" / name for name in ("links.py", "resource_links.py")]
+    body = [node for path in files for node in ast.parse(path.read_text(encoding="utf-8")).body]
     edges = set()
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        stage = function.name.removeprefix("_of_")
+    for function in (node for node in body if isinstance(node, ast.FunctionDef)):
+        stage = function.name.lstrip("_").removeprefix("of_")
         for node in ast.walk(function) if stage in stages else ():
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_link":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "link_from":
                 edges |= {
                     (stage, part.value)
                     for part in ast.walk(node.args[1])

@@ -1,4 +1,4 @@
-"""What tests of the logs have in common: a task's run, what it printed on the driver, and what its log holds."""
+"""Helpers for tests of the logs: run a task, capture the driver's output, read a log."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from miniray.observe.logs.reading import get_log
 
 @contextlib.contextmanager
 def captured() -> Iterator[io.StringIO]:
-    """What is written to the driver's stdout, redirected after init."""
+    """The driver's stdout, redirected to a buffer after `init` has replaced it."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         yield out
 
 
 def log(**which: Any) -> str:
-    """A log as one text."""
+    """A whole log as one text. which: the arguments of get_log."""
     return "".join(get_log(**which))
 
 

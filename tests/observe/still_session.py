@@ -1,6 +1,6 @@
-"""A session in which nothing moves by itself: the core with its tables, and a runtime that only says the time.
+"""A session in which nothing happens by itself: the core with its tables, and a fake runtime that only tells the time.
 
-Each step is told to the core, as a runtime would tell it, so a test can stop anywhere and look.
+A test reports each event to the core, as a runtime would, so it can stop between any two events and look.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from miniray.ids import task_hex
 
 
 class StillSession:
-    """What readers ask of a runtime, and the events of a test. Time goes on by one second with each event."""
+    """The part of a runtime that readers use, and a method for each event. Each event takes one second."""
 
     epoch = 1_000_000.0
 
@@ -50,7 +50,7 @@ class StillSession:
 
     @contextmanager
     def locked(self) -> Iterator[Cluster]:
-        """Counts how often somebody looked."""
+        """The core. Counts how often it was locked."""
         self.times_locked += 1
         yield self.cluster
 
@@ -63,13 +63,13 @@ class StillSession:
         return failure.message
 
     def waiting_for(self, worker: WorkerRecord) -> list:
-        """What the worker's thread waits for."""
+        """The objects and streams that the worker's thread waits for."""
         return list(worker.handle.waiting) if worker.handle is not None else []
 
     # ------------------------------------------------------------ events
 
     def tick(self) -> float:
-        """The time of the next event."""
+        """Let one second pass. Returns the time of the next event."""
         self.time += 1.0
         return self.time
 
@@ -90,7 +90,7 @@ class StillSession:
         cpus: float = 1,
         **resources: float,
     ) -> TaskRecord:
-        """A function is called; it asks for one CPU unless something else is said."""
+        """The driver, or `owner`, calls a function that needs one CPU, or whatever resources are given."""
         need = units({"CPU": cpus, **resources} if cpus else resources)
         wanted = self.cluster.scheduler.scheduling_class(need, need, strategy, selector)
         spec = TaskSpec(NORMAL_TASK, name, name, "module", None, wanted, resources, num_returns, retries)
@@ -109,7 +109,7 @@ class StillSession:
         is_async: bool = False,
         called: str = "",
     ) -> ActorRecord:
-        """An actor is made; it asks for no CPU unless that is said."""
+        """The driver creates an actor, which needs no CPU unless `cpus` is given."""
         need = units({"CPU": cpus} if cpus else {})
         spec = TaskSpec(
             ACTOR_CREATION_TASK,
@@ -127,7 +127,7 @@ class StillSession:
         return actor
 
     def living_actor(self, name: str = "Keeper", **options: Any) -> ActorRecord:
-        """An actor whose constructor has returned."""
+        """The driver creates an actor, and its constructor returns."""
         actor = self.actor(name, **options)
         self.start(actor.creation)
         self.finish(actor.creation)
@@ -136,7 +136,7 @@ class StillSession:
     def call(
         self, actor: ActorRecord, name: str = "go", *deps: ObjectRecord, retries: int = 0, group: str = ""
     ) -> TaskRecord:
-        """A method is called."""
+        """The driver calls a method of an actor."""
         shown = f"{actor.class_name}.{name}"
         spec = TaskSpec(ACTOR_TASK, shown, shown, "module", None, None, {}, 1, retries, group=group)
         task = TaskRecord(spec, (), deps, (), task_hex(0), None, actor)
@@ -144,7 +144,7 @@ class StillSession:
         return task
 
     def start(self, task: TaskRecord) -> WorkerRecord:
-        """The task's worker is there, and the user's function is entered."""
+        """The task's worker has started, and enters the user's function."""
         worker = task.worker
         assert worker is not None, f"{task!r} has no worker"
         if not worker.t_started:
@@ -154,7 +154,7 @@ class StillSession:
         return worker
 
     def finish(self, task: TaskRecord, size: int = 8) -> None:
-        """The function returns."""
+        """The function returns values of `size` bytes."""
         task.t_ended = self.tick()
         self.cluster.task_finished(self.tick(), task.worker, task, [size] * len(task.returns))
 
@@ -165,20 +165,20 @@ class StillSession:
         self.cluster.task_failed(self.tick(), task.worker, task, failure, retry)
 
     def done(self, name: str = "work", **options: Any) -> TaskRecord:
-        """A task that has been run."""
+        """The driver calls a function, which runs and returns."""
         task = self.task(name, **options)
         self.start(task)
         self.finish(task)
         return task
 
     def put(self, size: int = 8) -> ObjectRecord:
-        """A value is put."""
+        """The driver puts a value of `size` bytes."""
         obj = ObjectRecord(0, status=READY)
         self.cluster.put(self.tick(), obj, size, next(iter(self.cluster.nodes.values())))
         return obj
 
     def spilled(self) -> ObjectRecord:
-        """A put value that stands in a file, for its node's store has room for one such value only."""
+        """A put value that was spilled to a file. Its node's store must have room for one such value only."""
         value = self.put(1_000_000)
         self.put(1_000_000)
         self.cluster.object_spilled(self.tick(), value)
@@ -186,13 +186,13 @@ class StillSession:
         return value
 
     def group(self, *bundles: dict[str, float], strategy: str = "PACK", name: str = "") -> PlacementGroupRecord:
-        """A placement group is asked for."""
+        """The driver creates a placement group."""
         group = PlacementGroupRecord([units(bundle) for bundle in bundles], strategy, name)
         self.cluster.create_placement_group(self.tick(), group)
         return group
 
     def wait(self, worker: WorkerRecord, *objects: Any, need: int | None = None, timed: bool = False) -> None:
-        """The worker's thread waits in get, or in wait for some of them."""
+        """The worker's thread blocks in get, or in wait for `need` of the objects."""
         waiter = Waiter(len(objects) if need is None else need, lambda: None)
         waiter.timed = timed
         worker.handle.waiter, worker.handle.waiting = waiter, list(objects)

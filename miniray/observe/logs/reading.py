@@ -19,18 +19,17 @@ import urllib.error
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...core.records import ACTOR_CREATION_TASK
-from ...ids import JOB_HEX
+from ...core.records import ACTOR_CREATION_TASK, ActorRecord, TaskRecord
 from ...process import context
 from . import session as log_session
 from ..escape import escaped
 from .files import Attempt, Follower, LogFile, WorkerLog, header, log_name
 from .session import DEAD, SessionLogs, keeps_no_log_of_its_own
+from ..state.lookup import find
 from ..state.query import RayStateApiException, whole_number
 
 if TYPE_CHECKING:
-    from ...core.cluster import Cluster
-    from ...core.records import ActorRecord, NodeRecord, TaskRecord, WorkerRecord
+    from ...core.records import NodeRecord, WorkerRecord
 
 SUFFIXES = {"out": "stdout", "err": "stderr"}
 ESCAPE_CODE = re.compile(rb"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
@@ -263,8 +262,8 @@ def _file_of(logs: SessionLogs, worker: "WorkerRecord", suffix: str) -> LogFile:
 def _log_of_actor(logs: SessionLogs, actor_id: str, suffix: str) -> _Log:
     """The log of the worker that the actor lives in, or of the last one it lived in."""
     with logs.runtime.locked() as cluster:
-        actor = cluster.actors.get(_number(actor_id[: -len(JOB_HEX)]))
-    if actor is None or actor.hex != actor_id:
+        actor = find(cluster, actor_id)
+    if not isinstance(actor, ActorRecord):
         raise RayStateApiException(f"Actor ID {actor_id} not found.")
     worker = actor.worker or _last_worker(logs, actor)
     if worker is None:
@@ -280,24 +279,11 @@ def _last_worker(logs: SessionLogs, actor: "ActorRecord") -> "WorkerRecord | Non
     return actor.creation.worker if actor.creation is not None else None
 
 
-def _number(digits: str) -> int:
-    """The number in a part of an id; -1, which nothing has, for what is no id."""
-    return int(digits, 16) if re.fullmatch("[0-9a-f]+", digits) else -1
-
-
-def _find_task(cluster: "Cluster", task_id: str) -> "TaskRecord | None":
-    actor = cluster.actors.get(_number(task_id[16 : -len(JOB_HEX)]))
-    for task in (cluster.tasks.get(_number(task_id[:16])), actor.creation if actor is not None else None):
-        if task is not None and task.hex == task_id:
-            return task
-    return None
-
-
 def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _Log:
     with logs.runtime.locked() as cluster:
-        task = _find_task(cluster, task_id)
+        task = find(cluster, task_id)
     where = f"Could not find log file for task: {task_id} (attempt {number}) with suffix: {suffix}"
-    if task is None:
+    if not isinstance(task, TaskRecord):
         raise RayStateApiException(where)
     history: Any = task.history
     workers = {earlier.number: earlier.worker for earlier in history or ()}

@@ -1,7 +1,7 @@
-"""The book's view of the tables, behind `miniray.state`: plain dicts, every field filled, one row per task.
+"""The book's door, behind `miniray.state`: plain dicts, every column filled, one row per task.
 
-The records are those of the state API, and so is the snapshot; what differs is what a row tells. Times are
-milliseconds, those named `..._time_ms` since the epoch, None for what has not come.
+The tables list the same records as Ray's tables do; the columns differ. Times are milliseconds: those named
+`..._time_ms` count from the epoch, and are None for a moment that has not come.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from ...core.cluster import Cluster
 from ...core.object_store import ObjectStore
-from ...core.records import PENDING, ActorRecord, ObjectRecord, amounts
+from ...core.records import PENDING, ActorRecord, NodeRecord, ObjectRecord, TaskRecord, amounts
 from ...core.transitions import ActorStatus, WorkerStatus
 from ...ids import JOB_HEX, task_hex
-from . import columns as tables
-from .lookup import find, object_id
-from .engine import KINDS
-from .query import Column, Filter, RayStateApiException, checked_filters, matcher, whole_number
+from . import columns, engine
+from .engine import Table
+from .query import Column, RayStateApiException, checked_filters, whole_number
 from .ray_rows import StateResource
+from .ray_tables import TABLES
 from .task_columns import (
     SUBMITTED,
     TASKS,
     Look,
+    Readers,
     Task,
     error_message,
     error_type,
@@ -35,18 +35,17 @@ from .task_columns import (
     task_entries,
     task_id,
     task_name,
-    task_order,
 )
 
-Readers = tables.Readers
+Row = dict[str, Any]
 DRIVER_TASK = task_hex(0)
 
 
-# ------------------------------------------------------------ what a row tells
+# ------------------------------------------------------------ columns
 
 
 def _state(task: Task, look: Look) -> str:
-    """As in Ray's rows, but that a call which ended its actor has failed, as its caller sees it."""
+    """As in Ray's rows, except that a call in which an actor ended itself has failed, as its caller sees it."""
     status = task.status
     if task.t_started and status is SUBMITTED:
         return "RUNNING"
@@ -54,13 +53,13 @@ def _state(task: Task, look: Look) -> str:
 
 
 def _duration_ms(task: Task, look: Look) -> float:
-    """How long the user's function ran, or has been running; 0.0 for what has not started."""
+    """How long the user's function ran, or has been running so far; 0.0 if it has not started."""
     started = task.t_started
     return ((task.t_ended or task.t_finished or max(started, look.now)) - started) * 1000 if started else 0.0
 
 
 def _when(name: str) -> Callable[[Any, Look], float | None]:
-    """A reader of one of a record's times."""
+    """A reader for one of a record's times, by the name of its attribute."""
     read = attrgetter(name)
 
     def time_ms(record: Any, look: Look) -> float | None:
@@ -71,8 +70,8 @@ def _when(name: str) -> Callable[[Any, Look], float | None]:
 
 
 def task_row(task: Task, look: Look) -> dict[str, Any]:
-    """A task's row. Written out, for it is built a hundred thousand times: a function per column would cost half as
-    much again."""
+    """A task's row. Written out because it may be built a hundred thousand times: a function per column would take half
+    as long again."""
     spec, epoch, failure = task.spec, look.epoch, task.failure
     t_ready, t_leased, t_started, t_finished = task.t_ready, task.t_leased, task.t_started, task.t_finished
     return {
@@ -105,7 +104,7 @@ def _cell_of_row(name: str) -> Callable[[Any, Look], Any]:
     return lambda task, look: task_row(task, look)[name]
 
 
-# Single cells are read by filters only. Those that are asked for most have a reader of their own.
+# Only filters read single cells. The columns that filters name most often have a reader of their own.
 BOOK_TASKS: Readers = {
     name: _cell_of_row(name)
     for name in (
@@ -142,7 +141,7 @@ def _in_flight(actor: ActorRecord) -> int:
 
 
 def _why_dead(actor: ActorRecord, look: Look) -> str | None:
-    """One sentence; with the error's own line when the constructor raised."""
+    """One sentence, which ends with the error's own line if the constructor raised."""
     failure = actor.failure
     if actor.status is not ActorStatus.DEAD or failure is None:
         return None
@@ -152,17 +151,17 @@ def _why_dead(actor: ActorRecord, look: Look) -> str | None:
 
 
 BOOK_ACTORS: Readers = {
-    **{name: tables.ACTORS[name] for name in ("actor_id", "class_name", "name", "state", "job_id", "node_id", "pid")},
-    "worker_id": lambda a, look: getattr(tables.placed_on(a), "hex", None),
-    "ray_namespace": tables.ACTORS["ray_namespace"],
+    **{name: columns.ACTORS[name] for name in ("actor_id", "class_name", "name", "state", "job_id", "node_id", "pid")},
+    "worker_id": lambda a, look: getattr(columns.placed_on(a), "hex", None),
+    "ray_namespace": columns.ACTORS["ray_namespace"],
     "mailbox_backlog": lambda a, look: len(a.calls) - _in_flight(a),
     "calls_in_flight": lambda a, look: _in_flight(a),
     "tasks_executed": lambda a, look: a.tasks_done,
-    "num_restarts": tables.ACTORS["num_restarts"],
+    "num_restarts": columns.ACTORS["num_restarts"],
     "max_restarts": lambda a, look: a.max_restarts,
     "death_cause": _why_dead,
-    "is_detached": tables.ACTORS["is_detached"],
-    "repr_name": tables.ACTORS["repr_name"],
+    "is_detached": columns.ACTORS["is_detached"],
+    "repr_name": columns.ACTORS["repr_name"],
     "creation_time_ms": _when("t_created"),
     "alive_time_ms": _when("t_alive"),
     "death_time_ms": _when("t_died"),
@@ -172,16 +171,18 @@ BOOK_ACTORS: Readers = {
 
 
 def _producer(obj: ObjectRecord, look: Look) -> str | None:
-    """The id of the task that makes it. Of a put it is the driver's, None when a task put it: that is not recorded."""
-    if obj.task is not None:
-        return obj.task.hex
+    """The id of the task that makes the object. For a put by the driver it is the driver's; for a put by a task it is
+    None, because the core does not record which task it was."""
+    task: TaskRecord | None = obj.task
+    if task is not None:
+        return task.hex
     if obj.actor is not None:
         return look.hex[obj.actor.creation]
     return DRIVER_TASK if obj.owner is None else None
 
 
 def _where_from(obj: ObjectRecord, look: Look) -> str:
-    """What made it, in the words of Ray's call sites; the line of the program is not recorded."""
+    """What made the object, in the form of Ray's call sites but without the line of the program."""
     if obj.actor is not None:
         return f"(actor handle) {obj.actor.class_name}"
     if obj.task is None:
@@ -190,10 +191,10 @@ def _where_from(obj: ObjectRecord, look: Look) -> str:
 
 
 def _object_node(obj: ObjectRecord, look: Look) -> str | None:
-    """The node of its primary copy. A small value is with its owner; of what is not there yet it is where its task
-    runs."""
+    """The node of its primary copy. A small value is with its owner, a pending one with its task."""
     if obj.locations:
-        return next(iter(obj.locations.values())).hex
+        primary: NodeRecord = next(iter(obj.locations.values()))
+        return primary.hex
     if obj.status is PENDING:
         return look.hex[obj.task.node] if obj.task is not None else None
     return look.hex[obj.owner.node if obj.owner is not None else look.driver_node]
@@ -202,14 +203,14 @@ def _object_node(obj: ObjectRecord, look: Look) -> str | None:
 _CREATED = _when("t_created")
 
 BOOK_OBJECTS: Readers = {
-    "object_id": tables.OBJECTS["object_id"],
+    "object_id": columns.OBJECTS["object_id"],
     "state": lambda o, look: o.status._name_,
     "node_id": _object_node,
     "produced_by": _producer,
-    "refs": lambda o, look: max(0, tables.own_references(o)),
+    "refs": lambda o, look: max(0, columns.own_references(o)),
     "object_size": lambda o, look: o.size,
     "call_site": _where_from,
-    "reference_type": lambda o, look: tables.reference_type(o),
+    "reference_type": lambda o, look: columns.reference_type(o),
     "pending_task_uses": lambda o, look: o.uses,
     "contained_in": lambda o, look: o.held,
     "locations": lambda o, look: [node.hex for node in (o.locations or {}).values()],
@@ -218,12 +219,12 @@ BOOK_OBJECTS: Readers = {
 }
 
 
-def _worker_state(w: tables.Worker, look: Look) -> str:
-    return "RUNNING" if isinstance(w, tables.Driver) else w.status.name
+def _worker_state(w: columns.Worker, look: Look) -> str:
+    return "RUNNING" if isinstance(w, columns.Driver) else w.status.name
 
 
-def _worker_task(w: tables.Worker, look: Look) -> str | None:
-    if isinstance(w, tables.Driver):
+def _worker_task(w: columns.Worker, look: Look) -> str | None:
+    if isinstance(w, columns.Driver):
         return DRIVER_TASK
     return w.task.hex if w.task is not None else None
 
@@ -231,25 +232,27 @@ def _worker_task(w: tables.Worker, look: Look) -> str | None:
 _STARTED, _DIED = _when("t_started"), _when("t_died")
 
 BOOK_WORKERS: Readers = {
-    "worker_id": tables.WORKERS["worker_id"],
+    "worker_id": columns.WORKERS["worker_id"],
     "state": _worker_state,
-    "pid": tables.WORKERS["pid"],
-    "thread_id": lambda w, look: tables.thread_id(w),
-    "tasks_executed": lambda w, look: 0 if isinstance(w, tables.Driver) else w.tasks_done,
+    "pid": columns.WORKERS["pid"],
+    "thread_id": lambda w, look: columns.thread_id(w),
+    "tasks_executed": lambda w, look: 0 if isinstance(w, columns.Driver) else w.tasks_done,
     "task_id": _worker_task,
-    "actor_id": lambda w, look: w.actor.hex if not isinstance(w, tables.Driver) and w.actor is not None else None,
-    **{name: tables.WORKERS[name] for name in ("worker_type", "is_alive", "node_id", "ip", "exit_type", "exit_detail")},
-    "start_time_ms": lambda w, look: None if isinstance(w, tables.Driver) else _STARTED(w, look),
-    "end_time_ms": lambda w, look: None if isinstance(w, tables.Driver) else _DIED(w, look),
+    "actor_id": lambda w, look: w.actor.hex if not isinstance(w, columns.Driver) and w.actor is not None else None,
+    **{
+        name: columns.WORKERS[name] for name in ("worker_type", "is_alive", "node_id", "ip", "exit_type", "exit_detail")
+    },
+    "start_time_ms": lambda w, look: None if isinstance(w, columns.Driver) else _STARTED(w, look),
+    "end_time_ms": lambda w, look: None if isinstance(w, columns.Driver) else _DIED(w, look),
 }
 
 BOOK_NODES: Readers = {
     **{
-        name: tables.NODES[name]
+        name: columns.NODES[name]
         for name in ("node_id", "node_name", "node_ip", "is_head_node", "state", "state_message", "resources_total")
     },
     "resources_available": lambda n, look: amounts(n.available) if n.alive else {},
-    "labels": tables.NODES["labels"],
+    "labels": columns.NODES["labels"],
     "num_workers": lambda n, look: sum(w.status is not WorkerStatus.DEAD for w in n.workers.values()),
     "object_store": lambda n, look: n.store.stats(),
     "start_time_ms": _when("t_started"),
@@ -257,150 +260,115 @@ BOOK_NODES: Readers = {
 }
 
 BOOK_GROUPS: Readers = {
-    **{name: tables.PLACEMENT_GROUPS[name] for name in ("placement_group_id", "name", "state")},
+    **{name: columns.PLACEMENT_GROUPS[name] for name in ("placement_group_id", "name", "state")},
     "strategy": lambda g, look: g.strategy,
     "bundles": lambda g, look: [amounts(bundle.total) for bundle in g.bundles],
     "bundle_node_ids": lambda g, look: [bundle.node.hex if bundle.node is not None else None for bundle in g.bundles],
-    "is_detached": tables.PLACEMENT_GROUPS["is_detached"],
+    "is_detached": columns.PLACEMENT_GROUPS["is_detached"],
     "num_attempts": lambda g, look: g.attempts,
     "creation_time_ms": _when("t_created"),
     "placement_time_ms": _when("t_placed"),
 }
 
 BOOK_JOBS: Readers = {
-    **{name: tables.JOBS[name] for name in ("job_id", "entrypoint", "runtime_env", "driver_node_id")},
+    **{name: columns.JOBS[name] for name in ("job_id", "entrypoint", "runtime_env", "driver_node_id")},
     "type": lambda job, look: "DRIVER",
     "status": lambda job, look: "RUNNING",
     "pid": lambda job, look: look.pid,
-    "start_time_ms": tables.JOBS["start_time"],
+    "start_time_ms": columns.JOBS["start_time"],
 }
 
 
-# ------------------------------------------------------------ listing
+# ------------------------------------------------------------ tables
 
 
-@dataclass
-class BookTable:
-    """One resource of this view. frozen: its entries change no more, and are read after the lock is released. row:
-    builds a row, where that is not done by the readers of its cells."""
+def _table(resource: StateResource, readers: Readers, **different: Any) -> Table:
+    """Ray's table of a resource with this door's columns and rows, and with every column open to every filter."""
+    names = list(readers)
 
-    name: str
-    id_column: str
-    readers: Readers
-    entries: Callable[[Cluster], list[Any]]
-    order: Callable[[Any], Any] | None = None
-    frozen: bool = False
-    row: Callable[[Any, Look], dict[str, Any]] | None = None
+    def build(entries: list[Any], look: Look, detail: bool) -> list[Row]:
+        read = list(readers.values())
+        return [dict(zip(names, [cell(entry, look) for cell in read])) for entry in entries]
 
-    def __post_init__(self) -> None:
-        self.columns = {name: Column("any", True, read) for name, read in self.readers.items()}
+    known = {name: Column("any", True, read) for name, read in readers.items()}
+    return replace(TABLES[resource], columns=known, **{"build": build, **different})
 
 
-def _hex(record: Any) -> str:
-    return record.hex
+def _task_rows(entries: list[Any], look: Look, detail: bool) -> list[Row]:
+    return [task_row(task, look) for task in entries]
 
 
-def _all_workers(cluster: Cluster) -> list[Any]:
-    """Every thread, also the further ones of an actor."""
-    return [tables.DRIVER, *cluster.workers.values()]
+def _task_itself(record: Any) -> list[Any]:
+    """The task with this id, or the task that makes the object with this id."""
+    task = record.task if isinstance(record, ObjectRecord) else record
+    return [task] if isinstance(task, TaskRecord) else []
 
 
-BOOK: dict[StateResource, BookTable] = {
-    StateResource.TASKS: BookTable(
-        "tasks", "task_id", BOOK_TASKS, lambda c: task_entries(c, earlier=False), task_order, frozen=True, row=task_row
-    ),
-    StateResource.ACTORS: BookTable("actors", "actor_id", BOOK_ACTORS, lambda c: list(c.actors.values()), _hex),
-    StateResource.OBJECTS: BookTable("objects", "object_id", BOOK_OBJECTS, tables.object_entries, object_id),
-    StateResource.NODES: BookTable("nodes", "node_id", BOOK_NODES, lambda c: list(c.nodes.values()), _hex),
-    StateResource.WORKERS: BookTable("workers", "worker_id", BOOK_WORKERS, _all_workers, _hex),
-    StateResource.PLACEMENT_GROUPS: BookTable(
-        "placement_groups", "placement_group_id", BOOK_GROUPS, lambda c: list(c.placement_groups.values()), _hex
-    ),
-    StateResource.JOBS: BookTable("jobs", "job_id", BOOK_JOBS, lambda c: [JOB_HEX]),
-    StateResource.RUNTIME_ENVS: BookTable("runtime_envs", "", tables.RUNTIME_ENVS, tables.runtime_env_entries),
-    StateResource.CLUSTER_EVENTS: BookTable("cluster_events", "event_id", tables.CLUSTER_EVENTS, tables.event_entries),
+BOOK: dict[StateResource, Table] = {
+    table.resource: table
+    for table in (
+        _table(
+            StateResource.TASKS,
+            BOOK_TASKS,
+            entries=lambda cluster: task_entries(cluster, earlier=False),  # the last attempt stands for the task
+            entries_of=_task_itself,
+            build=_task_rows,
+        ),
+        _table(StateResource.ACTORS, BOOK_ACTORS),
+        _table(StateResource.OBJECTS, BOOK_OBJECTS),
+        _table(StateResource.NODES, BOOK_NODES),
+        _table(
+            StateResource.WORKERS,
+            BOOK_WORKERS,
+            entries=lambda cluster: [columns.DRIVER, *cluster.workers.values()],  # also an actor's further threads
+        ),
+        _table(StateResource.PLACEMENT_GROUPS, BOOK_GROUPS),
+        _table(StateResource.JOBS, BOOK_JOBS, id_column="job_id"),
+        _table(StateResource.RUNTIME_ENVS, columns.RUNTIME_ENVS),
+        _table(StateResource.CLUSTER_EVENTS, columns.CLUSTER_EVENTS, dropped_as="events"),
+    )
 }
 
 
-def book_rows(
-    runtime: Any, resource: StateResource, filters: Any = None, limit: int | None = None
-) -> list[dict[str, Any]]:
-    """The rows of a resource as dicts, in the order of their ids; all of them unless there is a limit.
+# ------------------------------------------------------------ lists and single rows
 
-    filters: (column, "=" or "!=", value), on any column; a value None is matched by an empty cell. What a full table
-    has let go is a UserWarning. Raises ValueError for filters or a limit of a wrong shape, RayStateApiException for an
-    unknown column.
+
+def book_rows(runtime: Any, resource: StateResource, filters: Any = None, limit: int | None = None) -> list[Row]:
+    """The rows of a resource, in the order of their ids; all of them unless a limit is given.
+
+    filters: (column, "=" or "!=", value), on any column; the value None matches an empty cell. Warns (UserWarning) when
+    records were dropped because their table was full. Raises ValueError for filters or a limit of the wrong shape, and
+    RayStateApiException for an unknown column or a negative limit.
     """
     table = BOOK[resource]
     wanted = checked_filters(filters, (object,))
     limit = None if limit is None else whole_number("limit", limit)
-    if limit is not None and limit < 0:
-        raise RayStateApiException(f"limit must be 0 or more, not {limit}")
     for key, _, _ in wanted:
         if key.lower() not in table.columns:
-            raise RayStateApiException(f"{table.name} have no column {key!r}; they have {', '.join(table.columns)}")
-    look = Look(runtime)
-    passes = _matcher(wanted, table.columns, look)
-    with runtime.locked() as cluster:
-        entries = table.entries(cluster)
-        dropped = cluster.dropped.get(table.name if table.name != "cluster_events" else "events", 0)
-        rows = None if table.frozen else _dicts(table, entries, passes, look, limit)
+            raise RayStateApiException(f"{resource.value} have no column {key!r}; they have {', '.join(table.columns)}")
+    rows, _, dropped = engine.list_rows(runtime, table, wanted, limit)
+    _warn_of_dropped(resource, dropped)
+    return rows
+
+
+def book_row(runtime: Any, resource: StateResource, id: str) -> Row | None:
+    """The row with this id, or None. A task is also found by the id of an object that it makes."""
+    rows, _, dropped = engine.get_rows(runtime, BOOK[resource], id)
+    _warn_of_dropped(resource, dropped)
+    return rows[0] if rows else None
+
+
+def _warn_of_dropped(resource: StateResource, dropped: int) -> None:
     if dropped:
-        warnings.warn(f"{dropped} {table.name} more were let go because their table was full.", stacklevel=3)
-    return rows if rows is not None else _dicts(table, entries, passes, look, limit)
-
-
-def _matcher(filters: list[Filter], columns: dict[str, Column], look: Look) -> Callable[[Any], bool] | None:
-    """As for Ray's rows, but that values which are no text are compared as what they are."""
-    texts = [one for one in filters if isinstance(one[2], str)]
-    others = [
-        (columns[key.lower()].read, predicate == "=", value)
-        for key, predicate, value in filters
-        if not isinstance(value, str)
-    ]
-    by_text = matcher(texts, {name: Column("any", True, read.read) for name, read in columns.items()}, look)
-    if not others:
-        return by_text
-    return lambda record: (
-        all((read(record, look) == value) is equal for read, equal, value in others)
-        and (by_text is None or by_text(record))
-    )
-
-
-def _dicts(
-    table: BookTable, entries: list[Any], passes: Callable[[Any], bool] | None, look: Look, limit: int | None
-) -> list[dict[str, Any]]:
-    if passes is not None:
-        entries = [entry for entry in entries if passes(entry)]
-    if table.order is not None:
-        entries.sort(key=table.order)
-    if table.row is not None:
-        return [table.row(entry, look) for entry in entries[:limit]]
-    names, read = list(table.readers), list(table.readers.values())
-    return [dict(zip(names, [cell(entry, look) for cell in read])) for entry in entries[:limit]]
-
-
-def book_row(runtime: Any, resource: StateResource, id: str) -> dict[str, Any] | None:
-    """The row with this id, or None."""
-    table = BOOK[resource]
-    if resource not in KINDS:
-        rows = book_rows(runtime, resource, [(table.id_column, "=", id)])
-        return rows[0] if rows else None
-    look = Look(runtime)
-    with runtime.locked() as cluster:
-        found = find(cluster, id)
-        if resource is StateResource.TASKS and type(found) is ObjectRecord:
-            found = found.task  # by a reference to its result
-        if type(found) is not KINDS[resource] or type(found) is ObjectRecord and not tables.is_referenced(found):
-            return None
-        return _dicts(table, [found], None, look, 1)[0]
+        said = f"{dropped} more {resource.value} are missing: they were dropped because their table was full."
+        warnings.warn(said, stacklevel=4)
 
 
 # ------------------------------------------------------------ summaries
 
 
 def book_tasks(runtime: Any) -> dict[str, Any]:
-    """Tasks by name: how many, in which states, how many attempts and how much time they took."""
+    """Tasks by name: how many there are, in which states, how many attempts they had and how long they ran."""
     look = Look(runtime)
     with runtime.locked() as cluster:
         entries, dropped = task_entries(cluster, earlier=False), cluster.dropped["tasks"]
@@ -433,7 +401,7 @@ def book_tasks(runtime: Any) -> dict[str, Any]:
 
 
 def book_actors(runtime: Any) -> dict[str, Any]:
-    """Actors by class: how many, in which states, with how many calls waiting and running."""
+    """Actors by class: how many there are, in which states, and how many of their calls wait and run."""
     by_class: dict[str, dict[str, Any]] = {}
     states: Counter[str] = Counter()
     with runtime.locked() as cluster:
@@ -465,14 +433,13 @@ def book_actors(runtime: Any) -> dict[str, Any]:
 
 
 def book_objects(runtime: Any) -> dict[str, Any]:
-    """Objects and object stores: how many and how large, the stores' use and capacity in bytes, and what has happened
-    to values.
+    """Objects and object stores: counts, sizes in bytes, and what happened to values.
 
-    used_bytes counts what stands in the stores; inline_bytes what is small and stays with its owner. counters are sums
-    over the nodes since the start; by_node has them for each.
+    used_bytes: the values in the stores of living nodes. inline_bytes: small values, which stay with their owner.
+    counters: sums over all nodes since the start of the session; by_node has the same for each node.
     """
     with runtime.locked() as cluster:
-        objects = tables.object_entries(cluster)
+        objects = columns.object_entries(cluster)
         stores: dict[str, ObjectStore] = {node.hex: node.store for node in cluster.nodes.values()}
         living = [node.store for node in cluster.nodes.values() if node.alive]
         counters: Counter[str] = Counter()

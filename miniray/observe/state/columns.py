@@ -1,4 +1,5 @@
-"""Reading the records of all but tasks: one function per column of Ray's state rows. The caller holds the lock."""
+"""One function per column of Ray's state rows, for everything but tasks. A function reads one record; the caller holds
+the runtime's lock."""
 
 from __future__ import annotations
 
@@ -10,31 +11,41 @@ from datetime import datetime
 from typing import Any, Union
 
 from ...core.cluster import Cluster
-from ...core.records import ActorRecord, Failure, NodeRecord, ObjectRecord, PlacementGroupRecord, WorkerRecord, amounts
+from ...core.records import (
+    ActorRecord,
+    Failure,
+    NodeRecord,
+    ObjectRecord,
+    PlacementGroupRecord,
+    TaskRecord,
+    WorkerRecord,
+    amounts,
+)
 from ...core.task_events import Event
 from ...core.transitions import ActorStatus, WorkerStatus
 from ...ids import INDEX_BITS, JOB_HEX, worker_hex
 from .lookup import object_id
 from .ray_rows import DriverInfo, JobStatus, JobType
-from .task_columns import Look, env_text, group_id, process_of, required_resources, task_state
+from .task_columns import Look, Readers, env_text, group_id, process_of, required_resources, task_state
 
-Readers = dict[str, Callable[[Any, Look], Any]]
 DRIVER_ID = worker_hex(0)
 
 # ------------------------------------------------------------ actors
 
 
 def placed_on(actor: ActorRecord) -> WorkerRecord | None:
-    """The worker that it lives in, or lived in last; None when it was never placed."""
-    if actor.worker is not None:
-        return actor.worker
-    creation: Any = actor.creation
-    tried = [creation.worker, *(past.worker for past in reversed(creation.history or ()))]
+    """The worker that the actor lives in, or lived in last; None if the actor was never placed."""
+    creation: TaskRecord = actor.creation
+    tried: list[WorkerRecord | None] = [
+        actor.worker,
+        creation.worker,
+        *(past.worker for past in reversed(creation.history or ())),
+    ]
     return next((worker for worker in tried if worker is not None), None)
 
 
 def _died_in(failure: Failure, worker: WorkerRecord | None) -> tuple[str, str]:
-    """Ray's reason for the death of an actor, and a sentence."""
+    """Ray's reason for the death of an actor, and a sentence about it."""
     cause, said = failure.cause, failure.message.rstrip(".")
     if failure.error_type != "ACTOR_DIED":
         return "UNSPECIFIED", f"The actor is dead: {said}."
@@ -57,7 +68,7 @@ def _died_in(failure: Failure, worker: WorkerRecord | None) -> tuple[str, str]:
 
 
 def death_cause(actor: ActorRecord, look: Look) -> dict[str, Any] | None:
-    """Why a dead actor died, in Ray's one-key dict; None while it can live."""
+    """Why the actor died, as Ray's dict with one key; None unless it is dead for good."""
     failure = actor.failure
     if actor.status is not ActorStatus.DEAD or failure is None:
         return None
@@ -134,23 +145,23 @@ ACTORS: Readers = {
 
 
 def own_references(obj: ObjectRecord) -> int:
-    """How many references the program holds. Of a placement group's `ready` one is the group's own."""
+    """How many references the program holds. One reference to a placement group's `ready` is the group's own."""
     is_ready_of_group = obj.task is None and obj.actor is None and obj.number & (1 << INDEX_BITS) - 1 == 1
     return obj.refs - is_ready_of_group
 
 
 def object_entries(cluster: Cluster) -> list[ObjectRecord]:
-    """Every object that somebody refers to."""
+    """Every object that somebody still refers to."""
     return [obj for obj in cluster.objects.values() if is_referenced(obj)]
 
 
 def is_referenced(obj: ObjectRecord) -> bool:
-    """Whether the program, an unfinished task or a stored value holds it."""
+    """Whether the program, an unfinished task or a stored value holds a reference to the object."""
     return obj.uses > 0 or obj.held > 0 or own_references(obj) > 0
 
 
 def reference_type(obj: ObjectRecord) -> str:
-    """The kind of reference that Ray would name first."""
+    """The kind of reference that Ray names first."""
     if obj.actor is not None:
         return "ACTOR_HANDLE"
     if obj.uses:
@@ -159,7 +170,8 @@ def reference_type(obj: ObjectRecord) -> str:
 
 
 def _task_status(obj: ObjectRecord, look: Look) -> str:
-    """Where the task that makes it stands, as its owner sees it: what runs is only known to be sent."""
+    """The state of the task that makes the object, as its owner sees it: the owner knows only that a running task was
+    sent to a worker."""
     actor = obj.actor
     task = obj.task if actor is None else actor.creation
     if actor is not None and actor.status in (ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING):
@@ -202,7 +214,7 @@ NODES: Readers = {
 
 
 class Driver:
-    """The driver's row among the workers: it has no record."""
+    """The entry of the driver among the workers. The core keeps no record of it."""
 
     number = 0
     hex = DRIVER_ID
@@ -213,12 +225,12 @@ DRIVER = Driver()
 
 
 def worker_entries(cluster: Cluster) -> list[Worker]:
-    """The driver, and every worker that has started. An actor's further threads are no workers of their own in Ray."""
+    """The driver, and every worker that has started. An actor's further threads are not listed: Ray has one process."""
     return [DRIVER, *(w for w in cluster.workers.values() if w.t_started and process_of(w) is w)]
 
 
 def _of(default: Any, read: Callable[[WorkerRecord, Look], Any]) -> Callable[[Worker, Look], Any]:
-    """A reader with an answer of its own for the driver."""
+    """A reader of worker records that answers `default` for the driver."""
     return lambda w, look: default if isinstance(w, Driver) else read(w, look)
 
 
@@ -253,18 +265,18 @@ def _node_of(w: Worker, look: Look) -> NodeRecord:
 
 
 def thread_id(w: Worker) -> int:
-    """The ident of the thread that the worker is, 0 when it has ended."""
+    """The ident of the worker's thread; 0 when the thread has ended."""
     if isinstance(w, Driver):
         return threading.main_thread().ident or 0
-    handle = w.handle  # looked at once: its thread takes it away when it ends
-    return handle.ident if handle is not None and w.status is not WorkerStatus.DEAD else 0
+    handle = w.handle  # read once: the thread clears it when it ends, without the lock
+    return int(handle.ident or 0) if handle is not None and w.status is not WorkerStatus.DEAD else 0
 
 
 # ------------------------------------------------------------ placement groups
 
 
 def bundles(group: PlacementGroupRecord) -> list[dict[str, Any]]:
-    """The bundles as Ray shows them; node_id is "" until one is placed."""
+    """The bundles as Ray shows them. node_id is "" until the bundle is placed."""
     return [
         {
             "bundle_id": {"placement_group_id": group.hex, "bundle_index": bundle.index},
@@ -329,7 +341,7 @@ JOBS: Readers = {
 
 
 class RuntimeEnvEntry:
-    """A runtime environment, and how many unfinished tasks and living actors use it."""
+    """A runtime environment, with the number of unfinished tasks and living actors that use it."""
 
     __slots__ = ("value", "uses")
 
@@ -338,7 +350,7 @@ class RuntimeEnvEntry:
 
 
 def runtime_env_entries(cluster: Cluster) -> list[RuntimeEnvEntry]:
-    """Every runtime environment that a known task or actor was given, once."""
+    """Every runtime environment of a recorded task or actor, each one once."""
     found: dict[str, RuntimeEnvEntry] = {}
     for task in cluster.tasks.values():
         runtime_env = task.spec.runtime_env
@@ -371,7 +383,7 @@ _SEVERITY = {
 
 
 def event_entries(cluster: Cluster) -> list[tuple[int, Event]]:
-    """The log with each line's number, without the start of the head node: to a fresh cluster nothing has happened."""
+    """The events with their numbers, without the start of the head node: a fresh cluster has no events."""
     first = cluster.dropped["events"]
     return [
         (number, event)

@@ -1,4 +1,4 @@
-"""From an id, or from what a user holds in his hands, to the record."""
+"""From an id, or from a reference or handle that has one, to the record."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from ...core.records import ObjectRecord
 from ...ids import INDEX_BITS, creation_task_hex, object_hex
 
 BEFORE_JOB = slice(0, -8)  # the last eight digits of an actor's or a group's id are its job's
-CREATION = "f" * 16  # what the id of an actor's creation task, and that of its handle, begins with
+CREATION = "f" * 16  # the first digits of the id of an actor's creation task, and of its handle's object
 
 
 def id_text(thing: Any) -> str:
-    """The id of a reference, an actor handle, a placement group or an id, as hexadecimal text. TypeError for what has
-    none."""
+    """The id of a reference, an actor handle, a placement group or an id, as hexadecimal text. TypeError for anything
+    without an id."""
     if isinstance(thing, str):
         return thing
     for owner in (getattr(thing, "_actor_id", None), getattr(thing, "id", None), thing):
         if owner is not None and callable(getattr(owner, "hex", None)):
-            return owner.hex()
+            return str(owner.hex())
     raise TypeError(f"expected an id, a reference, an actor or a placement group, not {type(thing).__name__}")
 
 
 def object_id(obj: ObjectRecord) -> str:
-    """The spelled id of an object. An actor's handle is, as in Ray, the first object of the task that creates it."""
+    """The id of an object as text. As in Ray, an actor's handle is the first object of its creation task."""
     if obj.actor is not None and obj.actor.handle is obj:
         return object_hex(creation_task_hex(obj.actor.number), 1)
     return obj.hex
 
 
 def find(cluster: Cluster, text: str) -> Any:
-    """The record of the task, object, actor or placement group with this id, in either case; None when there is none.
+    """The record of the task, object, actor or placement group with this id, or None. Upper case is accepted.
 
-    An id says by its length what it names, and by its digits which. The caller holds the lock.
+    The length of an id tells the kind of record, and its digits contain the record's number. The caller holds the lock.
     """
     text = text.lower()
     try:

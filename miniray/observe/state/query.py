@@ -1,7 +1,7 @@
-"""What is asked of the state API: options, filters, limits, and what is refused.
+"""Questions to the state API: options, filters, limits, and which of them are refused.
 
-A question is checked in two places, as in Ray: the caller's side refuses what has a wrong shape (ValueError), whoever
-answers refuses what does not fit the table (RayStateApiException). Ray: util/state/common.py,
+A question is checked twice, as in Ray. The caller's side refuses a wrong shape (ValueError); the side that answers
+refuses a filter or limit that does not fit the table (RayStateApiException). Ray: util/state/common.py,
 dashboard/state_api_utils.py.
 """
 
@@ -22,19 +22,19 @@ TRUE, FALSE = {"True", "true", "1"}, {"False", "false", "0"}
 
 
 class RayStateApiException(Exception):
-    """The state API could not answer: a filter, a limit or an id does not fit the table, or rows are missing."""
+    """The state API cannot answer: a filter, a limit or an id does not fit the table, or rows are missing."""
 
 
 class ServerUnavailable(RayStateApiException):
-    """Nobody answers for the tables. Not raised here, where the tables are at hand; programs may catch it."""
+    """No server answers. Never raised here, where the tables are in this process; programs may catch it."""
 
 
 class DataSourceUnavailable(Exception):
-    """A part of the tables cannot be reached. Not raised here; programs may catch it."""
+    """A source of rows cannot be reached. Never raised here; programs may catch it."""
 
 
 def max_limit() -> int:
-    """The largest limit that is accepted: 10,000 as in Ray, or what RAY_MAX_LIMIT_FROM_API_SERVER says."""
+    """The largest limit that is accepted: RAY_MAX_LIMIT_FROM_API_SERVER if it is set, otherwise 10,000 as in Ray."""
     return int(os.environ.get("RAY_MAX_LIMIT_FROM_API_SERVER", 10_000))
 
 
@@ -42,7 +42,7 @@ def max_limit() -> int:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """value as an int, for what is one or says one. ValueError for anything else, also for None and 2.5."""
+    """The value as an int, if it is a whole number or the text of one. ValueError otherwise, also for None and 2.5."""
     if isinstance(value, int) or isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str):
@@ -52,7 +52,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """value as a bool, for what is one or says one. ValueError for anything else."""
+    """The value as a bool, if it is one, is 0 or 1, or is a word for one. ValueError otherwise."""
     if isinstance(value, (bool, int)) and value in (0, 1):
         return bool(value)
     text = value.lower() if isinstance(value, str) else ""
@@ -64,7 +64,10 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def checked_filters(filters: Any, values: tuple[type, ...] = (str, bool, int, float)) -> list[Filter]:
-    """Filters as a list of (column, "=" or "!=", value). ValueError for another shape or predicate."""
+    """Filters as a list of (column, "=" or "!=", value). ValueError for any other shape or predicate.
+
+    values: the types that a value may have.
+    """
     if filters is None:
         return []
     if isinstance(filters, (str, bytes, Mapping)) or not isinstance(filters, Iterable):
@@ -89,9 +92,9 @@ def checked_filters(filters: Any, values: tuple[type, ...] = (str, bool, int, fl
 
 @dataclass
 class ListApiOptions:
-    """What a list is asked for. Raises ValueError for what is of the wrong shape.
+    """The arguments of a list. Raises ValueError for an argument of the wrong shape.
 
-    timeout: accepted for Ray's sake; the answer is computed at once.
+    timeout, exclude_driver, server_timeout_multiplier: accepted because Ray has them, and ignored.
     """
 
     limit: int = DEFAULT_LIMIT
@@ -108,7 +111,7 @@ class ListApiOptions:
         self.filters = checked_filters(self.filters)
 
     def has_conflicting_filters(self) -> bool:
-        """Whether two filters want one column to equal two values, which no row can; says so with a UserWarning."""
+        """Whether two filters ask one column to equal two different values. If so, no row can match: a UserWarning."""
         wanted: dict[str, Any] = {}
         for key, predicate, value in self.filters or ():
             if predicate == "=" and wanted.setdefault(key, value) != value:
@@ -124,7 +127,7 @@ class ListApiOptions:
 
 @dataclass
 class GetApiOptions:
-    """How one row is asked for. Raises ValueError for a timeout that is no whole number."""
+    """The arguments of a get. Raises ValueError unless the timeout is a whole number. All are ignored."""
 
     timeout: int = DEFAULT_RPC_TIMEOUT
     server_timeout_multiplier: float = 0.8
@@ -135,7 +138,7 @@ class GetApiOptions:
 
 @dataclass
 class SummaryApiOptions:
-    """How a summary is asked for. Raises ValueError for what is of the wrong shape."""
+    """The arguments of a summary. Raises ValueError for an argument of the wrong shape. All are ignored."""
 
     timeout: int = DEFAULT_RPC_TIMEOUT
     filters: list[Filter] | None = None
@@ -152,7 +155,7 @@ class SummaryApiOptions:
 
 
 def check_id(text: str, size: int) -> None:
-    """RayStateApiException when text cannot be an id of so many bytes."""
+    """Raise RayStateApiException unless the text is hexadecimal and has `size` bytes."""
     try:
         length = len(binascii.unhexlify(text))
     except ValueError as problem:
@@ -163,10 +166,12 @@ def check_id(text: str, size: int) -> None:
 
 @dataclass(slots=True)
 class Column:
-    """One column as filters see it. kind: "int", "bool", "str" ... read: gives the cell for a record and a Look.
+    """One column, as filters see it.
 
-    sparse: a cell without value is not there at all, which is not the same as None: no filter matches it, not even
-    "!=".
+    kind: how a cell is compared. "int" and "bool" compare numbers; "any" compares text as text, and any other value
+    with `==`; every other kind compares text, without regard to case.
+    read: the cell of an entry, for a Look.
+    sparse: whether an empty cell is missing rather than None. No filter matches a missing cell, not even "!=".
     """
 
     kind: str
@@ -176,18 +181,26 @@ class Column:
 
 
 def matcher(filters: list[Filter], columns: Mapping[str, Column], look: Any) -> Callable[[Any], bool] | None:
-    """A function that says whether a record passes every filter, None when there are no filters.
+    """A function that tells whether an entry passes every filter; None when there are no filters.
 
-    Cells are compared before any row is built. A column that cannot be filtered is refused only when a record comes as
-    far as this filter, so never for an empty table, as in Ray.
+    Cells are compared before any row is built. As in Ray, a column that cannot be filtered is refused when the first
+    entry reaches this filter, so it is never refused for an empty table. A value that does not fit the column's kind is
+    refused at once. Both raise RayStateApiException.
     """
     tests = [_test(key.lower(), predicate == "=", value, columns) for key, predicate, value in filters]
     if not tests:
         return None
     if len(tests) == 1:
         only = tests[0]
-        return lambda record: only(record, look)
-    return lambda record: all(test(record, look) for test in tests)
+        return lambda entry: only(entry, look)
+
+    def passes_all(entry: Any) -> bool:
+        for test in tests:  # all() with a generator would be slower, and there may be a hundred thousand entries
+            if not test(entry, look):
+                return False
+        return True
+
+    return passes_all
 
 
 def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) -> Callable[[Any, Any], bool]:
@@ -195,7 +208,7 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
     if column is None or not column.filterable:
         names = sorted(known for known, other in columns.items() if other.filterable)
 
-        def refuse(record: Any, look: Any) -> bool:
+        def refuse(entry: Any, look: Any) -> bool:
             raise RayStateApiException(
                 f"The given filter column {name} is not supported. Enter filters with "
                 f"--filter key=value or --filter key!=value. Supported filter columns: {names}"
@@ -206,20 +219,22 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
     if column.kind in ("int", "bool"):
         value = _number(name, column.kind, str(wanted))
 
-        def same(record: Any, look: Any) -> bool:
-            cell = read(record, look)
+        def same_number(entry: Any, look: Any) -> bool:
+            cell = read(entry, look)
             return (cell == value) is equal and not (sparse and cell is None)
 
-        return same
+        return same_number
+    if column.kind == "any" and not isinstance(wanted, str):
+        return lambda entry, look: (read(entry, look) == wanted) is equal
     text = str(wanted).lower()
 
-    def alike(record: Any, look: Any) -> bool:
-        cell = read(record, look)
+    def same_text(entry: Any, look: Any) -> bool:
+        cell = read(entry, look)
         if isinstance(cell, str):
             return (cell.lower() == text) is equal
         return not equal and not (sparse and cell is None)
 
-    return alike
+    return same_text
 
 
 def _number(column: str, kind: str, text: str) -> int | bool:

@@ -1,7 +1,7 @@
-"""The rows that Ray's state API answers with: one class per resource, its columns in Ray's order.
+"""The rows of Ray's state API: one class per resource, with its columns in Ray's order.
 
-Each column knows whether it is filled only when details are asked for, whether a filter may name it, and how a command
-line shows it to people. Ray: python/ray/util/state/common.py.
+The metadata of each column tells whether it is filled only when details are requested, whether a filter may name it,
+and how the command line prints it. Ray: python/ray/util/state/common.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any, Callable
 
+from ..amounts import binary_size
+
 DEFAULT_LIMIT = 100
 DEFAULT_RPC_TIMEOUT = 30
 
 
 class StateResource(Enum):
-    """What can be listed."""
+    """The resources that can be listed."""
 
     ACTORS = "actors"
     JOBS = "jobs"
@@ -31,14 +33,14 @@ class StateResource(Enum):
 
 
 class SummaryResource(Enum):
-    """What can be summarized."""
+    """The resources that can be summarized."""
 
     ACTORS = "actors"
     TASKS = "tasks"
     OBJECTS = "objects"
 
 
-# ------------------------------------------------------------ how values look to people
+# ------------------------------------------------------------ values as the command line prints them
 
 
 def timestamp(ms: float) -> str:
@@ -47,19 +49,17 @@ def timestamp(ms: float) -> str:
 
 
 def memory(size_bytes: float) -> str:
-    """A number of bytes with the unit that suits it."""
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.3f} {unit}"
-    return f"{size_bytes:.3f} B"
+    """A number of bytes as Ray prints it: `1.500 MiB`."""
+    number, unit = binary_size(size_bytes, largest="GiB")
+    return f"{number:.3f} {unit}"
 
 
 def duration(ms: float) -> str:
-    """Milliseconds as hours, minutes and seconds."""
+    """Milliseconds as Ray prints them: hours, minutes and seconds."""
     return str(datetime.timedelta(milliseconds=ms))
 
 
-def _events(events: list[dict]) -> list[dict]:
+def _events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**event, "created_ms": timestamp(event["created_ms"])} for event in events]
 
 
@@ -75,17 +75,17 @@ def _launch_time(ms: float) -> str:
 
 
 def plain(filterable: bool = True, shown: Callable[[Any], Any] | None = None) -> Any:
-    """A column that is always filled. shown: how a command line prints its value, when that differs."""
+    """A column that is always filled. shown: makes the form of a value that the command line prints."""
     return field(metadata={"detail": False, "filterable": filterable, "format_fn": shown})
 
 
 def detail(filterable: bool = False, shown: Callable[[Any], Any] | None = None) -> Any:
-    """A column that is None unless details were asked for."""
+    """A column that is None unless details were requested."""
     return field(default=None, metadata={"detail": True, "filterable": filterable, "format_fn": shown})
 
 
 class StateSchema:
-    """What every row can do: `row["name"]`, `row.name`, `row.get("name")`, comparison by value. It is not a dict."""
+    """The base of all rows: `row["name"]`, `row.name`, `row.get("name")`, comparison by value. A row is not a dict."""
 
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:
@@ -109,12 +109,12 @@ class StateSchema:
 
     @classmethod
     def detail_columns(cls) -> set[str]:
-        """The columns that are there with details: all of them, as in Ray."""
+        """The columns that are filled with details: all of them, as in Ray."""
         return cls.columns()
 
     @classmethod
     def humanify(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """A row as a dict, with times and sizes as people read them."""
+        """The row as a dict, with times and sizes as the command line prints them."""
         shown = {f.name: f.metadata["format_fn"] for f in fields(cls)}  # type: ignore[arg-type]
         return {
             name: shown[name](value) if value is not None and shown.get(name) else value
@@ -122,8 +122,9 @@ class StateSchema:
         }
 
     def asdict(self) -> dict[str, Any]:
-        """All columns in order; those of details are None when they were not asked for."""
-        return asdict(self)  # type: ignore[call-overload]
+        """All columns in order. Those of details are None unless details were requested."""
+        row: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return row
 
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
@@ -132,13 +133,13 @@ class StateSchema:
         setattr(self, key, value)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The column's value, or the default when there is no such column."""
+        """The column's value, or the default if there is no such column."""
         return getattr(self, key, default)
 
 
 @dataclass
 class ActorState(StateSchema):
-    """One actor. pid is 0 until it is placed; name is "" when it was given none."""
+    """One actor. pid is 0 until the actor is placed; name is "" if the actor has none."""
 
     actor_id: str = plain()
     class_name: str = plain()
@@ -149,8 +150,8 @@ class ActorState(StateSchema):
     pid: int | None = plain()
     ray_namespace: str | None = plain()
     serialized_runtime_env: str | None = detail()
-    required_resources: dict | None = detail()
-    death_cause: dict | None = detail()
+    required_resources: dict[str, Any] | None = detail()
+    death_cause: dict[str, Any] | None = detail()
     is_detached: bool | None = detail()
     placement_group_id: str | None = detail(filterable=True)
     repr_name: str | None = detail(filterable=True)
@@ -158,8 +159,8 @@ class ActorState(StateSchema):
     num_restarts_due_to_lineage_reconstruction: int = detail()
     num_restarts_due_to_node_preemption: int = detail()
     call_site: str | None = detail()
-    label_selector: dict | None = detail()
-    fallback_strategy: dict | None = detail()
+    label_selector: dict[str, Any] | None = detail()
+    fallback_strategy: dict[str, Any] | None = detail()
 
 
 @dataclass
@@ -170,16 +171,16 @@ class PlacementGroupState(StateSchema):
     name: str = plain()
     creator_job_id: str = plain()
     state: str = plain()
-    bundles: list | None = detail()
+    bundles: list[Any] | None = detail()
     is_detached: bool | None = detail(filterable=True)
-    stats: dict | None = detail()
-    topology_strategy: dict | None = detail()
-    topology_assignments: dict | None = detail()
+    stats: dict[str, Any] | None = detail()
+    topology_strategy: dict[str, Any] | None = detail()
+    topology_assignments: dict[str, Any] | None = detail()
 
 
 @dataclass
 class NodeState(StateSchema):
-    """One node. end_time_ms is 0 while it lives."""
+    """One node. end_time_ms is 0 while the node is alive."""
 
     node_id: str = plain()
     node_ip: str = plain()
@@ -187,15 +188,15 @@ class NodeState(StateSchema):
     state: str = plain()
     state_message: str | None = plain(filterable=False)
     node_name: str = plain()
-    resources_total: dict = plain(filterable=False, shown=_resources)
-    labels: dict = plain(filterable=False)
+    resources_total: dict[str, Any] = plain(filterable=False, shown=_resources)
+    labels: dict[str, Any] = plain(filterable=False)
     start_time_ms: int | None = detail(shown=timestamp)
     end_time_ms: int | None = detail(shown=timestamp)
 
 
 @dataclass
 class WorkerState(StateSchema):
-    """One worker: a thread here, a process in Ray. The driver is one too."""
+    """One worker: a thread here, a process in Ray. The driver has a row too."""
 
     worker_id: str = plain()
     is_alive: bool = plain()
@@ -215,14 +216,14 @@ class WorkerState(StateSchema):
 
 @dataclass
 class ClusterEventState(StateSchema):
-    """One line of what happened to the cluster as a whole."""
+    """One event of the cluster: a node joined or died, an actor died, a value was spilled."""
 
     severity: str = plain()
     time: str = plain(filterable=False)
     source_type: str = plain()
     message: str = plain(filterable=False)
     event_id: str = plain()
-    custom_fields: dict | None = detail()
+    custom_fields: dict[str, Any] | None = detail()
 
 
 @dataclass
@@ -243,25 +244,25 @@ class TaskState(StateSchema):
     worker_pid: int | None = plain()
     error_type: str | None = plain()
     language: str | None = detail(filterable=True)
-    required_resources: dict | None = detail()
-    runtime_env_info: dict | None = detail()
+    required_resources: dict[str, Any] | None = detail()
+    runtime_env_info: dict[str, Any] | None = detail()
     placement_group_id: str | None = detail(filterable=True)
-    events: list | None = detail(shown=_events)
-    profiling_data: dict | None = detail()
+    events: list[Any] | None = detail(shown=_events)
+    profiling_data: dict[str, Any] | None = detail()
     creation_time_ms: int | None = detail(shown=timestamp)
     start_time_ms: int | None = detail(shown=timestamp)
     end_time_ms: int | None = detail(shown=timestamp)
-    task_log_info: dict | None = detail()
+    task_log_info: dict[str, Any] | None = detail()
     error_message: str | None = detail()
     is_debugger_paused: bool | None = detail(filterable=True)
     call_site: str | None = detail()
-    label_selector: dict | None = detail()
-    fallback_strategy: dict | None = detail()
+    label_selector: dict[str, Any] | None = detail()
+    fallback_strategy: dict[str, Any] | None = detail()
 
 
 @dataclass
 class ObjectState(StateSchema):
-    """One object that somebody refers to. object_size is bytes, -1 while unknown; attempt_number counts from 1 here."""
+    """One object that somebody refers to. object_size: bytes, -1 while unknown. attempt_number starts at 1 here."""
 
     object_id: str = plain()
     object_size: int = plain(shown=memory)
@@ -276,9 +277,9 @@ class ObjectState(StateSchema):
 
 @dataclass
 class RuntimeEnvState(StateSchema):
-    """One runtime environment that was used."""
+    """One runtime environment that a task or actor was given."""
 
-    runtime_env: dict = plain()
+    runtime_env: dict[str, Any] = plain()
     success: bool = plain()
     creation_time_ms: float | None = plain(filterable=False, shown=duration)
     node_id: str = plain()
@@ -288,18 +289,18 @@ class RuntimeEnvState(StateSchema):
 
 class _Text(str, Enum):
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
 
 class JobType(_Text):
-    """How a job came about. Equal to its text."""
+    """How a job was started. Each member equals its text."""
 
     SUBMISSION = "SUBMISSION"
     DRIVER = "DRIVER"
 
 
 class JobStatus(_Text):
-    """Where a job stands. Equal to its text."""
+    """The state of a job. Each member equals its text."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -310,20 +311,20 @@ class JobStatus(_Text):
 
 @dataclass
 class DriverInfo:
-    """The driver of a job. pid is text, as in Ray."""
+    """The driver of a job. As in Ray, pid is text."""
 
     id: str
     node_ip_address: str
     pid: str
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Names and values, as of Ray's."""
+        """Pairs of name and value, so that `dict(info)` works as on Ray's."""
         return iter(vars(self).items())
 
 
 @dataclass
 class JobState(StateSchema):
-    """The driver's session, which is the only job here."""
+    """The driver's session, the only job here."""
 
     type: JobType = plain()
     job_id: str | None = plain()
@@ -335,15 +336,15 @@ class JobState(StateSchema):
     error_type: str | None = plain(filterable=False)
     start_time: int | None = detail()
     end_time: int | None = detail()
-    metadata: dict | None = detail()
-    runtime_env: dict | None = detail()
+    metadata: dict[str, Any] | None = detail()
+    runtime_env: dict[str, Any] | None = detail()
     driver_agent_http_address: str | None = detail()
     driver_node_id: str | None = detail()
     driver_exit_code: int | None = detail()
 
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:
-        """The names of the columns; without details in the order in which Ray's table shows them."""
+        """The names of the columns. Without details they are in the order of Ray's printed table."""
         if detail:
             return super().list_columns()
         return ["job_id", "submission_id", "entrypoint", "type", "status", "message", "error_type", "driver_info"]

@@ -1,8 +1,8 @@
-"""Reading task records: what a row shows of each attempt, as one function per column of Ray's TaskState.
+"""One function per column of Ray's TaskState; each reads one attempt of a task.
 
-A column is read only when a row is built or a filter names it. Tasks are many, so their table is copied as references
-under the lock and read after it is released: a record that can change no more stands for itself, of any other a
-TaskView is taken.
+A column is read only when a row is built or a filter names it. There may be very many tasks, so their table is copied
+under the lock and read after the lock is released: the copy holds a record itself if the record cannot change any
+longer, and a TaskView of every other record.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
 from ...core.cluster import Cluster
@@ -35,12 +35,12 @@ from ..logs.files import log_name
 PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
-NORMAL_TAIL = task_hex(1)[16:]  # what the ids of all tasks that are no actor's have in common
-BEYOND_ALL = 1 << 64  # creation tasks are spelled with sixteen f, so they come after all others
+NORMAL_TAIL = task_hex(1)[16:]  # the last digits of the id of every task that belongs to no actor
+BEYOND_ALL = 1 << 64  # the ids of creation tasks begin with sixteen f, so they sort after all others
 
 
 class TaskView(NamedTuple):
-    """What a TaskRecord showed at one moment, or what is left of an earlier attempt. The names are TaskRecord's."""
+    """A copy of a TaskRecord at one moment, or of one of its earlier attempts. The field names are TaskRecord's."""
 
     number: int
     spec: TaskSpec
@@ -65,8 +65,8 @@ class TaskView(NamedTuple):
 Task = Union[TaskRecord, TaskView]
 
 
-class Memo(dict):
-    """A dict that fills itself: most tasks share their specification, their worker and their node."""
+class Memo(dict[Any, Any]):
+    """A dict that computes missing values: most tasks share their specification, their worker and their node."""
 
     def __init__(self, make: Callable[[Any], Any]):
         super().__init__({None: None})
@@ -78,10 +78,10 @@ class Memo(dict):
 
 
 class Look:
-    """One look at a session: what the readers of all its records have in common.
+    """What all readers share during one look at a session: its constants, and memos of values that many rows share.
 
-    hex: the spelled id of a record, None for None. process: that of the worker which Ray would name. resources, group,
-    env_of: of a task's specification.
+    hex: the id of a record as text; None for None. process: the id of the worker that Ray would name for a worker.
+    resources, group, env_of: the resources, the placement group and the runtime environment of a task's specification.
     """
 
     __slots__ = (
@@ -105,22 +105,25 @@ class Look:
         self.error_text: Callable[[Failure], str] = runtime.error_text
         self.cluster: Cluster = runtime.cluster
         self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)
-        self.runtime_env: dict = runtime.options.get("runtime_env") or {}
-        self.metadata: dict = getattr(runtime.options.get("job_config"), "metadata", {})
-        self.hex = Memo(lambda record: record.hex)
+        self.runtime_env: dict[str, Any] = runtime.options.get("runtime_env") or {}
+        self.metadata: dict[str, Any] = getattr(runtime.options.get("job_config"), "metadata", {})
+        self.hex: dict[Any, str | None] = Memo(lambda record: record.hex)
         self.process = Memo(lambda worker: process_of(worker).hex)
         self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))
         self.group = Memo(lambda spec: group_id(spec.scheduling_class))
         self.env_of = Memo(lambda spec: env_text(spec.runtime_env or {}))
 
     def ms(self, at: float) -> int | None:
-        """A time on the runtime's clock as whole milliseconds since the epoch; None for what has not come."""
+        """A time on the runtime's clock as whole milliseconds since the epoch; None for a moment that has not come."""
         return int((at + self.epoch) * 1000) if at else None
 
 
+Readers = dict[str, Callable[[Any, Look], Any]]  # a function for each column: the cell of an entry
+
+
 def env_text(runtime_env: dict[str, Any]) -> str:
-    """A runtime environment as JSON. What has no form there is shown by its class, not by its `__str__`: the core's lock is held by
-    those who ask, and no code of the program may run under it."""
+    """A runtime environment as JSON. A value without a JSON form is shown as its class, not as its `__str__`: the
+    caller holds the core's lock, and no code of the program may run under it."""
     return json.dumps(
         runtime_env,
         sort_keys=True,
@@ -132,13 +135,16 @@ def env_text(runtime_env: dict[str, Any]) -> str:
 
 
 def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
-    """The attempts of a task, first to last; only the last when `earlier` is False. An actor that is made anew has one
-    creation, as in Ray. The caller holds the lock."""
-    history: Iterable[Attempt] = task.history or ()
+    """The attempts of a task, first to last; only the last if `earlier` is False. The caller holds the lock.
+
+    As in Ray, a restarted actor has only one creation.
+    """
+    history: Sequence[Attempt] = task.history or ()
     once = earlier and task.spec.kind == ACTOR_CREATION_TASK
     if earlier and not once:
         for past in history:
-            status = FAILED if past.failure is not None else FINISHED  # a good attempt whose value was lost
+            # An earlier attempt without a failure succeeded, and its value was lost later.
+            status = FAILED if past.failure is not None else FINISHED
             yield TaskView(
                 task.number,
                 task.spec,
@@ -177,30 +183,30 @@ def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
         task.t_ended,
         task.t_finished,
         len(history),
-    )  # type: ignore[arg-type]
+    )
 
 
 def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
-    """Every task, or every attempt, in a form that changes no more. The caller holds the lock."""
+    """Every attempt, or only the last one of each task, in a form that no longer changes. The caller holds the lock."""
     entries: list[Task] = []
     add, extend = entries.append, entries.extend
     for task in cluster.tasks.values():
         if task.t_finished and task.args is None and task.history is None:
-            add(task)  # over, and nothing is left that could run it again
+            add(task)  # it has finished, and without its arguments it cannot run again
         else:
             extend(views(task, earlier))
     return entries
 
 
 def task_order(task: Task) -> int:
-    """Sorts as the spelled ids do."""
+    """The sort key of a task: sorts tasks in the order of their ids."""
     actor = task.actor
     return task.number if actor is None or task.spec.kind != ACTOR_CREATION_TASK else BEYOND_ALL + actor.number
 
 
 def task_state(task: Task) -> str:
-    """The state's name. RUNNING from the moment that the user's function is entered. Of an actor's creation Ray does not
-    say that it was given to a worker."""
+    """The name of the task's state. It is RUNNING from the moment when a worker enters the user's function. As in Ray,
+    an actor's creation is never SUBMITTED_TO_WORKER."""
     status = task.status
     if status is FINISHED:
         return "FINISHED"
@@ -214,7 +220,7 @@ def task_state(task: Task) -> str:
 
 
 def left_by_itself(task: Task) -> bool:
-    """Whether this is the call in which an actor ended itself: for Ray it has finished, though its caller gets an
+    """Whether this is the call in which an actor ended itself. In Ray it has finished, although its caller gets an
     error."""
     actor, worker = task.actor, task.worker
     return (
@@ -228,8 +234,8 @@ def left_by_itself(task: Task) -> bool:
 
 
 def failure_of(task: Task) -> Failure | None:
-    """Why the attempt failed. A constructor that raised failed by itself, not for the death of its actor that
-    followed."""
+    """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of
+    its actor, which followed."""
     failure = task.failure
     if failure is None or left_by_itself(task):
         return None
@@ -243,17 +249,17 @@ def failure_of(task: Task) -> Failure | None:
 
 
 def error_type(task: Task, look: Look) -> str | None:
-    """Ray's name of the failure, None for a task that has not failed."""
+    """Ray's name for the failure; None if the task has not failed."""
     failure = failure_of(task)
     if failure is None:
         return None
     if task.spec.kind == ACTOR_CREATION_TASK and failure.error_type == "ACTOR_DIED":
-        return "WORKER_DIED"  # it was killed before its constructor had returned
+        return "WORKER_DIED"  # the actor was killed before its constructor returned
     return failure.error_type
 
 
 def error_message(task: Task, look: Look) -> str | None:
-    """The text for people: the user's traceback where there is one."""
+    """The failure as text, with the user's traceback if there is one."""
     failure = failure_of(task)
     if failure is None:
         return None
@@ -263,8 +269,8 @@ def error_message(task: Task, look: Look) -> str | None:
 
 
 def failed_for_argument(task: Task) -> bool:
-    """Whether it never ran because an argument failed. In Ray its worker meets the error, so its row shows a RUNNING
-    moment."""
+    """Whether the task never ran because an argument failed. In Ray the worker finds the failed argument, so the row
+    has a RUNNING event."""
     failure = task.failure
     return (
         failure is not None
@@ -276,7 +282,7 @@ def failed_for_argument(task: Task) -> bool:
 
 
 def moments(task: Task) -> list[tuple[str, float]]:
-    """(state, time on the runtime's clock) of every state that the attempt has come to, in Ray's order."""
+    """(state, time on the runtime's clock) for every state that the attempt has reached, in Ray's order."""
     t_ready, t_leased, t_started = task.t_ready, task.t_leased, task.t_started
     if failed_for_argument(task):
         t_ready = t_leased = t_started = task.t_finished
@@ -298,13 +304,14 @@ def moments(task: Task) -> list[tuple[str, float]]:
 
 
 def process_of(worker: WorkerRecord) -> WorkerRecord:
-    """Of an actor's threads the one that ran its constructor, which stands for its process in Ray."""
-    creation = worker.actor.creation if worker.actor is not None else None
+    """The worker that stands for a worker's process in Ray: of an actor's threads, the one that ran its constructor."""
+    creation: TaskRecord | None = worker.actor.creation if worker.actor is not None else None
     if creation is None:
         return worker
-    if creation.worker is not None and creation.worker.number <= worker.number:
-        return creation.worker
-    made = [
+    last: WorkerRecord | None = creation.worker
+    if last is not None and last.number <= worker.number:
+        return last
+    made: list[WorkerRecord] = [
         past.worker
         for past in creation.history or ()
         if past.worker is not None and past.worker.number <= worker.number
@@ -313,13 +320,13 @@ def process_of(worker: WorkerRecord) -> WorkerRecord:
 
 
 def task_id(task: Task, look: Look) -> str:
-    """The spelled id; of a normal task without the detour over its actor."""
+    """The id as text. For a normal task it is built here, which is faster than `hex`."""
     return f"{task.number:016x}{NORMAL_TAIL}" if task.actor is None else task.hex
 
 
 def task_name(task: Task, look: Look) -> str:
-    """The name that was given, else the function's; a call of an actor that shows itself by a repr has that in
-    front."""
+    """The name that the program gave the task, or the function's. If the actor has a repr of its own, the name of its
+    call begins with the repr."""
     spec, actor = task.spec, task.actor
     if (
         actor is not None
@@ -345,11 +352,11 @@ def _end_ms(task: Task, look: Look) -> int | None:
 
 
 def _profile(task: Task, look: Look) -> dict[str, Any]:
-    """What Ray's worker measured of itself; empty for what has not run."""
+    """The spans that a worker of Ray measures itself; {} for an attempt that has not run to its end."""
     if not task.t_started or not task.t_finished or task.worker is None:
         return {}
     spec, ended = task.spec, task.t_ended or task.t_finished
-    spans: list[tuple[str, float, float, dict]] = [
+    spans: list[tuple[str, float, float, dict[str, str]]] = [
         ("task:deserialize_arguments", task.t_leased, task.t_started, {}),
         ("task:execute", task.t_started, ended, {}),
     ]
@@ -374,8 +381,8 @@ def _profile(task: Task, look: Look) -> dict[str, Any]:
 
 
 def _required(task: Task, look: Look) -> dict[str, float]:
-    """What it holds. A call of an actor that was asked for without resources is said to take the CPU that a node needed free for
-    the actor, as Ray has it; that of any other actor, nothing."""
+    """The resources that the attempt holds. As in Ray, a call holds nothing, except on an actor without resources of
+    its own: its call shows the CPU that a node must have free to place the actor."""
     actor = task.actor
     if task.spec.kind == ACTOR_TASK and actor is not None:
         wanted = actor.creation.spec.scheduling_class
@@ -384,7 +391,7 @@ def _required(task: Task, look: Look) -> dict[str, float]:
 
 
 def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
-    """What a task or an actor holds, as Ray names it: of a placement group's bundle by the group's id."""
+    """The resources that a task or actor holds, in Ray's names: those of a bundle contain its placement group's id."""
     if wanted is None:
         return {}
     held = {name: amount for name, amount in amounts(wanted.hold).items() if amount}
@@ -406,7 +413,7 @@ def _runtime_env_info(task: Task, look: Look) -> dict[str, Any]:
 
 
 def _log_info(task: Task, look: Look) -> dict[str, Any] | None:
-    """Where its output is kept; None for an actor's calls, as in Ray."""
+    """The files with the attempt's output. As in Ray, None for an actor's calls."""
     if task.spec.kind != NORMAL_TASK or task.worker is None:
         return None
     base = log_name(task.worker)
@@ -414,11 +421,11 @@ def _log_info(task: Task, look: Look) -> dict[str, Any] | None:
 
 
 def group_id(wanted: SchedulingClass | None) -> str | None:
-    """The placement group that a scheduling class belongs to."""
+    """The id of the placement group that a scheduling class belongs to, or None."""
     return wanted.group.hex if wanted is not None and wanted.group is not None else None
 
 
-TASKS: dict[str, Callable[[Any, Look], Any]] = {
+TASKS: Readers = {
     "task_id": task_id,
     "attempt_number": lambda t, look: t.attempt,
     "name": task_name,

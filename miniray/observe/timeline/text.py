@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 
-_UNREADABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+from ..escape import escaped
 
 
 def readable(text: str, limit: int = 300) -> str:
     """A text of the user's with everything spelled out that would not show or would change what stands around it:
     control characters, terminal escapes, marks that turn the direction of writing, lone surrogates. Longer ones are
     cut, and say so."""
-    cut = text[:limit]
-    clean = _UNREADABLE.sub(lambda found: _spelled(found[0]), cut)
+    clean = escaped(text[:limit])
     return clean if len(text) <= limit else f"{clean}… ({len(text):,} characters)"
-
-
-def _spelled(character: str) -> str:
-    number = ord(character)
-    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character) or (
-        f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
-    )
 
 
 def lines(text: str, limit: int) -> str:

@@ -1,19 +1,24 @@
 """The state of the running session, as rows: tasks, actors, objects, nodes, workers ... Ray: ray.util.state.
 
-Every list takes the same arguments. filters: a list of (column, "=" or "!=", value) that must all hold; text is
-compared without regard to case. limit: how many rows at most. detail: fill the columns of details too.
-raise_on_missing_output: raise RayStateApiException when records were let go because their table was full. address,
-timeout: accepted as Ray does; the session of this process answers, at once. Rows come in the order of their ids.
+Every list takes the same arguments, and returns its rows in the order of their ids.
 
-Raised are ConnectionError when no session runs; ValueError for filters, limits and timeouts of a wrong shape;
-RayStateApiException for filters and ids that do not fit the table. `miniray.state` shows the same as plain dicts.
+    filters                   a list of (column, "=" or "!=", value); a row must pass all of them, and text is compared
+                              without regard to case
+    limit                     the largest number of rows to return
+    detail                    whether to fill the columns of details too
+    raise_on_missing_output   whether to raise RayStateApiException if records were dropped because their table was full
+    address, timeout          ignored: the session of this process answers, at once
+
+Every function raises ConnectionError if no session runs, ValueError for filters, limits and timeouts of the wrong
+shape, and RayStateApiException for filters and ids that do not fit the table. `miniray.state` has the same functions
+with plain dicts as rows.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...observe.state import engine as answers
+from ...observe.state import ray_tables as answers
 from ...observe.logs.reading import get_log, list_logs
 from ...observe.state.query import GetApiOptions, ListApiOptions, SummaryApiOptions
 from ...observe.state.ray_rows import (
@@ -58,14 +63,17 @@ __all__ = [
 
 
 def running() -> Any:
-    """The running session. ConnectionError when there is none."""
+    """The running session. ConnectionError if there is none."""
     if context.session is None:
         raise context.not_found()
     return context.session
 
 
 class StateApiClient:
-    """Asks for tables by their StateResource. Raises ConnectionError when no session runs. Ray: util/state/api.py."""
+    """Answers questions about a resource, given as a StateResource. Ray: util/state/api.py.
+
+    Creating one raises ConnectionError if no session runs.
+    """
 
     def __init__(self, address: str | None = None, cookies: Any = None, headers: Any = None):
         self._runtime = running()
@@ -83,7 +91,7 @@ class StateApiClient:
     def get(
         self, resource: StateResource, id: str, options: GetApiOptions | None = None, _explain: bool = False
     ) -> Any:
-        """The row of this id, or None; a list of rows for an object, and for a task that was tried more than once."""
+        """The row with this id, or None; a list of rows for an object, and for a task with several attempts."""
         return answers.get_rows(self._runtime, resource, id)
 
     def summary(
@@ -133,7 +141,7 @@ def list_actors(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[ActorState]:
-    """Every actor, dead ones too."""
+    """Every actor, including dead ones."""
     return _list(StateResource.ACTORS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -146,7 +154,7 @@ def list_placement_groups(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[PlacementGroupState]:
-    """Every placement group, removed ones too."""
+    """Every placement group, including removed ones."""
     return _list(StateResource.PLACEMENT_GROUPS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -159,7 +167,7 @@ def list_nodes(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[NodeState]:
-    """Every node, dead ones too."""
+    """Every node, including dead ones."""
     return _list(StateResource.NODES, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -185,7 +193,7 @@ def list_workers(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[WorkerState]:
-    """The driver and every worker, dead ones too."""
+    """The driver and every worker, including dead ones."""
     return _list(StateResource.WORKERS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -224,7 +232,7 @@ def list_runtime_envs(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[RuntimeEnvState]:
-    """Every runtime environment that was used."""
+    """Every runtime environment that a task or actor was given."""
     return _list(StateResource.RUNTIME_ENVS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
@@ -237,67 +245,74 @@ def list_cluster_events(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> list[ClusterEventState]:
-    """What happened to the cluster."""
+    """The events of the cluster."""
     return _list(StateResource.CLUSTER_EVENTS, filters, limit, timeout, detail, raise_on_missing_output, _explain)
 
 
 def get_actor(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> ActorState | None:
     """The actor with this id with all details, or None."""
-    return _get(StateResource.ACTORS, id, timeout)
+    row: ActorState | None = _get(StateResource.ACTORS, id, timeout)
+    return row
 
 
 def get_job(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> JobState | None:
-    """The job with this submission id. There is none: the driver's session is never found by its own id, as in Ray."""
-    return _get(StateResource.JOBS, id, timeout)
+    """Always None: no job was submitted here and, as in Ray, a submission id never finds the driver's own job."""
+    row: JobState | None = _get(StateResource.JOBS, id, timeout)
+    return row
 
 
 def get_placement_group(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> PlacementGroupState | None:
     """The placement group with this id with all details, or None."""
-    return _get(StateResource.PLACEMENT_GROUPS, id, timeout)
+    row: PlacementGroupState | None = _get(StateResource.PLACEMENT_GROUPS, id, timeout)
+    return row
 
 
 def get_node(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> NodeState | None:
     """The node with this id with all details, or None."""
-    return _get(StateResource.NODES, id, timeout)
+    row: NodeState | None = _get(StateResource.NODES, id, timeout)
+    return row
 
 
 def get_worker(id: str, address: str | None = None, timeout: int = 30, _explain: bool = False) -> WorkerState | None:
     """The worker with this id with all details, or None."""
-    return _get(StateResource.WORKERS, id, timeout)
+    row: WorkerState | None = _get(StateResource.WORKERS, id, timeout)
+    return row
 
 
 def get_task(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> TaskState | list[TaskState] | None:
-    """The task with this id with all details; a list with a row for each attempt when there were several; or None."""
-    return _get(StateResource.TASKS, id, timeout)
+    """The task with this id with all details, or None; a list of one row per attempt if there were several."""
+    row: TaskState | list[TaskState] | None = _get(StateResource.TASKS, id, timeout)
+    return row
 
 
 def get_objects(
     id: str, address: str | None = None, timeout: int = 30, _explain: bool = False
 ) -> list[ObjectState] | None:
-    """The rows of the object with this id, None when there is none."""
-    return _get(StateResource.OBJECTS, id, timeout)
+    """The rows of the object with this id; None if there is no such object."""
+    row: list[ObjectState] | None = _get(StateResource.OBJECTS, id, timeout)
+    return row
 
 
 def summarize_tasks(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many attempts of each name are in which state."""
+    """The number of attempts by name and state."""
     return _summarize(SummaryResource.TASKS, timeout, raise_on_missing_output, _explain)
 
 
 def summarize_actors(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many actors of each class are in which state."""
+    """The number of actors by class and state."""
     return _summarize(SummaryResource.ACTORS, timeout, raise_on_missing_output, _explain)
 
 
 def summarize_objects(
     address: str | None = None, timeout: int = 30, raise_on_missing_output: bool = True, _explain: bool = False
 ) -> dict[str, Any]:
-    """How many objects there are, how large, and held by what kind of reference."""
+    """The number of objects, their sizes, and what kinds of references hold them."""
     return _summarize(SummaryResource.OBJECTS, timeout, raise_on_missing_output, _explain)

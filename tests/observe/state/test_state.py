@@ -1,4 +1,4 @@
-"""Ray's state API on the core's tables: rows, filters, limits, what is refused. The recorded cases cover what programs see."""
+"""Ray's state API on the core's tables: rows, filters, limits, refusals. Recorded cases compare it with Ray itself."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from miniray.core.records import Failure
-from miniray.observe.state import engine as state
+from miniray.observe.state import ray_tables as state
 from miniray.observe.state.query import GetApiOptions, ListApiOptions, RayStateApiException, SummaryApiOptions
 from miniray.observe.state.ray_rows import SCHEMAS, JobState, StateResource, SummaryResource, TaskState
 from tests.observe.still_session import StillSession
@@ -28,8 +28,8 @@ def names(session, *filters, **options):
 # ---------------------------------------------------------------- rows of tasks
 
 
-def test_the_states_of_a_task_one_after_the_other():
-    """RUNNING from the moment that the function is entered, which the worker notes without the lock."""
+def test_the_states_of_a_task_in_turn():
+    """A task is RUNNING from the moment when its function is entered, which the worker records without the lock."""
     session = StillSession(CPU=1)
     first, second = session.task("first"), session.task("second")
     third = session.task("third", second.returns[0])
@@ -52,8 +52,8 @@ def test_the_states_of_a_task_one_after_the_other():
     assert third.failure is not None
 
 
-def test_what_failed_for_its_argument_looks_as_if_it_had_run():
-    """In Ray the worker meets the error while it unpacks the arguments, so there is a RUNNING event."""
+def test_a_task_whose_argument_failed_looks_as_if_it_had_run():
+    """In Ray the worker finds the error while it unpacks the arguments, so there is a RUNNING event."""
     session = StillSession(CPU=1)
     bad = session.task("bad")
     session.task("after", bad.returns[0])
@@ -71,8 +71,8 @@ def test_what_failed_for_its_argument_looks_as_if_it_had_run():
     assert after.error_message == "User exception:\nValueError: no"
 
 
-def test_one_row_for_each_attempt_side_by_side():
-    """Numbered from 0; each with its own worker, times and error."""
+def test_each_attempt_has_a_row():
+    """Attempts are numbered from 0; each row has its own worker, times and error."""
     session = StillSession(CPU=1)
     task = session.task("flaky", retries=2)
     session.task("other", cpus=5)
@@ -95,7 +95,7 @@ def test_one_row_for_each_attempt_side_by_side():
 
 
 def test_rows_come_in_the_order_of_their_ids():
-    """As text: creation tasks, which are spelled with f, come last, whatever came first."""
+    """Ids are compared as text. Those of creation tasks begin with f, so these rows come last."""
     session = StillSession(CPU=4)
     actor = session.living_actor()
     session.call(actor)
@@ -108,7 +108,7 @@ def test_rows_come_in_the_order_of_their_ids():
 
 
 def test_times_in_rows_are_whole_milliseconds_since_the_epoch():
-    """As in Ray; events have them as floats."""
+    """As in Ray, times are ints; in events they are floats."""
     session = StillSession(CPU=1)
     task = session.done()
     (row,) = rows(session, detail=True)
@@ -118,7 +118,7 @@ def test_times_in_rows_are_whole_milliseconds_since_the_epoch():
 
 
 def test_the_call_in_which_an_actor_ends_itself_has_finished():
-    """For Ray it did what it should; its caller gets an error all the same. The calls behind it have failed."""
+    """As in Ray, although its caller gets an error. The calls behind it have failed."""
     session = StillSession(CPU=1)
     actor = session.living_actor()
     leaving, behind = session.call(actor, "leave"), session.call(actor, "behind")
@@ -130,7 +130,7 @@ def test_the_call_in_which_an_actor_ends_itself_has_finished():
 
 
 def test_all_threads_of_an_actor_are_one_worker():
-    """Its calls name the one that ran the constructor, and only that has a row."""
+    """Its calls name the worker that ran the constructor, and only that worker has a row."""
     session = StillSession(CPU=1)
     actor = session.living_actor(limit=3)
     calls = [session.call(actor, f"c{i}") for i in range(3)]
@@ -141,8 +141,8 @@ def test_all_threads_of_an_actor_are_one_worker():
     assert [row.worker_id for row in rows(session, "workers")] == [actor.worker.hex, "01000000" + "f" * 48]
 
 
-def test_what_a_task_in_a_placement_group_needs_is_named_after_the_group():
-    """With the bundle's index too when it has one."""
+def test_resources_in_a_placement_group_are_named_after_the_group():
+    """And after the bundle's index too, if the task asked for one bundle."""
     session = StillSession(CPU=2)
     group = session.group({"CPU": 1})
     session.task("anywhere", strategy=("PLACEMENT_GROUP", group.number, -1))
@@ -160,8 +160,8 @@ def test_what_a_task_in_a_placement_group_needs_is_named_after_the_group():
 # ---------------------------------------------------------------- other tables
 
 
-def test_an_actor_keeps_its_place_in_its_row_when_it_is_dead():
-    """Node and pid stay; the cause says that it had started, or not."""
+def test_a_dead_actor_keeps_its_node_in_its_row():
+    """Node and pid stay; the cause of death tells whether the actor had started."""
     session = StillSession(CPU=1)
     lived, unborn = session.living_actor("Lived"), session.actor("Unborn", cpus=7)
     for actor in (lived, unborn):
@@ -179,7 +179,7 @@ def test_an_actor_keeps_its_place_in_its_row_when_it_is_dead():
 
 
 def test_why_actors_died_has_a_reason_for_each_way():
-    """A node's death, a crash, a constructor that raised."""
+    """Its node died, its worker crashed, or its constructor raised."""
     session = StillSession(CPU=2)
     other = session.node(CPU=5)
     crashed, broken = session.living_actor("Crashed"), session.actor("Broken")
@@ -196,7 +196,7 @@ def test_why_actors_died_has_a_reason_for_each_way():
 
 
 def test_objects_are_listed_while_somebody_holds_them():
-    """A running task's result that nobody wants is not; a placement group's own object is not either."""
+    """The result of a running task is not listed if nobody refers to it; nor is a placement group's own object."""
     session = StillSession(CPU=2)
     unwanted, held = session.task("unwanted"), session.put(100)
     session.group({"CPU": 1})
@@ -209,7 +209,7 @@ def test_objects_are_listed_while_somebody_holds_them():
 
 
 def test_a_handle_is_an_object_of_its_actors_creation():
-    """Its status is the creation task's until that is over, as in Ray."""
+    """As in Ray, it shows the status of the creation task until that task has finished."""
     session = StillSession(CPU=1)
     actor = session.actor()
     (row,) = rows(session, "objects")
@@ -222,7 +222,7 @@ def test_a_handle_is_an_object_of_its_actors_creation():
 
 
 def test_a_dead_worker_keeps_its_row():
-    """With how it ended; the driver has a row too."""
+    """The row tells how the worker ended. The driver has a row too."""
     session = StillSession(CPU=1)
     task = session.task()
     worker = session.start(task)
@@ -236,7 +236,7 @@ def test_a_dead_worker_keeps_its_row():
 
 
 def test_a_dead_node_keeps_its_row():
-    """With its message."""
+    """The row has the message of its removal."""
     session = StillSession(CPU=1)
     session.cluster.remove_node(session.tick(), session.node(CPU=3), "the test took it")
     assert [(row.is_head_node, row.state, row.state_message) for row in rows(session, "nodes")] == [
@@ -246,7 +246,7 @@ def test_a_dead_node_keeps_its_row():
 
 
 def test_events_of_the_cluster():
-    """Nothing has happened to a fresh cluster; then what happened is told in order."""
+    """A fresh cluster has no events; later ones are listed in order."""
     session = StillSession(CPU=1)
     assert rows(session, "cluster_events") == []
     node = session.node(CPU=1)
@@ -260,7 +260,7 @@ def test_events_of_the_cluster():
 
 
 def test_runtime_environments_that_were_used():
-    """Each once, with how many unfinished tasks use it."""
+    """Each environment has one row, with the number of unfinished tasks that use it."""
     session = StillSession(CPU=1)
     assert rows(session, "runtime_envs") == []
     for i in range(2):
@@ -271,7 +271,7 @@ def test_runtime_environments_that_were_used():
 
 
 def test_the_job_is_the_driver():
-    """Its type and status are texts that show as enums."""
+    """Its type and status are enums that equal their texts."""
     session = StillSession(CPU=1)
     (job,) = rows(session, "jobs", ("status", "=", "running"))
     assert isinstance(job, JobState) and job.type == "DRIVER" and str(job.status) == "RUNNING"
@@ -283,8 +283,8 @@ def test_the_job_is_the_driver():
 # ---------------------------------------------------------------- filters and limits
 
 
-def test_a_cell_that_is_not_there_matches_nothing():
-    """Not even an unequal value: error_type of what did not fail, a worker's exit_type while it lives. None is a value."""
+def test_a_missing_cell_matches_no_filter():
+    """Not even "!=": the error_type of a task that did not fail, the exit_type of a living worker. None is a value."""
     session = StillSession(CPU=1)
     bad = session.task("bad")
     session.start(bad)
@@ -296,8 +296,8 @@ def test_a_cell_that_is_not_there_matches_nothing():
     assert rows(session, "nodes", ("node_id", "!=", "x")) != []
 
 
-def test_an_unknown_column_is_refused_by_the_first_row_that_gets_so_far():
-    """So never over an empty table, nor behind a filter that nothing passes."""
+def test_an_unknown_column_is_refused_when_the_first_row_reaches_its_filter():
+    """So it is not refused for an empty table, nor behind a filter that no row passes."""
     session = StillSession(CPU=1)
     assert names(session, ("nope", "=", "x")) == []
     session.done()
@@ -307,7 +307,7 @@ def test_an_unknown_column_is_refused_by_the_first_row_that_gets_so_far():
 
 
 def test_ids_in_filters_must_be_ids():
-    """Tasks check them for both predicates, actors and nodes only for =, the others not at all."""
+    """Tasks check them for both predicates, actors and nodes for "=" only, other resources not at all."""
     session = StillSession(CPU=1)
     session.done()
     session.living_actor()
@@ -323,7 +323,7 @@ def test_ids_in_filters_must_be_ids():
 
 
 def test_numbers_in_filters():
-    """As int or text; a float or a word is refused, and a bool of its own words only."""
+    """They may be ints or text. A float or a word is refused; a bool column takes the words for a bool only."""
     session = StillSession(CPU=1)
     session.done()
     assert (
@@ -340,15 +340,15 @@ def test_numbers_in_filters():
     assert names(session, ("name", "=", 3)) == []
 
 
-def test_two_values_for_one_column_warn():
-    """No row can have both."""
+def test_two_different_values_for_one_column_are_a_warning():
+    """No row can have both, so the answer is empty."""
     session = StillSession(CPU=1)
     with pytest.warns(UserWarning, match="multiple '=' filters"):
         assert names(session, ("name", "=", "a"), ("name", "=", "b")) == []
 
 
-def test_shapes_that_are_refused_and_those_that_are_not():
-    """Ray's validation: whole numbers in many spellings, filters as any list of triples."""
+def test_the_shape_of_options():
+    """Validation is Ray's: a whole number in several forms, a bool as a word, filters as any iterable of triples."""
     assert (
         ListApiOptions(limit="3").limit == ListApiOptions(limit=3.0).limit == 3
         and ListApiOptions(limit=True).limit == 1
@@ -377,7 +377,8 @@ def test_shapes_that_are_refused_and_those_that_are_not():
 
 
 def test_limits():
-    """The first rows in the order of ids; too many is an error unless missing rows are accepted; explain tells of the rest."""
+    """The limit keeps the first rows; with explain a warning counts the rest. A limit above the largest is an error,
+    unless missing rows are accepted."""
     session = StillSession(CPU=1)
     for i in range(3):
         session.done(f"t{i}")
@@ -391,13 +392,13 @@ def test_limits():
 
 
 def test_the_largest_limit_can_be_raised(monkeypatch):
-    """By Ray's variable."""
+    """Ray's environment variable sets it."""
     monkeypatch.setenv("RAY_MAX_LIMIT_FROM_API_SERVER", "20000")
     assert names(StillSession(CPU=1), limit=20_000) == []
 
 
-def test_tasks_that_were_let_go_are_never_passed_over_in_silence():
-    """An error as in Ray, or a warning for those who said that they take what there is."""
+def test_dropped_tasks_are_never_passed_over_in_silence():
+    """They are an error, as in Ray; or a warning, if the caller accepts missing rows."""
     session = StillSession(record_limit=2, CPU=1)
     for i in range(5):
         session.done(f"t{i}").returns[0].refs = 1
@@ -406,7 +407,7 @@ def test_tasks_that_were_let_go_are_never_passed_over_in_silence():
         session.cluster.references.check(session.tick(), task.returns[0])
     dropped = session.cluster.dropped["tasks"]
     assert dropped == 3
-    with pytest.raises(RayStateApiException, match="3 were let go because their table was full"):
+    with pytest.raises(RayStateApiException, match="3 were dropped because their table was full"):
         rows(session)
     with pytest.raises(RayStateApiException):
         state.summary(session, SummaryResource.TASKS)
@@ -414,12 +415,12 @@ def test_tasks_that_were_let_go_are_never_passed_over_in_silence():
         assert len(rows(session, complete=False)) == 2
 
 
-# ---------------------------------------------------------------- one look, one lock
+# ---------------------------------------------------------------- one call, one lock
 
 
 @pytest.mark.parametrize("resource", [resource.value for resource in StateResource])
-def test_one_call_looks_once(resource):
-    """One acquisition of the lock for a list, a get, a summary: no two rows contradict each other."""
+def test_one_call_takes_the_lock_once(resource):
+    """A list or a get takes one snapshot, so no two rows contradict each other."""
     session = StillSession(CPU=2)
     session.call(session.living_actor())
     session.done()
@@ -436,7 +437,7 @@ def test_one_call_looks_once(resource):
 
 
 def test_a_row_shows_one_moment():
-    """What happens after the look does not show, though rows are built when the lock is free again."""
+    """A later event does not show, although the rows of tasks are built after the lock is released."""
     session = StillSession(CPU=2)
     task = session.task("live")
     session.start(task)
@@ -446,7 +447,7 @@ def test_a_row_shows_one_moment():
     assert rows(session)[0].state == "FINISHED"
 
 
-def test_rows_are_built_only_for_what_is_handed_out(monkeypatch):
+def test_only_the_rows_that_are_returned_are_built(monkeypatch):
     """The limit is applied before a row is made."""
     session = StillSession(CPU=1)
     for i in range(20):
@@ -460,8 +461,8 @@ def test_rows_are_built_only_for_what_is_handed_out(monkeypatch):
 # ---------------------------------------------------------------- row classes
 
 
-def test_rows_are_rays():
-    """A dataclass of Ray's columns: by name or key, with defaults for what is missing, comparable, not hashable, picklable."""
+def test_a_row_is_a_dataclass_of_rays_columns():
+    """Columns are read by name or key; rows can be compared, changed and pickled, and cannot be hashed."""
     session = StillSession(CPU=1)
     session.done()
     (row,) = rows(session)
@@ -478,9 +479,9 @@ def test_rows_are_rays():
 
 
 def test_every_table_can_fill_its_columns():
-    """The readers are those of the row class, in the same order, so that a row can be built from them."""
+    """The columns are those of the row class in the same order, because a row is built from them by position."""
     for resource, table in state.TABLES.items():
-        assert list(table.readers) == SCHEMAS[resource].list_columns(), resource
+        assert list(table.columns) == SCHEMAS[resource].list_columns(), resource
         assert {name for name, column in table.columns.items() if column.filterable} == SCHEMAS[
             resource
         ].filterable_columns()
@@ -490,7 +491,7 @@ def test_every_table_can_fill_its_columns():
 
 
 def test_the_summary_counts_attempts_by_name():
-    """Of tasks, of calls, and of the constructors that made actors."""
+    """Those of tasks, of calls, and of the constructors of actors."""
     session = StillSession(CPU=2)
     actor = session.living_actor()
     call = session.call(actor)
@@ -523,7 +524,7 @@ def test_the_summary_counts_attempts_by_name():
 
 
 def test_the_summary_agrees_with_the_rows():
-    """Also for names that come from an actor's repr."""
+    """Also about names that contain an actor's repr."""
     session = StillSession(CPU=2)
     actor = session.living_actor()
     actor.repr_name = "K<1>"
@@ -538,15 +539,15 @@ def test_the_summary_agrees_with_the_rows():
 
 
 def test_an_empty_cluster_has_empty_summaries():
-    """Zero totals, as in Ray."""
+    """All totals are zero, as in Ray."""
     session = StillSession(CPU=1)
     for resource in SummaryResource:
         found = state.summary(session, resource)["cluster"]
         assert found["summary"] == {} and not any(value for key, value in found.items() if key.startswith("total"))
 
 
-def test_nothing_is_warned_of_without_a_reason():
-    """A plain question answers plainly."""
+def test_a_plain_list_warns_of_nothing():
+    """No resource has a warning without a reason."""
     session = StillSession(CPU=1)
     session.done()
     with warnings.catch_warnings():

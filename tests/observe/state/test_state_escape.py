@@ -1,4 +1,4 @@
-"""Names and messages are data: in a terminal, in HTML, in YAML."""
+"""Names and messages are data: in a terminal, in a table, in YAML."""
 
 import json
 import random
@@ -7,8 +7,8 @@ from miniray.cli._layout import plain_table, yaml, yaml_document
 from miniray.observe.escape import for_terminal
 
 
-def test_nothing_that_steers_a_terminal_gets_through():
-    """Escape codes, bells, carriage returns, and marks that turn text around; plain text stays as it is."""
+def test_no_name_can_control_a_terminal():
+    """Escape codes, bells, carriage returns and marks that reverse text are spelled out; plain text stays as it is."""
     assert for_terminal("plain text, é and 日本 too") == "plain text, é and 日本 too"
     assert for_terminal("\x1b[2J\a\r\x9b1m\u202ehidden\x7f") == r"\x1b[2J\x07\r\x9b1m\u202ehidden\x7f"
     assert (
@@ -19,8 +19,8 @@ def test_nothing_that_steers_a_terminal_gets_through():
     assert all(one.isprintable() for one in for_terminal("".join(map(chr, range(0x3000)))))
 
 
-def test_yaml_quotes_what_would_be_read_as_something_else():
-    """Numbers, bools, times, nothing; and what has a meaning in YAML."""
+def test_yaml_quotes_text_that_would_be_read_as_another_value():
+    """Text like a number, a bool, a time or null, and text with characters that have a meaning in YAML."""
     for text in (
         "01000000",
         "null",
@@ -65,7 +65,7 @@ def test_yaml_quotes_what_would_be_read_as_something_else():
 
 
 def test_yaml_of_rows():
-    """As Ray prints them: lists stand under their key, details are indented by four."""
+    """As Ray prints them: a list begins at the column of its key; other nested values are indented by four."""
     row = {
         "id": "a1",
         "n": 3,
@@ -106,7 +106,7 @@ def test_yaml_of_rows():
 
 
 def test_yaml_has_only_lines_of_printable_ascii():
-    """Whatever stands in a name."""
+    """Whatever characters a name contains."""
     chance = random.Random(1)
     for _ in range(300):
         text = "".join(
@@ -131,8 +131,8 @@ def test_yaml_has_only_lines_of_printable_ascii():
         )
 
 
-def test_tables_align_as_rays_do():
-    """Numbers and digits to the right, text to the left, the row's number in front, dicts as YAML over several lines."""
+def test_tables_are_aligned_as_in_ray():
+    """Numbers and digits to the right, text to the left; the row's number comes first; a dict is YAML."""
     table = plain_table(
         ["NAME", "PID", "JOB_ID", "WHAT"], [["a\x1b", 12, "01000000", {"CPU": 1.0, "x": 2}], [None, 7, None, "t"]]
     )

@@ -1,0 +1,16 @@
+"""Amounts in texts for people: sizes in bytes, and counts with their noun."""
+
+from __future__ import annotations
+
+BINARY_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def binary_size(num_bytes: float, largest: str = "TiB") -> tuple[float, str]:
+    """A size as a number and its unit: the largest binary unit that gives at least one, but none above `largest`."""
+    allowed = BINARY_UNITS[[unit for unit, _ in BINARY_UNITS].index(largest) :]
+    return next(((num_bytes / scale, unit) for unit, scale in allowed if num_bytes >= scale), (num_bytes, "B"))
+
+
+def count(number: int, noun: str) -> str:
+    """A number and its noun, in the plural unless the number is one: `1 task`, `12,000 tasks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
