@@ -78,13 +78,13 @@ def not_connected() -> RaySystemError:
 def not_found(
     next_step: str = "Call miniray.init(): tables and logs belong to a session of this process, and end with it.",
 ) -> ConnectionError:
-    """The error of the state API and the log API. next_step: what the reader can do about it; a command of the command line
-    has its own answer. The first sentence is Ray's."""
+    """The error of the state API and the log API. next_step: what the reader can do about it; a command of the command
+    line has its own answer. The first sentence is Ray's."""
     return ConnectionError(f"Could not find any running Ray instance. {next_step}")
 
 
 def running() -> Any:
-    """The runtime of the running session. Raises RuntimeError if there is none; SystemExit at the end of the program."""
+    """The runtime of the running session. Raises RuntimeError if there is none, SystemExit at the program's end."""
     if session is None:
         raise exit_of_the_program() or not_started()
     return session

@@ -249,7 +249,11 @@ class Runtime(Getting, Verbs):
             now = self.now()
             if self.dropped:
                 cluster.references_dropped(now, self.dropped)
-            actions = self._owned(now, obj.owner, cluster.put, obj, size, node)
+            if self.closed:
+                raise session_over()
+            if execution is not None:
+                refuse_dead_worker(execution.worker)
+            actions = cluster.put(now, obj, size, node)
         finally:
             lock.release()
             if lock.line:

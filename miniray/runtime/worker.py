@@ -107,7 +107,10 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
     # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
     # wins.
     function = spec.function.load(execution.space)
-    args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
+    if type(task.args) is tuple:  # as above
+        args, kwargs = task.args, {}
+    else:
+        args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
     if spec.kind == ACTOR_CREATION_TASK:
         return _construct, (execution, function, args, kwargs), {}
     return function, args, kwargs

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms.
 
-The classes are Ray's (`ray.util.metrics`; see there for signatures and checks). Ray sends the values to a metrics agent;
-miniray keeps them in this process, where `value`, `quantile`, `snapshot` and `export_text` read them.
+The classes are Ray's (`ray.util.metrics`; see there for signatures and checks). Ray sends the values to a metrics
+agent; miniray keeps them in this process, where `value`, `quantile`, `snapshot` and `export_text` read them.
 
 Ownership. A metric belongs to the worker that made it, as it would if the worker were a process. The same name in the
 driver and in two actors makes three tables of series, which differ in their `WorkerId`. A pickled metric is remade by
