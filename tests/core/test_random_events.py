@@ -33,6 +33,7 @@ def test_nothing_breaks_and_nothing_is_left(seed, played):
     played(seed)
 
 
+@pytest.mark.slow  # starts two interpreters, one for each hash seed
 def test_a_seed_plays_the_same_every_time():
     """Its events and the actions that follow: twice here, and in two processes whose hashes of text differ."""
     once, again = ([digest(play(seed, 500)) for seed in range(4)] for _ in range(2))

@@ -167,6 +167,7 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind():
         until(lambda: len(os.listdir("/proc/self/task")) <= before)
 
 
+@pytest.mark.slow  # shutdown waits a second for the worker, which cannot be interrupted while it waits for the lock
 @pytest.mark.parametrize("end", [ray.cancel, lambda ref: ray.shutdown()], ids=["cancelled", "shut_down"])
 @pytest.mark.parametrize(
     "task, waits_in",
