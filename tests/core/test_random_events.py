@@ -44,12 +44,14 @@ FAILED_ONCE = {
 }
 
 
+@pytest.mark.slow  # thousands of events, each with a check of all invariants
 @pytest.mark.parametrize("number", FAILED_ONCE)
 def test_a_seed_that_failed_once_passes(number: int) -> None:
     """Each of them now plays to its end."""
     play(number, EVENTS)
 
 
+@pytest.mark.slow  # starts two interpreters, one for each hash seed
 def test_a_seed_plays_the_same_every_time():
     """Its events, and the actions that follow, are the same every time.
 

@@ -177,6 +177,7 @@ def test_threads_that_start_and_end_sessions_at_once_leave_nothing_behind(monkey
     assert started and all(left.empty.wait(20) for left in started)
 
 
+@pytest.mark.slow  # shutdown waits a second for the worker, which cannot be interrupted while it waits for the lock
 @pytest.mark.parametrize("end", [ray.cancel, lambda ref: ray.shutdown()], ids=["cancelled", "shut_down"])
 @pytest.mark.parametrize("task", [logs, enters_a_condition], ids=["logging", "condition"])
 def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_free(task, end):

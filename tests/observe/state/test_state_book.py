@@ -284,6 +284,7 @@ def test_a_timeout_says_why(session):
         ray.get(huge, timeout=0.01)
 
 
+@pytest.mark.slow
 def test_a_get_that_can_never_return_raises_if_the_session_says_so():
     """With on_deadlock="raise" it raises DeadlockError after a second, with the reason."""
     with ray.init(num_cpus=1, on_deadlock="raise", log_to_driver=False):
