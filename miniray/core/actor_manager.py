@@ -14,7 +14,9 @@ deadlock.
 
 *Concurrency.* Each concurrency group has a queue, a limit, and workers (threads) up to that limit, which are added when
 calls need them. There is no order among the calls of a concurrent actor: a call joins its queue when its arguments are
-ready. An async actor has one worker, which runs up to `limit` coroutines of each group at once.
+ready. A group of an async actor has one worker, an event loop that runs up to `limit` coroutines of the group at once.
+The worker of the default group runs the constructor, too. So a call that blocks its loop holds up its own group only,
+as in Ray.
 
 *Restarts.* When the actor's worker dies, `died` ends all its workers. If the actor has restarts left, it becomes
 RESTARTING, and its constructor runs again as a further attempt of the same task. Calls that were never sent keep their
@@ -206,18 +208,13 @@ class ActorManager:
                 queue.popleft()
             group.running += 1
             if actor.is_async:
-                worker = actor.worker
-                worker.running[task.number] = task
-                self._start(now, task, worker)
+                worker = group.workers[0] if group.workers else self._add_worker(now, actor, group)
+                self._start_coroutine(now, task, worker)
             elif group.idle:
                 worker = group.idle.pop()
                 self._start(now, task, worker)
             else:
-                worker = self.cluster.worker_pool.new(now, actor.node, actor)
-                worker.group = group
-                group.workers.append(worker)
-                self._start(now, task, worker, starting=True)
-                self.cluster.actions.append(StartWorker(worker))
+                self._start(now, task, self._add_worker(now, actor, group), starting=True)
 
     @staticmethod
     def _overtaking(queue: Iterable[TaskRecord]) -> TaskRecord | None:
@@ -231,15 +228,38 @@ class ActorManager:
                 return task
         return None
 
+    def _add_worker(self, now: float, actor: ActorRecord, group: ConcurrencyGroup) -> WorkerRecord:
+        """Have one more worker started for the group."""
+        worker = self.cluster.worker_pool.new(now, actor.node, actor)
+        worker.group = group
+        group.workers.append(worker)
+        self.cluster.actions.append(StartWorker(worker))
+        return worker
+
     def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
         """Give a call to a worker. starting: the worker is new and finds the call in its record when it has started."""
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)
-        # A worker that reports looks for its next call in its record. An async actor's worker does not, since it runs
-        # many calls at once: each is handed to it.
-        if (worker is not self.cluster.scheduler.reporting or worker.actor.is_async) and not starting:
+        # A worker that reports looks for its next call in its record.
+        if worker is not self.cluster.scheduler.reporting and not starting:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    def _start_coroutine(self, now: float, task: TaskRecord, worker: WorkerRecord) -> None:
+        """Give a call to a worker of an async actor. Such a worker runs many calls at once, so each is handed to it; if
+        the worker has not started yet, `worker_started` does that."""
+        task.t_leased, task.worker, task.node = now, worker, worker.node
+        worker.running[task.number] = task
+        for dep in task.deps:
+            if dep.locations is not None:
+                self.cluster.store.fetched(now, dep, worker.node)
+        if worker.status is not WorkerStatus.STARTING:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    def worker_started(self, worker: WorkerRecord) -> None:
+        """A worker of an actor has started. Hand it the calls that it was given meanwhile, if it is an event loop."""
+        for task in worker.running.values():
             self.cluster.actions.append(RunTask(worker, task))
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:

@@ -160,7 +160,8 @@ class Cluster(Tables):
     # ------------------------------------------------------------ workers
 
     def worker_started(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker has started. If it was given a task, it finds the task in its record."""
+        """A worker has started. If it was given a task, it finds the task in its record. The worker of an async actor gets
+        its calls by RunTask."""
         if worker.status is DEAD:
             return self._done(now)
         move(worker, WorkerStatus.LEASED)
@@ -171,6 +172,8 @@ class Cluster(Tables):
             if self.scheduler.waiting:
                 self.scheduler.dispatch(now, worker.node)
             self.scheduler.reporting = None
+        else:
+            self.actor_manager.worker_started(worker)
         return self._done(now)
 
     def worker_died(

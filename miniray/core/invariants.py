@@ -435,9 +435,19 @@ def _somebody_wants(actor: ActorRecord) -> None:
 def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
     """A group counts its running calls, and each waiting call is in its queue once and has a reason to wait."""
     if actor.is_async:
-        taken = actor.worker.running.values() if actor.worker is not None else ()
-        running = [task for task in taken if task.spec.group == group.name]
+        running = [task for worker in group.workers for task in worker.running.values()]
         require(not group.idle, actor, "is async and has idle workers")
+        require(len(group.workers) <= 1, actor, "is async, and its group {!r} has several workers", group.name)
+        for task in running:
+            require(task.spec.group == group.name, actor, "runs {} in the worker of its group {!r}", task, group.name)
+        for worker in group.workers:
+            require(
+                worker.task is None or worker.task.spec.kind == ACTOR_CREATION_TASK,
+                actor,
+                "is async, but its {} has the single task {}",
+                worker,
+                worker.task,
+            )
     else:
         running = [
             worker.task for worker in group.workers if worker.task is not None and worker.task.spec.kind == ACTOR_TASK

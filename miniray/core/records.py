@@ -435,7 +435,7 @@ class WorkerRecord:
         "lease",  # the SchedulingClass whose `hold` it has taken, or None
         "lent",  # CPU units of the lease that it has lent to others while its task is blocked
         "bundle",  # the Bundle that the lease is taken from; None if it is taken from the node
-        "task",  # the TaskRecord that it runs or is to run next, or None; see `running` for an async actor
+        "task",  # the TaskRecord that it runs or is to run next, or None; of an async actor's worker: the constructor
         "running",  # only of an async actor's worker: its unfinished calls by number
         "actor",  # the ActorRecord that lives in it, or None
         "group",  # the ConcurrencyGroup that it serves, or None
@@ -539,7 +539,7 @@ class ConcurrencyGroup:
         "queue",  # calls that wait for their turn, oldest first; if order is kept, also calls that wait for arguments
         "running",  # how many of its calls run now
         "idle",  # workers of the group without a call; empty for an async actor
-        "workers",  # all workers of the group; they are added when calls need them, up to the limit
+        "workers",  # its workers; added when calls need them, up to the limit, but only one for an async actor
     )
 
     def __init__(self, name: str, limit: int):
@@ -567,7 +567,7 @@ class ActorRecord:
         "worker",  # the WorkerRecord in which its constructor runs or ran; None while it has none
         "node",  # that worker's NodeRecord
         "groups",  # its ConcurrencyGroups by name
-        "is_async",  # whether its calls are coroutines, which all run in one worker
+        "is_async",  # whether its calls are coroutines; those of one group run in one worker
         "in_order",  # whether it runs one call at a time, and each caller's calls in order of submission
         "owner",  # the WorkerRecord that created it, None for the driver; if it dies, the actor dies, unless detached
         "failure",  # why it is DEAD, otherwise None

@@ -40,13 +40,13 @@ def pending_report(runtime: Any) -> str:
     frames = current_frames()
     for worker in workers:
         frame = frames.pop(getattr(worker.handle, "ident", 0), None)
-        task = worker.task
+        tasks = [worker.task] if worker.task is not None else list(worker.running.values())
         doing = (
-            f"runs {escaped(task.spec.name)}"
-            if task is not None
-            else f"runs {len(worker.running)} calls"
-            if worker.running
-            else "is idle"
+            "is idle"
+            if not tasks
+            else f"runs {escaped(tasks[0].spec.name)}"
+            if len(tasks) == 1
+            else f"runs {len(tasks)} calls"
         )
         lines.append(f"Worker {worker.number} {doing}" + ("" if frame is not None and doing != "is idle" else "."))
         if frame is not None and doing != "is idle":
