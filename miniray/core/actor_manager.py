@@ -23,6 +23,10 @@ RESTARTING, and its constructor runs again as a further attempt of the same task
 place in the queue. Calls that were sent are retried if they have retries left, and otherwise fail with
 ACTOR_UNAVAILABLE (`_retry_or_fail_calls`). New calls wait until the actor is ALIVE again.
 
+*Handles.* Every handle refers to an object, which counts it (`reference_counter`). A handle that was found by the actor's
+name, or by the actor itself, is weak, as in Ray, and so are its copies, wherever they are sent: it refers to a second
+object, `weak_handle`, which does not keep the actor alive. A call that was made through it does, until it has ended.
+
 *Death.* An actor ends for one of these reasons: its last handle was dropped and its last call has ended
 (`end_if_unwanted`); it was killed; it called exit_actor; its constructor raised, or has an argument that is an error;
 its worker died and no restart is left; its owner died and it is not detached. Its unfinished calls fail with the
@@ -305,6 +309,25 @@ class ActorManager:
         actor.out_of_scope = True
         self.end_if_unwanted(now, actor)
 
+    def weak_handle(self, now: float, actor: ActorRecord) -> ObjectRecord:
+        """The object that counts the actor's weak handles. The caller counts a reference to it at once."""
+        objects = self.cluster.objects
+        record: ObjectRecord | None = actor.weak_handle
+        if record is None:
+            record = ObjectRecord(actor.number << 32 | 2, owner=actor.owner, actor=actor, refs=0, status=READY)
+            record.t_created = now
+            actor.weak_handle = objects[record.number] = record
+        return record
+
+    def last_weak_handle_dropped(self, record: ObjectRecord) -> None:
+        """Nobody holds a weak handle any longer. The actor lives on."""
+        actor = record.actor
+        if actor.weak_handle is not record or self.cluster.objects.pop(record.number, None) is not record:
+            return  # the handle belongs to a session that has ended
+        actor.weak_handle = None
+        if actor.status is DEAD:
+            self._forget_class(actor)
+
     @staticmethod
     def _wanted(actor: ActorRecord) -> bool:
         """Whether somebody holds a handle, the actor is detached, or it has unfinished calls."""
@@ -315,7 +338,7 @@ class ActorManager:
         """End an actor that nobody holds and that has no unfinished calls. Called when either may just have changed."""
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
-            actor.out_of_scope = False  # somebody got a new handle by the actor's name
+            actor.out_of_scope = False  # somebody got a new handle by the actor's name (get_if_exists)
             return
         if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
@@ -419,7 +442,8 @@ class ActorManager:
 
     def _forget_class(self, actor: ActorRecord) -> None:
         """Drop the class of an actor that is dead forever and that nobody can call. The rest of the record stays."""
-        if actor.handle.number not in self.cluster.objects and not self.can_revive(actor):
+        gone = actor.handle.number not in self.cluster.objects and actor.weak_handle is None
+        if gone and not self.can_revive(actor):
             actor.meta = None
 
     def _retry_or_fail_calls(self, now: float, actor: ActorRecord, failure: Failure) -> None:

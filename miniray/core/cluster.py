@@ -482,6 +482,13 @@ class Cluster(Tables):
         """The program has one more ObjectRef or handle that refers to the record."""
         record.refs += 1
 
+    def add_weak_reference(self, now: float, actor: ActorRecord) -> ObjectRecord:
+        """The program has one more handle of the kind that does not keep its actor alive. Returns the record that the
+        handle refers to; it is passed on, copied and dropped like any other."""
+        record = self.actor_manager.weak_handle(now, actor)
+        record.refs += 1
+        return record
+
     def object_used(self, now: float, obj: ObjectRecord, node: NodeRecord) -> list[Action]:
         """A large value was read on this node, so the node has a copy now."""
         self.store.fetched(now, obj, node)

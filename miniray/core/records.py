@@ -346,7 +346,7 @@ class ObjectRecord:
         "dependents",  # TaskRecords that wait for it as an argument; None if there are none
         "locations",  # node number -> NodeRecord of each copy, the primary first; None for a small value
         "owner",  # the WorkerRecord that put it; None for the driver. The owner of a return is that of its task
-        "actor",  # the ActorRecord whose handle this is, otherwise None
+        "actor",  # the ActorRecord whose `handle` or `weak_handle` this is, otherwise None
         "t_created",  # it was put; 0.0 for a return, which is created with its task
         "t_ready",  # its value, or its error, was stored
     )
@@ -563,7 +563,8 @@ class ActorRecord:
         "max_restarts",  # below zero: no limit
         "restarts",  # how often it was restarted
         "creation",  # the TaskRecord of its constructor; each restart is a new attempt of it
-        "handle",  # the ObjectRecord that all its handles refer to; the actor ends when nobody holds it
+        "handle",  # the ObjectRecord that its handles refer to; the actor ends when nobody holds it
+        "weak_handle",  # that of the handles which do not keep it alive, such as those by name; None if there are none
         "worker",  # the WorkerRecord in which its constructor runs or ran; None while it has none
         "node",  # that worker's NodeRecord
         "groups",  # its ConcurrencyGroups by name
@@ -587,6 +588,7 @@ class ActorRecord:
 
     creation: Any
     handle: Any
+    weak_handle: Any
     worker: Any
     node: Any
     failure: Any
@@ -614,7 +616,7 @@ class ActorRecord:
         self.is_async = is_async
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
         self.owner, self.meta, self.options = owner, meta, options
-        self.creation = self.handle = self.worker = self.node = self.failure = None
+        self.creation = self.handle = self.weak_handle = self.worker = self.node = self.failure = None
         self.calls: dict[int, TaskRecord] = {}
         self.lease = None
         self.gpu_ids: tuple[int, ...] = ()

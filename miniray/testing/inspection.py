@@ -102,6 +102,7 @@ def left_behind(runtime: Any, since: int = 0) -> list[str]:
             if group.number > since and group.status is not PlacementGroupStatus.REMOVED
         ]
         own = {id(record.handle) for record in cluster.actors.values()}
+        own |= {id(record.weak_handle) for record in cluster.actors.values()}
         own |= {id(group.ready) for group in cluster.placement_groups.values()}
         objects = [
             obj
