@@ -12,11 +12,10 @@ from weakref import WeakKeyDictionary
 
 from .options import at_call, when_given
 from .options.resources import actor_resources
-from .core.cluster import Cluster
 from .core.records import ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
-from .object_ref import ObjectRef, dropped, refs_of
+from .object_ref import ObjectRef, dropped, pin, refs_of
 from .remote_function import Capture, export
 from .runtime.runtime import Runtime
 from .session import session_or_start
@@ -24,6 +23,7 @@ from .process import context
 from .process.exits import ActorExit, WorkerExit
 from .process.context import current, running
 from .process.environment import inherited
+from .values.pickler import reduces
 from .values.serialization import contain, current_space
 from .calls.placement import captures_children, scheduling_class
 from .options.signatures import checker, constructor_checker, is_async, is_generator
@@ -75,13 +75,22 @@ class MethodInfo:
 
     check: raises TypeError for arguments that do not fit. generator: whether it yields. options: from its decorator.
     builtin: the function to run, for the methods that every actor has; None for a method that is looked up in the
-    actor's class.
+    actor's class. bound: whether it is called without the instance, as a static or a class method.
     """
 
-    __slots__ = ("name", "check", "generator", "options", "builtin")
+    __slots__ = ("name", "check", "generator", "options", "builtin", "bound")
 
-    def __init__(self, name: str, check: Any, generator: bool, options: dict[str, Any], builtin: Any = None):
+    def __init__(
+        self,
+        name: str,
+        check: Any,
+        generator: bool,
+        options: dict[str, Any],
+        builtin: Any = None,
+        bound: bool = False,
+    ):
         self.name, self.check, self.generator, self.options, self.builtin = name, check, generator, options, builtin
+        self.bound = bound
 
 
 def _is_ready(instance: Any) -> bool:
@@ -125,7 +134,7 @@ class ClassInfo:
             cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
         ):
             self._add(cls, name, function)
-        self.methods = {**OF_EVERY_ACTOR, **self.methods}
+        self.methods.update(OF_EVERY_ACTOR)  # these win, as in Ray
 
     def _add(self, cls: type, name: str, function: Any) -> None:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
@@ -140,7 +149,7 @@ class ClassInfo:
                 return
             raise
         options = getattr(function, "__miniray_method__", {})
-        self.methods[name] = MethodInfo(name, check, is_generator(function), options)
+        self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClassInfo, (self.modified_class,)
@@ -191,7 +200,7 @@ class ActorVariant(Generic[T]):
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
         if name:
             at_call.check_actor_call(given)
-            handle = find(runtime, name, namespace)
+            handle = find(runtime, name, namespace, weak=False)  # on Ray it is weak, and a loop ends with a dead actor
             if handle is not None and given.get("get_if_exists"):
                 return handle
             if handle is not None:
@@ -326,7 +335,7 @@ class Template:
             options.get("retry_exceptions") or False,
             group,
             backpressure=-1 if backpressure is None else backpressure,
-            options={"method": found.name, "generator": found.generator},
+            options={"method": found.name, "generator": found.generator, "bound": found.bound},
         )
 
 
@@ -398,6 +407,9 @@ class ActorClass(ActorVariant[T]):
         if name.startswith("__") or name in ("_info", "_copies"):
             raise AttributeError(f"actor class has no attribute {name!r}")
         return getattr(self._plain_class(), name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._info.modified_class)})
 
     def __repr__(self) -> str:
         return f"ActorClass({self._info.name})"
@@ -490,7 +502,8 @@ class ActorHandle(Generic[T]):
 
     Each method of the class is an attribute of the handle. Fields and properties are not, and raise AttributeError like
     unknown names. Two handles to the same actor are equal. An actor that is not detached ends when its last handle is
-    gone and its submitted calls are finished. Ray: ray.actor.ActorHandle.
+    gone and its submitted calls are finished. Weak handles do not count: those that `get_actor` and the runtime context
+    return, and their copies in tasks, objects and actors. Ray: ray.actor.ActorHandle.
     """
 
     __slots__ = ("_record", "__weakref__", "__dict__")  # as in Ray, a program may set attributes on a handle
@@ -498,7 +511,8 @@ class ActorHandle(Generic[T]):
     _record: ObjectRecord
 
     def __new__(cls, record: ObjectRecord) -> ActorHandle[T]:
-        """record: the object that stands for the actor's handles, with one reference already counted for this one."""
+        """record: the object that stands for the actor's handles, or for the weak ones, with one reference already
+        counted for this one."""
         self = object.__new__(cls)  # not in __init__: __del__ must never meet a handle without a record
         self._record = record
         return self
@@ -524,10 +538,10 @@ class ActorHandle(Generic[T]):
         return ActorMethod(self, found)
 
     def __dir__(self) -> list[str]:
-        return sorted(self._record.actor.meta.info.methods)
+        return sorted({"__init__", *self._record.actor.meta.info.methods})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is ActorHandle and other._record is self._record
+        return type(other) is ActorHandle and other._record.actor is self._record.actor
 
     def __hash__(self) -> int:
         return hash(self._actor_id)
@@ -543,8 +557,18 @@ class ActorHandle(Generic[T]):
         return new_handle(running(), self._record)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        contain(self._record)
-        return _restore_handle, (self._record.actor.number,)
+        record = self._record
+        contain(record)
+        return _restore_handle, (record.actor.number, record is not record.actor.handle)
+
+
+@reduces(ActorHandle)
+def _reduce(handle: ActorHandle[Any], pickler: Any) -> tuple[Any, ...]:
+    """Pickle a handle with our own pickler. As a reference, it is pinned if only the program has the stream."""
+    record = handle._record
+    if not contain(record) and record is record.actor.handle:
+        pin(record.number, handle)
+    return handle.__reduce__()
 
 
 ActorProxy = ActorHandle  # Ray's name, in annotations, for the handle that `.remote()` of an actor class returns
@@ -556,14 +580,15 @@ def new_handle(runtime: Runtime, record: ObjectRecord) -> ActorHandle[Any]:
     return ActorHandle(record)
 
 
-def _restore_handle(number: int) -> ActorHandle[Any]:
-    runtime = running()
+def weak_handle(runtime: Runtime, actor: ActorRecord) -> ActorHandle[Any]:
+    """Return a handle that does not keep its actor alive."""
+    record = runtime.find_and_hold_actor(lambda cluster: actor, weak=True)
+    assert record is not None
+    return ActorHandle(record)
 
-    def handle_of(cluster: Cluster) -> ObjectRecord | None:
-        actor = cluster.actors.get(number)
-        return actor.handle if actor is not None else None
 
-    record = runtime.find_and_hold(handle_of)
+def _restore_handle(number: int, weak: bool) -> ActorHandle[Any]:
+    record = running().find_and_hold_actor(lambda cluster: cluster.actors.get(number), weak)
     if record is None:
         raise ValueError("this actor belongs to another session, or its record was dropped after its death")
     return ActorHandle(record)
@@ -573,15 +598,10 @@ def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] |
     return ActorMethod(handle, handle._record.actor.meta.info.methods[name], given)
 
 
-def find(runtime: Runtime, name: str, namespace: str) -> ActorHandle[Any] | None:
-    """Return a handle to the living actor of this name, or None."""
-
-    def named(cluster: Cluster) -> ObjectRecord | None:
-        actor = cluster.actor_manager.find(name, namespace)
-        return actor.handle if actor is not None else None
-
+def find(runtime: Runtime, name: str, namespace: str, weak: bool) -> ActorHandle[Any] | None:
+    """Return a handle to the living actor of this name, or None. weak: one that does not keep the actor alive."""
     runtime.drain()  # so that an actor whose last handle has just been dropped is not found
-    record = runtime.find_and_hold(named)
+    record = runtime.find_and_hold_actor(lambda cluster: cluster.actor_manager.find(name, namespace), weak)
     return ActorHandle(record) if record is not None else None
 
 

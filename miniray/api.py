@@ -260,7 +260,7 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
         raise TypeError(f"the name of an actor must be a string, got {name!r}")
     if namespace is not None:
         _check_namespace(namespace)
-    handle = find(runtime, name, namespace or runtime.options["namespace"])
+    handle = find(runtime, name, namespace or runtime.options["namespace"], weak=True)
     if handle is None:
         raise ValueError(
             f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "

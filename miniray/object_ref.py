@@ -8,6 +8,7 @@ that enters the runtime drains the queue and counts. Ray: includes/object_ref.px
 from __future__ import annotations
 
 import contextvars
+import copy
 import os
 import weakref
 import zlib
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Gener
 
 from .core.cluster import Cluster
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
+from .exceptions import OufOfBandObjectRefSerializationException
 from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
 from .process import context
 from .runtime.runtime import Runtime
 from .process.context import running
+from .values.pickler import reduces
 from .values.serialization import contain
 
 if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray, so only a program that awaits imports it
@@ -195,6 +198,23 @@ class ObjectRef(Generic[T]):
         future.add_done_callback(forget)
         return future
 
+    def _on_completed(self, callback: Callable[[Any], object]) -> None:
+        """Call `callback` with the value, or with the error, as soon as there is one. Raises RuntimeError without a
+        session."""
+        runtime = running()
+
+        def done() -> None:
+            try:
+                value = runtime.value_of(self._record)
+            except Exception as error:
+                value = error
+            callback(value)
+
+        if is_ready(self._record) or self._record.status is ENDED:
+            done()
+        else:
+            runtime.subscribe(self._record, done)
+
     def __await__(self) -> Generator[Any, None, T]:
         return self.as_future().__await__()
 
@@ -221,6 +241,37 @@ class ObjectRef(Generic[T]):
                 raise unowned(self)
             return _restore_number, (self._record.number,)
         return ObjectRef, (self.binary(),)
+
+
+@reduces(ObjectRef)
+def _reduce(ref: ObjectRef[Any], pickler: Any) -> tuple[Any, ...]:
+    """Pickle a reference with our own pickler. Outside of a value that the session stores (`contain`), nobody counts
+    the reference in the stream: only the program knows how long it keeps the stream. So the object is pinned."""
+    reduced = ref.__reduce__()
+    if reduced[0] is ObjectRef:
+        if out_of_band_is_refused():
+            raise OufOfBandObjectRefSerializationException(
+                f"{ref!r} cannot be pickled by the program itself, since "
+                "RAY_allow_out_of_band_object_ref_serialization=0 forbids it. Pass it as an argument, or return it."
+            )
+        if ref._record.number >= 0:
+            pin(ref._record.number, ref)
+    return reduced
+
+
+def out_of_band_is_refused() -> bool:
+    """Whether the program may not pickle references itself, nor capture them in functions. Ray reads this variable."""
+    return os.environ.get("RAY_allow_out_of_band_object_ref_serialization", "1").lower() not in ("1", "true")
+
+
+def pin(number: int, reference: Any) -> None:
+    """Keep a reference, or a handle, for the life of the worker that runs this, or of the session on the driver. As in
+    Ray, this is done once the program has pickled it with `ray.cloudpickle`. number: of its object."""
+    runtime, execution = context.session, context.current.get()
+    if runtime is not None and not runtime.closed:
+        pinned = runtime.pinned if execution is None else execution.space.pinned
+        if number not in pinned:
+            pinned[number] = copy.copy(reference)
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped

@@ -19,6 +19,7 @@ from .process.environment import hands_down, inherited
 from .values.serialization import capture
 from .runtime.runtime import Runtime
 from .session import session_or_start
+from .calls.definitions import check_definition
 from .calls.placement import captures_children, depends_on_caller, scheduling_class
 from .options.signatures import checker, is_generator
 
@@ -31,7 +32,7 @@ class Capture:
     """Captures a function or a class at its first use in a session: code, defaults, closure and used globals.
 
     Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
-    be serialized. When it is finalised, it hands the captured function to the runtime, which releases it later.
+    be serialized, and what `check_definition` raises. When it is finalised, it hands the captured function to the runtime, which releases it later.
     """
 
     __slots__ = ("target", "_captured")
@@ -44,6 +45,7 @@ class Capture:
         session, captured = self._captured
         if session is not runtime:
             captured = capture(self.target)
+            check_definition(runtime, self.target, captured)
             if runtime.forgotten.captured:
                 runtime.release_forgotten()
             hold_contained(runtime, captured)

@@ -14,12 +14,18 @@ deadlock.
 
 *Concurrency.* Each concurrency group has a queue, a limit, and workers (threads) up to that limit, which are added when
 calls need them. There is no order among the calls of a concurrent actor: a call joins its queue when its arguments are
-ready. An async actor has one worker, which runs up to `limit` coroutines of each group at once.
+ready. A group of an async actor has one worker, an event loop that runs up to `limit` coroutines of the group at once.
+The worker of the default group runs the constructor, too. So a call that blocks its loop holds up its own group only,
+as in Ray.
 
 *Restarts.* When the actor's worker dies, `died` ends all its workers. If the actor has restarts left, it becomes
 RESTARTING, and its constructor runs again as a further attempt of the same task. Calls that were never sent keep their
 place in the queue. Calls that were sent are retried if they have retries left, and otherwise fail with
 ACTOR_UNAVAILABLE (`_retry_or_fail_calls`). New calls wait until the actor is ALIVE again.
+
+*Handles.* Every handle refers to an object, which counts it (`reference_counter`). A handle that was found by the actor's
+name, or by the actor itself, is weak, as in Ray, and so are its copies, wherever they are sent: it refers to a second
+object, `weak_handle`, which does not keep the actor alive. A call that was made through it does, until it has ended.
 
 *Death.* An actor ends for one of these reasons: its last handle was dropped and its last call has ended
 (`end_if_unwanted`); it was killed; it called exit_actor; its constructor raised, or has an argument that is an error;
@@ -206,18 +212,13 @@ class ActorManager:
                 queue.popleft()
             group.running += 1
             if actor.is_async:
-                worker = actor.worker
-                worker.running[task.number] = task
-                self._start(now, task, worker)
+                worker = group.workers[0] if group.workers else self._add_worker(now, actor, group)
+                self._start_coroutine(now, task, worker)
             elif group.idle:
                 worker = group.idle.pop()
                 self._start(now, task, worker)
             else:
-                worker = self.cluster.worker_pool.new(now, actor.node, actor)
-                worker.group = group
-                group.workers.append(worker)
-                self._start(now, task, worker, starting=True)
-                self.cluster.actions.append(StartWorker(worker))
+                self._start(now, task, self._add_worker(now, actor, group), starting=True)
 
     @staticmethod
     def _overtaking(queue: Iterable[TaskRecord]) -> TaskRecord | None:
@@ -231,15 +232,38 @@ class ActorManager:
                 return task
         return None
 
+    def _add_worker(self, now: float, actor: ActorRecord, group: ConcurrencyGroup) -> WorkerRecord:
+        """Have one more worker started for the group."""
+        worker = self.cluster.worker_pool.new(now, actor.node, actor)
+        worker.group = group
+        group.workers.append(worker)
+        self.cluster.actions.append(StartWorker(worker))
+        return worker
+
     def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
         """Give a call to a worker. starting: the worker is new and finds the call in its record when it has started."""
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)
-        # A worker that reports looks for its next call in its record. An async actor's worker does not, since it runs
-        # many calls at once: each is handed to it.
-        if (worker is not self.cluster.scheduler.reporting or worker.actor.is_async) and not starting:
+        # A worker that reports looks for its next call in its record.
+        if worker is not self.cluster.scheduler.reporting and not starting:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    def _start_coroutine(self, now: float, task: TaskRecord, worker: WorkerRecord) -> None:
+        """Give a call to a worker of an async actor. Such a worker runs many calls at once, so each is handed to it; if
+        the worker has not started yet, `worker_started` does that."""
+        task.t_leased, task.worker, task.node = now, worker, worker.node
+        worker.running[task.number] = task
+        for dep in task.deps:
+            if dep.locations is not None:
+                self.cluster.store.fetched(now, dep, worker.node)
+        if worker.status is not WorkerStatus.STARTING:
+            self.cluster.actions.append(RunTask(worker, task))
+
+    def worker_started(self, worker: WorkerRecord) -> None:
+        """A worker of an actor has started. Hand it the calls that it was given meanwhile, if it is an event loop."""
+        for task in worker.running.values():
             self.cluster.actions.append(RunTask(worker, task))
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
@@ -285,6 +309,25 @@ class ActorManager:
         actor.out_of_scope = True
         self.end_if_unwanted(now, actor)
 
+    def weak_handle(self, now: float, actor: ActorRecord) -> ObjectRecord:
+        """The object that counts the actor's weak handles. The caller counts a reference to it at once."""
+        objects = self.cluster.objects
+        record: ObjectRecord | None = actor.weak_handle
+        if record is None:
+            record = ObjectRecord(actor.number << 32 | 2, owner=actor.owner, actor=actor, refs=0, status=READY)
+            record.t_created = now
+            actor.weak_handle = objects[record.number] = record
+        return record
+
+    def last_weak_handle_dropped(self, record: ObjectRecord) -> None:
+        """Nobody holds a weak handle any longer. The actor lives on."""
+        actor = record.actor
+        if actor.weak_handle is not record or self.cluster.objects.pop(record.number, None) is not record:
+            return  # the handle belongs to a session that has ended
+        actor.weak_handle = None
+        if actor.status is DEAD:
+            self._forget_class(actor)
+
     @staticmethod
     def _wanted(actor: ActorRecord) -> bool:
         """Whether somebody holds a handle, the actor is detached, or it has unfinished calls."""
@@ -295,7 +338,7 @@ class ActorManager:
         """End an actor that nobody holds and that has no unfinished calls. Called when either may just have changed."""
         handle = actor.handle
         if handle.refs or handle.uses or handle.held:
-            actor.out_of_scope = False  # somebody got a new handle by the actor's name
+            actor.out_of_scope = False  # somebody got a new handle by the actor's name (get_if_exists)
             return
         if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
@@ -399,7 +442,8 @@ class ActorManager:
 
     def _forget_class(self, actor: ActorRecord) -> None:
         """Drop the class of an actor that is dead forever and that nobody can call. The rest of the record stays."""
-        if actor.handle.number not in self.cluster.objects and not self.can_revive(actor):
+        gone = actor.handle.number not in self.cluster.objects and actor.weak_handle is None
+        if gone and not self.can_revive(actor):
             actor.meta = None
 
     def _retry_or_fail_calls(self, now: float, actor: ActorRecord, failure: Failure) -> None:

@@ -160,7 +160,8 @@ class Cluster(Tables):
     # ------------------------------------------------------------ workers
 
     def worker_started(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker has started. If it was given a task, it finds the task in its record."""
+        """A worker has started. If it was given a task, it finds the task in its record. The worker of an async actor gets
+        its calls by RunTask."""
         if worker.status is DEAD:
             return self._done(now)
         move(worker, WorkerStatus.LEASED)
@@ -171,6 +172,8 @@ class Cluster(Tables):
             if self.scheduler.waiting:
                 self.scheduler.dispatch(now, worker.node)
             self.scheduler.reporting = None
+        else:
+            self.actor_manager.worker_started(worker)
         return self._done(now)
 
     def worker_died(
@@ -478,6 +481,13 @@ class Cluster(Tables):
     def add_reference(self, now: float, record: ObjectRecord) -> None:
         """The program has one more ObjectRef or handle that refers to the record."""
         record.refs += 1
+
+    def add_weak_reference(self, now: float, actor: ActorRecord) -> ObjectRecord:
+        """The program has one more handle of the kind that does not keep its actor alive. Returns the record that the
+        handle refers to; it is passed on, copied and dropped like any other."""
+        record = self.actor_manager.weak_handle(now, actor)
+        record.refs += 1
+        return record
 
     def object_used(self, now: float, obj: ObjectRecord, node: NodeRecord) -> list[Action]:
         """A large value was read on this node, so the node has a copy now."""

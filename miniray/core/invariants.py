@@ -383,6 +383,10 @@ def actors_agree_with_their_calls(cluster: Any) -> None:
     """A dead actor has nothing left. A living one counts its running calls, and starts every call that could run."""
     names = cluster.actor_manager.names
     for actor in cluster.actors.values():
+        weak = actor.weak_handle
+        require(
+            weak is None or cluster.objects.get(weak.number) is weak, actor, "its weak handle {} is not a table's", weak
+        )
         if actor.status is DEAD_ACTOR:
             require(
                 not (actor.calls or actor.worker or actor.lease),
@@ -435,9 +439,19 @@ def _somebody_wants(actor: ActorRecord) -> None:
 def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
     """A group counts its running calls, and each waiting call is in its queue once and has a reason to wait."""
     if actor.is_async:
-        taken = actor.worker.running.values() if actor.worker is not None else ()
-        running = [task for task in taken if task.spec.group == group.name]
+        running = [task for worker in group.workers for task in worker.running.values()]
         require(not group.idle, actor, "is async and has idle workers")
+        require(len(group.workers) <= 1, actor, "is async, and its group {!r} has several workers", group.name)
+        for task in running:
+            require(task.spec.group == group.name, actor, "runs {} in the worker of its group {!r}", task, group.name)
+        for worker in group.workers:
+            require(
+                worker.task is None or worker.task.spec.kind == ACTOR_CREATION_TASK,
+                actor,
+                "is async, but its {} has the single task {}",
+                worker,
+                worker.task,
+            )
     else:
         running = [
             worker.task for worker in group.workers if worker.task is not None and worker.task.spec.kind == ACTOR_TASK
@@ -599,7 +613,8 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
 
 def _kept_for_a_reason(cluster: Any, obj: ObjectRecord) -> None:
     """An object with no holder is the handle of a living actor, or is lineage, or its task is unfinished."""
-    if obj.actor is not None and obj.actor.handle is obj:
+    if obj.actor is not None:
+        require(obj.actor.handle is obj, obj, "is the weak handle of an actor, and nobody needs it")
         require(obj.actor.status is not DEAD_ACTOR, obj, "is the handle of a dead actor, and nobody needs it")
     elif not obj.lineage or cluster.references.rebuildable(obj):
         require(

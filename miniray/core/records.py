@@ -346,7 +346,7 @@ class ObjectRecord:
         "dependents",  # TaskRecords that wait for it as an argument; None if there are none
         "locations",  # node number -> NodeRecord of each copy, the primary first; None for a small value
         "owner",  # the WorkerRecord that put it; None for the driver. The owner of a return is that of its task
-        "actor",  # the ActorRecord whose handle this is, otherwise None
+        "actor",  # the ActorRecord whose `handle` or `weak_handle` this is, otherwise None
         "t_created",  # it was put; 0.0 for a return, which is created with its task
         "t_ready",  # its value, or its error, was stored
     )
@@ -435,7 +435,7 @@ class WorkerRecord:
         "lease",  # the SchedulingClass whose `hold` it has taken, or None
         "lent",  # CPU units of the lease that it has lent to others while its task is blocked
         "bundle",  # the Bundle that the lease is taken from; None if it is taken from the node
-        "task",  # the TaskRecord that it runs or is to run next, or None; see `running` for an async actor
+        "task",  # the TaskRecord that it runs or is to run next, or None; of an async actor's worker: the constructor
         "running",  # only of an async actor's worker: its unfinished calls by number
         "actor",  # the ActorRecord that lives in it, or None
         "group",  # the ConcurrencyGroup that it serves, or None
@@ -539,7 +539,7 @@ class ConcurrencyGroup:
         "queue",  # calls that wait for their turn, oldest first; if order is kept, also calls that wait for arguments
         "running",  # how many of its calls run now
         "idle",  # workers of the group without a call; empty for an async actor
-        "workers",  # all workers of the group; they are added when calls need them, up to the limit
+        "workers",  # its workers; added when calls need them, up to the limit, but only one for an async actor
     )
 
     def __init__(self, name: str, limit: int):
@@ -563,11 +563,12 @@ class ActorRecord:
         "max_restarts",  # below zero: no limit
         "restarts",  # how often it was restarted
         "creation",  # the TaskRecord of its constructor; each restart is a new attempt of it
-        "handle",  # the ObjectRecord that all its handles refer to; the actor ends when nobody holds it
+        "handle",  # the ObjectRecord that its handles refer to; the actor ends when nobody holds it
+        "weak_handle",  # that of the handles which do not keep it alive, such as those by name; None if there are none
         "worker",  # the WorkerRecord in which its constructor runs or ran; None while it has none
         "node",  # that worker's NodeRecord
         "groups",  # its ConcurrencyGroups by name
-        "is_async",  # whether its calls are coroutines, which all run in one worker
+        "is_async",  # whether its calls are coroutines; those of one group run in one worker
         "in_order",  # whether it runs one call at a time, and each caller's calls in order of submission
         "owner",  # the WorkerRecord that created it, None for the driver; if it dies, the actor dies, unless detached
         "failure",  # why it is DEAD, otherwise None
@@ -587,6 +588,7 @@ class ActorRecord:
 
     creation: Any
     handle: Any
+    weak_handle: Any
     worker: Any
     node: Any
     failure: Any
@@ -614,7 +616,7 @@ class ActorRecord:
         self.is_async = is_async
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
         self.owner, self.meta, self.options = owner, meta, options
-        self.creation = self.handle = self.worker = self.node = self.failure = None
+        self.creation = self.handle = self.weak_handle = self.worker = self.node = self.failure = None
         self.calls: dict[int, TaskRecord] = {}
         self.lease = None
         self.gpu_ids: tuple[int, ...] = ()

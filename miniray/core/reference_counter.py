@@ -6,7 +6,8 @@ Theory of operation.
 the object as an argument, and `held` the stored values (and the arguments of tasks) that contain a reference to it.
 Each count is an integer in the object's record, which the events change as references come and go. When all three are
 zero, nobody can ask for the value again, and it is freed at once: there is no collector and no delay. An actor's handle
-is an object, too; when its counts are zero, the actor ends.
+is an object, too; when its counts are zero, the actor ends. Weak handles are counted in an object of their own, whose
+counts decide nothing but how long the actor's class is kept.
 
 *A fourth count keeps the recipe.* A value in an object store can be lost with its node. To rebuild it, its task must
 run again, and needs its arguments. So a task whose value can be lost keeps its arguments when it ends (`keep_lineage`):
@@ -96,8 +97,11 @@ class ReferenceCounter:
         """One of the object's counts went down: free the object, or end the actor of a handle, if nothing needs it."""
         if obj.refs or obj.uses or obj.held:
             return
-        if obj.actor is not None and obj.actor.handle is obj:
-            self.cluster.actor_manager.last_handle_dropped(now, obj.actor)
+        if obj.actor is not None:
+            if obj.actor.handle is obj:
+                self.cluster.actor_manager.last_handle_dropped(now, obj.actor)
+            else:
+                self.cluster.actor_manager.last_weak_handle_dropped(obj)
             return
         self._worklist.append(obj)
         if not self._running:

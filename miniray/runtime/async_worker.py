@@ -1,6 +1,7 @@
-"""An async actor's worker: an event loop on the actor's own thread. The actor's calls are coroutines that take turns at
-their awaits.
+"""An async actor's worker: an event loop on a thread of its own. The calls are coroutines that take turns at their
+awaits.
 
+Each concurrency group of the actor that is in use has such a worker. That of the default group runs the constructor.
 Plain methods run on the loop as well, one after the other. Ray: _private/async_compat.py, the asyncio fibers of
 core_worker.
 """
@@ -21,7 +22,7 @@ from ..process.exits import WorkerExit
 from ..process.our_code import enters_user_code
 from ..values import errors
 from .handles import WorkerHandle, settle_interrupt
-from .outcomes import Outcome, note_end, note_start, outcome_of_error, outcome_of_return
+from .outcomes import Outcome, may_retry, note_end, note_start, outcome_of_error, outcome_of_return
 from .runtime import Runtime
 from .streams import GENERATOR_STATISTICS, report_item, stream_ended, wait_for_consumer
 from .worker import call_of, constructed, report
@@ -33,10 +34,12 @@ class AsyncWorker:
     """Runs an async actor's calls. `post`, `cancel` and `stop` may be called on any thread, all else on the loop's
     thread.
 
-    loop: an asyncio.AbstractEventLoop, made on the actor's own thread; None before and afterwards. posted: tasks that
-    have not begun. calls: the asyncio task of each call that runs, by the task's number. scheduled: the loop has been
-    told to look at `posted`. stopping: the actor is dead. ending: the loop has been stopped, and the remaining
-    coroutines are being cancelled.
+    loop: an asyncio.AbstractEventLoop, made on the worker's own thread; None before and afterwards. posted: tasks that
+    have not begun. calls: for each task whose attempt has not been reported, by number, the asyncio task that runs the
+    attempt. A retry has the number of the attempt before it, and may begin before asyncio has told us that the earlier
+    asyncio task is done: so whoever wants to know whether an attempt is over compares the asyncio task as well.
+    scheduled: the loop has been told to look at `posted`. stopping: the actor is dead. ending: the loop has been
+    stopped, and the remaining coroutines are being cancelled.
     """
 
     def __init__(self, runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle):
@@ -48,13 +51,15 @@ class AsyncWorker:
         self.stopping = self.ending = False
 
     def run(self) -> None:
-        """Serve until the actor ends. The constructor runs first; each call begins when it is posted."""
+        """Serve until the actor ends. The constructor runs first, if it is this worker's; each call begins when it is
+        posted."""
         loop = self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         try:
-            task = self.worker.task
-            if task is not None and not self.stopping:
-                self.posted.append(task)
+            # Look at the status only now: from here on, `stop` reaches the loop.
+            if not self.stopping and self.worker.status is not DEAD:
+                if self.worker.task is not None:
+                    self.posted.append(self.worker.task)
                 loop.call_soon(self._take)
                 loop.run_forever()
             self._cancel_what_is_left(loop)
@@ -119,12 +124,12 @@ class AsyncWorker:
         context.run(current.set, execution)
         # An asyncio task runs in a copy of the context in which it is made. asyncio accepts a context only since 3.11.
         call = self.calls[task.number] = context.run(self.loop.create_task, self._call(execution))
-        call.add_done_callback(lambda call: self._ended(execution))
+        call.add_done_callback(lambda call: self._ended(execution, call))
 
-    def _ended(self, execution: Execution) -> None:
+    def _ended(self, execution: Execution, call: asyncio.Task[None]) -> None:
         """A call's coroutine is over. If it was cancelled before its first step, report that: the coroutine did not."""
         task = execution.task
-        if task.number in self.calls:
+        if self.calls.get(task.number) is call:
             self._over(execution, self._cancelled(execution, asyncio.CancelledError()))
 
     async def _call(self, execution: Execution) -> None:
@@ -160,12 +165,17 @@ class AsyncWorker:
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
+        """The outcome of a call that ends by a CancelledError. If nobody cancelled the call, its code raised the error by
+        itself, and may be retried like any other error, as in Ray."""
         task = execution.task
         if task.cancel_requested:
             task.was_interrupted = True
         cancelled = exceptions.TaskCancelledError(task.hex)
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task))
+        return Outcome(
+            failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task),
+            retry=not task.cancel_requested and may_retry(task, cancelled),
+        )
 
     @enters_user_code
     async def _attempt(self, execution: Execution) -> Outcome:

@@ -30,4 +30,5 @@ def end_session(runtime: Runtime) -> None:
     runtime.tell(runtime.cluster.session_ended)
     runtime.collector.restore()
     runtime.exported.clear()
+    runtime.pinned.clear()
     runtime.spill.remove()

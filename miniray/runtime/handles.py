@@ -24,6 +24,7 @@ class WorkerHandle:
         "interrupted",  # an exception to raise when the wait is over; set by the interrupting thread, under the lock
         "user_task",  # the task whose user code runs; an interrupt is sent only while it is set
         "instance",  # the actor that lives in this worker; None when the worker has ended
+        "methods",  # the functions of the actor's class by name, as they were when the actor was created
         "space",  # the worker's copies of classes and functions; None when the worker has ended
         "inbox",  # how tasks reach the thread; None in local_mode and until the thread is started
         "done",  # a lock that opens when the thread ends; None in local_mode
@@ -41,6 +42,7 @@ class WorkerHandle:
         self.interrupted: BaseException | None = None
         self.user_task: TaskRecord | None = None
         self.instance: Any = None
+        self.methods: dict[str, Any] = {}
         self.inbox: Any = None
         self.done: Any = None
         self.loop: Any = None

@@ -8,13 +8,14 @@ from typing import Any
 
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
-from ..core.records import ACTOR_CREATION_TASK, Failure, TaskRecord
+from ..core.records import ACTOR_CREATION_TASK, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process.context import Execution
 from ..process.exits import ActorExit, SessionEnded, WorkerExit
 from ..values import errors
 from ..values.serialization import Serialized, deserialize, serialize, size_of
 from .getting import ArgumentLost
+from .handles import actor_handle
 from .runtime import Runtime
 from .spilling import make_room
 
@@ -142,9 +143,18 @@ def _failure(task: TaskRecord, error: Exception) -> Failure:
     actor = task.actor
     if actor is None:
         return errors.from_exception(error, task.spec.func_name, about=task)
-    return errors.from_exception(
-        error, task.spec.func_name, actor_repr=actor.repr_name or actor.class_name, actor_id=actor.hex, about=task
-    )
+    try:
+        shown = _repr_of_actor(task.worker)
+    except Exception:
+        shown = actor.class_name
+    return errors.from_exception(error, task.spec.func_name, actor_repr=shown, actor_id=actor.hex, about=task)
+
+
+def _repr_of_actor(worker: WorkerRecord) -> str:
+    """The repr of the worker's actor as it is now, as Ray shows it in an error. Raises what its `__repr__` raises."""
+    handle = actor_handle(worker)
+    instance = handle.instance if handle is not None else None
+    return worker.actor.class_name if instance is None else repr(instance)  # None: the actor is dead
 
 
 def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
@@ -202,7 +212,10 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     except Exception as problem:  # as in Ray: if the error's own __str__ raises, that exception takes its place
         error = problem
     name = task.spec.func_name
-    repr_name = actor.repr_name or f"{actor.class_name}" if actor is not None else None
+    try:
+        repr_name = _repr_of_actor(worker) if actor is not None else None
+    except Exception as problem:  # as in Ray
+        return Outcome(exit="worker", message=f"SYSTEM_ERROR: the repr of the actor raised {type(problem).__name__}")
     where: dict[str, Any] = {
         "actor_repr": repr_name,
         "actor_id": actor.hex if actor is not None else None,

@@ -45,7 +45,8 @@ class Runtime(Getting, Verbs):
 
     local: whether this is local_mode. ref_type, dynamic_type: the classes ObjectRef and DynamicObjectRefGenerator,
     which this module may not import. exported: remote functions and actor classes that were pickled, by number; a
-    pickle holds only the number. spans: the profiling spans that the program has recorded, for the timeline.
+    pickle holds only the number. pinned: references that live as long as the session (see `object_ref.pin`). spans: the
+    profiling spans that the program has recorded, for the timeline.
     asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
     captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
     how to log a line of text; takes its level first. postponed: interrupts that are still to be raised (see
@@ -67,6 +68,7 @@ class Runtime(Getting, Verbs):
         self.ref_type: Any = object
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
+        self.pinned: dict[int, Any] = {}
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.postponed: Any = ()
         self.unfinished_lines: Any = {}
@@ -277,6 +279,22 @@ class Runtime(Getting, Verbs):
             if record is not None:
                 self.cluster.add_reference(now, record)
         return record
+
+    def find_and_hold_actor(
+        self, find: Callable[[Cluster], ActorRecord | None], weak: bool = False
+    ) -> ObjectRecord | None:
+        """As `find_and_hold`, for a handle to the actor that `find` returns. weak: a handle that does not keep the actor
+        alive."""
+        with self.lock:
+            now = self.now()  # for the same reason as in add_reference
+            actor = find(self.cluster)
+            if actor is None:
+                return None
+            if weak:
+                return self.cluster.add_weak_reference(now, actor)
+            record: ObjectRecord = actor.handle
+            self.cluster.add_reference(now, record)
+            return record
 
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
         """Take the next item of a stream; None if there is none yet. The caller owns one reference to the item."""

@@ -81,9 +81,8 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
 def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str, Any]]:
     """The function, args and kwargs to call, with fresh copies of the arguments. For a constructor: `_construct`.
 
-    Raises what an argument or the function raises when it is loaded, the error of an argument that has failed,
-    ArgumentLost if the value of an argument has been lost since the task was given to the worker, and AttributeError
-    for an unknown method.
+    Raises what an argument or the function raises when it is loaded, the error of an argument that has failed, and
+    ArgumentLost if the value of an argument has been lost since the task was given to the worker.
     """
     args: Any
     kwargs: dict[str, Any]
@@ -94,14 +93,17 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
             args, kwargs = task.args, {}
         else:
             args, kwargs = unpack(task.args, runtime.argument_of)
-        instance = execution.worker.handle.instance
+        handle = execution.worker.handle
+        instance = handle.instance
         if instance is None:  # one of the actor's further threads; its first thread's handle holds the instance
-            first = actor_handle(execution.worker)
-            instance = first.instance if first is not None else None
+            handle = actor_handle(execution.worker) or handle
+            instance = handle.instance
         execution.instance = instance
         if spec.function is not None:  # a method that every actor has, such as __ray_ready__
             return spec.function, (instance, *args), kwargs
-        return getattr(instance, spec.options["method"]), args, kwargs
+        # As in Ray, the class's own function: no attribute of the instance hides it, and no later change of the class.
+        function = handle.methods[spec.options["method"]]
+        return function, args if spec.options["bound"] else (instance, *args), kwargs
     if spec.kind == ACTOR_CREATION_TASK and 0 in task.actor.meta.groups.values():
         raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")  # as in Ray
     # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
@@ -122,8 +124,10 @@ def _construct(execution: Execution, cls: Any, args: tuple[Any, ...], kwargs: di
 
     The instance is in the handle before `__init__` runs, so that threads and tasks that `__init__` starts can find it.
     """
+    handle = execution.worker.handle
+    handle.methods = {name: getattr(cls, name, None) for name in execution.task.actor.meta.info.methods}
     instance = cls.__new__(cls)
-    execution.instance = execution.worker.handle.instance = instance
+    execution.instance = handle.instance = instance
     return instance.__init__(*args, **kwargs) if cls.__init__ is not object.__init__ else None
 
 

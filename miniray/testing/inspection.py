@@ -40,13 +40,13 @@ def pending_report(runtime: Any) -> str:
     frames = current_frames()
     for worker in workers:
         frame = frames.pop(getattr(worker.handle, "ident", 0), None)
-        task = worker.task
+        tasks = [worker.task] if worker.task is not None else list(worker.running.values())
         doing = (
-            f"runs {escaped(task.spec.name)}"
-            if task is not None
-            else f"runs {len(worker.running)} calls"
-            if worker.running
-            else "is idle"
+            "is idle"
+            if not tasks
+            else f"runs {escaped(tasks[0].spec.name)}"
+            if len(tasks) == 1
+            else f"runs {len(tasks)} calls"
         )
         lines.append(f"Worker {worker.number} {doing}" + ("" if frame is not None and doing != "is idle" else "."))
         if frame is not None and doing != "is idle":
@@ -102,6 +102,7 @@ def left_behind(runtime: Any, since: int = 0) -> list[str]:
             if group.number > since and group.status is not PlacementGroupStatus.REMOVED
         ]
         own = {id(record.handle) for record in cluster.actors.values()}
+        own |= {id(record.weak_handle) for record in cluster.actors.values()}
         own |= {id(group.ready) for group in cluster.placement_groups.values()}
         objects = [
             obj

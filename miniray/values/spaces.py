@@ -80,10 +80,11 @@ _tracked: ByIdentity[Tracked] = ByIdentity()  # every class and TypeVar that was
 class Space:
     """The copies of functions and classes by value that belong to one worker, one actor or the driver.
 
-    The owner of the space (a worker, an actor, a session) holds the only strong reference to it.
+    The owner of the space (a worker, an actor, a session) holds the only strong reference to it. pinned: references that
+    live as long as the space, by the number of their object (see `object_ref.pin`); not used in the driver's space.
     """
 
-    __slots__ = ("_classes", "loaded", "_lock", "__weakref__")
+    __slots__ = ("_classes", "loaded", "pinned", "_lock", "__weakref__")
 
     def __init__(self) -> None:
         # Guards both tables while the results of a load are published. Reentrant, because a user's __del__ may run on
@@ -91,6 +92,7 @@ class Space:
         self._lock = threading.RLock()
         self._classes: weakref.WeakValueDictionary[str, Tracked] = weakref.WeakValueDictionary()
         self.loaded: ByIdentity[Any] = ByIdentity()
+        self.pinned: dict[int, Any] = {}
 
     def load(self, data: Any, buffers: tuple[Any, ...] = (), once: Any = None) -> Any:
         """Return the value of a pickle stream that may hold classes and functions by value.

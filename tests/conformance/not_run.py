@@ -17,6 +17,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "actors/concurrency_groups",
         "actors/max_pending_calls",
         "actors/threads_in_an_actor",
+        "async_actors/a_blocked_group_holds_up_only_itself",
         "async_actors/blocking_get_blocks_the_loop",
         "faults/queued_calls_at_a_crash",
         "generators/items_arrive_before_the_end",

@@ -461,10 +461,12 @@ class RandomEvents(RandomCluster):
         return inside
 
     def look_up(self) -> bool:
-        """`get_actor`: one more handle, found by the actor's name."""
+        """One more handle, found by the actor's name: a weak one by `get_actor`, another one by get_if_exists."""
         actor = self.cluster.actor_manager.find(self.chance.choice(("n1", "n2")), "")
-        if actor is not None:
+        if actor is not None and self.chance.random() < 0.5:
             self.runtime.hold(self.someone(), (actor.handle,))
+        elif actor is not None:
+            self.someone().refs.append(self.cluster.add_weak_reference(self.runtime.now, actor))
         return actor is not None
 
     # ------------------------------------------------------------ placement groups

@@ -252,6 +252,44 @@ def test_an_async_actor_runs_its_calls_in_one_worker():
     assert set(actor.worker.running) == {second.number, third.number}
 
 
+def test_each_group_of_an_async_actor_has_a_worker_of_its_own():
+    """It is started when the group is first called. The calls given to it until it has started are handed to it then."""
+    c = one_node()
+    actor = living_actor(c, is_async=True, groups={"": 2, "io": 2})
+    spec = TaskSpec(ACTOR_TASK, "A.m", "A.m", group="io")
+    first, second, third = (TaskRecord(spec, ("args",), actor=actor) for _ in range(3))
+    (start,) = c.submit_actor_task(NOW, first)
+    worker = start.worker
+    assert type(start) is StartWorker and worker is not actor.worker and worker.task is None
+    assert c.submit_actor_task(NOW, second) == [] == c.submit_actor_task(NOW, third)
+    assert a_call(c, actor).worker is actor.worker
+    assert c.worker_started(NOW, worker) == [RunTask(worker, first), RunTask(worker, second)]
+    assert finish(c, first) == [RunTask(worker, third)]
+
+
+def test_a_call_cancelled_before_its_groups_worker_has_started_ends_there():
+    """The worker is told, and will find the request in the call's record; the call holds its place until then."""
+    c = one_node()
+    actor = living_actor(c, is_async=True, groups={"": 1, "io": 1})
+    call = a_call(c, actor, group="io")
+    assert c.cancel(NOW, call, False, False) == [InterruptTask(call.worker, call)]
+    assert c.worker_started(NOW, call.worker) == [RunTask(call.worker, call)]
+    raise_in(c, call, error_type="TASK_CANCELLED")
+    assert call.status is FAILED and not actor.groups["io"].running
+
+
+def test_all_workers_of_an_async_actor_end_with_it():
+    """A restart begins with the constructor's worker alone; the others are started anew when they are needed."""
+    c = one_node()
+    actor = living_actor(c, is_async=True, groups={"": 1, "io": 1}, max_restarts=1)
+    call = a_call(c, actor, group="io")
+    c.worker_started(NOW, call.worker)
+    workers = [actor.worker, call.worker]
+    actions = c.worker_died(NOW, call.worker, Failure("WORKER_DIED", "it crashed"))
+    assert [action.worker for action in actions if type(action) is KillWorker] == workers
+    assert actor.status is RESTARTING and not actor.groups["io"].workers
+
+
 def test_a_call_of_an_async_actor_can_be_cancelled_while_it_runs():
     """Its coroutine is cancelled; the other calls continue."""
     c = one_node()

@@ -125,6 +125,6 @@ def something_runs(runtime: Any, cluster: Cluster) -> bool:
 
 
 def _held_back(worker: WorkerRecord) -> bool:
-    """Whether the worker's task is a generator that waits for its consumer."""
-    stream = worker.task.stream if worker.task is not None else None
-    return stream is not None and stream.producer_waiter is not None
+    """Whether a task of the worker is a generator that waits for its consumer, and holds up the whole worker."""
+    tasks = [worker.task] if worker.task is not None else worker.running.values()
+    return any(task.stream is not None and task.stream.producer_waiter is not None for task in tasks)

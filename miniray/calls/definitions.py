@@ -1,0 +1,54 @@
+"""The checks of a function or an actor class that is sent to workers by value, made when it is captured."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..object_ref import out_of_band_is_refused
+from ..exceptions import OufOfBandObjectRefSerializationException
+from ..runtime.runtime import Runtime
+
+_MIB = 1 << 20
+WARN_BYTES = 10**7  # Ray: FUNCTION_SIZE_WARN_THRESHOLD
+REFUSE_BYTES = 10**8  # Ray: FUNCTION_SIZE_ERROR_THRESHOLD, also the name of the variable that overrides it
+
+
+def check_definition(runtime: Runtime, target: Any, captured: Any) -> None:
+    """Warn of a very large function or class, which has captured data by mistake. Raises ValueError for one that is
+    larger still, and OufOfBandObjectRefSerializationException for one that refers to objects, if that is switched off.
+    """
+    if captured.contained and out_of_band_is_refused():
+        refs = [record.hex for record in captured.contained if record.actor is None]
+        if refs:
+            kind = "actor class" if isinstance(target, type) else "function"
+            raise OufOfBandObjectRefSerializationException(
+                f"Could not serialize the {kind} {target.__module__}.{target.__qualname__}: it refers to the object "
+                f"{refs[0]}, and RAY_allow_out_of_band_object_ref_serialization=0 forbids that. Pass the reference as "
+                "an argument."
+            )
+    size = captured.size
+    if size <= WARN_BYTES:
+        return
+    name = (
+        f"actor {target.__name__}"
+        if isinstance(target, type)
+        else f"remote function {target.__module__}.{target.__name__}"
+    )
+    advice = (
+        "Check whether it captures a large array or some other large object from the code around it, and pass that as "
+        "an argument. Tip: store a large object once with ray.put() and pass the reference."
+    )
+    limit = _refuse_bytes()
+    if size > limit:
+        raise ValueError(
+            f"The {name} is too large ({size // _MIB} MiB > FUNCTION_SIZE_ERROR_THRESHOLD={limit // _MIB} MiB). {advice}"
+        )
+    runtime.say("WARNING", f"Warning: The {name} is very large ({size // _MIB} MiB). {advice}")
+
+
+def _refuse_bytes() -> int:
+    try:
+        return int(os.environ["FUNCTION_SIZE_ERROR_THRESHOLD"])
+    except (KeyError, ValueError):
+        return REFUSE_BYTES
