@@ -45,7 +45,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .actions import RunTask, StartWorker
-from .records import READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
+from .records import (
+    ACTOR_CREATION_TASK,
+    READY,
+    ActorRecord,
+    ConcurrencyGroup,
+    Failure,
+    ObjectRecord,
+    TaskRecord,
+    WorkerRecord,
+)
 from .tables import Tables
 from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 
@@ -195,6 +204,8 @@ class ActorManager:
         call of the same caller, no other call can start either, and the queue need not be searched.
         """
         queue = group.queue
+        if actor.drain is not None:
+            return  # it has ended itself
         while queue and group.running < group.limit and actor.status is ALIVE:
             task = queue[0]
             if task.status is not SUBMITTED:
@@ -268,9 +279,10 @@ class ActorManager:
 
     def worker_free(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
         """A call has ended in this worker: start the next call of the group."""
-        if worker.status is WorkerStatus.DEAD:
+        actor = worker.actor
+        if worker.status is WorkerStatus.DEAD or actor.status is DEAD:
             return  # the end of the call was also the end of the actor
-        actor, group = worker.actor, worker.actor.groups[task.spec.group]
+        group = actor.groups[task.spec.group]
         actor.tasks_done += 1
         group.running -= 1
         worker.task = None
@@ -280,6 +292,8 @@ class ActorManager:
             group.idle.append(worker)
         if group.queue:
             self._start_calls(now, actor, group)
+        if actor.drain is not None:
+            self.cluster.drained.append(actor.drain)
 
     def call_over(self, now: float, task: TaskRecord) -> None:
         """A call has failed, perhaps before it was sent. Start the calls that it blocked; end the actor if it was the
@@ -342,7 +356,7 @@ class ActorManager:
             return
         if self._wanted(actor) or actor.status is DEAD or not actor.out_of_scope:
             return
-        if actor.status is not ALIVE and actor.worker is not None:
+        if actor.status is not ALIVE and actor.worker is not None and actor.drain is None:
             return  # its constructor runs; `created` comes here again when it has returned
         self.died(
             now,
@@ -352,6 +366,38 @@ class ActorManager:
             exit_type="INTENDED_SYSTEM_EXIT",
             unwanted=True,
         )
+
+    def exited(
+        self,
+        now: float,
+        worker: WorkerRecord,
+        task: TaskRecord,
+        failure: Failure,
+        may_restart: bool,
+        exit_type: str,
+    ) -> None:
+        """The actor ended itself in this call, or its constructor failed. It dies, or restarts, when the work that it has
+        submitted and its other running calls are over: at once, if there are none."""
+        cluster, actor = self.cluster, worker.actor
+        workers = [worker for group in actor.groups.values() for worker in group.workers]
+        constructs = task.spec.kind == ACTOR_CREATION_TASK
+        # This call counts as running until the actor has died. It is no reason to wait.
+        if not constructs:
+            actor.groups[task.spec.group].running -= 1
+        waits = actor.drain is not None or cluster.ownership.drain(
+            now, workers, failure, exit_type, actor, may_restart
+        )
+        if not constructs:
+            actor.groups[task.spec.group].running += 1
+        if not waits:
+            worker.task = None
+            self.died(now, actor, failure, may_restart, exit_type)
+        elif not constructs:
+            self.worker_free(now, worker, task)
+            self._fail_or_retry_sent(now, actor, task, "ending", failure)
+        elif not may_restart:  # otherwise the constructor will run again, and is unfinished until then
+            worker.task = None
+            cluster.task_manager.fail(now, task, failure)
 
     def died(
         self,
@@ -370,13 +416,21 @@ class ActorManager:
         if actor.status is DEAD or may_restart and actor.status is ActorStatus.DEPENDENCIES_UNREADY:
             return  # nothing of it runs yet that could be ended and restarted; as in Ray
         cluster = self.cluster
+        if actor.drain is not None:
+            may_restart = may_restart and actor.drain.may_restart  # it may have ended itself for good already
+            cluster.ownership.forget(actor.drain)
         workers = [worker for group in actor.groups.values() for worker in group.workers]
         for group in actor.groups.values():
             group.workers, group.idle, group.running = [], [], 0
             group.queue.clear()
         node_alive = actor.node is None or actor.node.alive
+        drains = unwanted and cluster.ownership.drain(now, workers, failure, exit_type, limited=True)
         for worker in workers:
-            cluster.worker_pool.end(now, worker, failure, exit_type)
+            if drains:  # the call that is just ending may be the last
+                worker.task = None
+                worker.running.clear()
+            else:
+                cluster.worker_pool.end(now, worker, failure, exit_type)
         restarts_left = actor.max_restarts < 0 or actor.restarts < actor.max_restarts
         restart = may_restart and restarts_left and self._wanted(actor)
         may_revive = (may_restart or unwanted) and restarts_left and actor.lineage
@@ -411,8 +465,9 @@ class ActorManager:
                 cluster.objects.pop(handle.number, None)
                 self._forget_class(actor)
             self._keep_dead(actor)
-        for worker in workers:
-            cluster.worker_pool.owner_died(now, worker)
+        if not drains:
+            for worker in workers:
+                cluster.ownership.owner_gone(now, worker)
         if node_alive:
             cluster.scheduler.resources_freed(now)
 
@@ -455,14 +510,17 @@ class ActorManager:
                 if actor.in_order or not task.pending:
                     actor.groups[task.spec.group].queue.append(task)
                 continue
-            unavailable = Failure(
-                "ACTOR_UNAVAILABLE", f"the actor is restarting: {failure.message}", cause=failure, about=actor
-            )
-            if task.cancel_requested or not self.cluster.task_manager.take_retry(task):
-                self.cluster.task_manager.fail(now, task, unavailable)
-                continue
-            self.cluster.task_manager.again(now, task, unavailable)
-            self._enqueue(now, actor, task)
+            self._fail_or_retry_sent(now, actor, task, "restarting", failure)
+
+    def _fail_or_retry_sent(self, now: float, actor: ActorRecord, task: TaskRecord, what: str, why: Failure) -> None:
+        """A call cannot be answered, since its actor is restarting or ending (what). It waits for the restarted actor if
+        it has retries left, and fails otherwise."""
+        unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is {what}: {why.message}", cause=why, about=actor)
+        if task.cancel_requested or not self.cluster.task_manager.take_retry(task):
+            self.cluster.task_manager.fail(now, task, unavailable)
+            return
+        self.cluster.task_manager.again(now, task, unavailable)
+        self._enqueue(now, actor, task)
 
     def retry_call(self, now: float, task: TaskRecord, failure: Failure) -> None:
         """Retry a call that raised, in the living actor and in front of all other calls of its group."""

@@ -14,8 +14,8 @@ running. Therefore every event that a worker reports first asks whether the repo
 dead, and the task must still belong to the worker. Otherwise the event changes nothing.
 
 *Components.* Each component of the core has one job and changes its own tables: the task manager (arguments, attempts,
-retries), the scheduler (nodes and leases), the actor manager, the worker pool, the reference counter, the object
-stores, the placement groups, the wake-ups. This module only decides which components an event concerns, and in which
+retries), the scheduler (nodes and leases), the actor manager, the worker pool, the end of owners, the reference
+counter, the object stores, the placement groups, the wake-ups. This module only decides which components an event concerns, and in which
 order.
 
 *The order* matters most when a worker reports the end of a task. The worker's CPU goes to one of three:
@@ -40,6 +40,7 @@ from typing import Any, Callable, Iterable
 from .actions import Action, DropValues, KillWorker
 from .actor_manager import ActorManager
 from .object_store import INLINE_BYTES, ObjectStore, Stores
+from .ownership import Ownership
 from .placement_group import PlacementGroups
 from .records import (
     ACTOR_TASK,
@@ -88,6 +89,7 @@ class Cluster(Tables):
         self.store = Stores(self)
         self.scheduler = Scheduler(self)
         self.worker_pool = WorkerPool(self)
+        self.ownership = Ownership(self)
         self.task_manager = TaskManager(self)
         self.actor_manager = ActorManager(self)
         self.groups = PlacementGroups(self)
@@ -99,6 +101,8 @@ class Cluster(Tables):
         NOTHING."""
         if self.ready:
             self.wakeups.settle(now)
+        if self.drained:
+            self.ownership.settle(now)
         actions = self.actions
         if actions:
             self.actions = []
@@ -206,7 +210,7 @@ class Cluster(Tables):
                 self.task_manager.arguments_ready(now, task)
             else:
                 self.scheduler.enqueue(now, task)
-        if self.ready or self.actions or self.after_event:
+        if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING
 
@@ -321,10 +325,10 @@ class Cluster(Tables):
                     self.task_manager.fail(now, task, failure)
             self.actor_manager.worker_free(now, worker, task)
         else:
-            worker.task = None
-            self.actor_manager.died(
+            self.actor_manager.exited(
                 now,
-                task.actor,
+                worker,
+                task,
                 Failure("ACTOR_DIED", "its constructor failed", cause=failure, about=task.actor),
                 may_restart=False,
                 exit_type="USER_ERROR",
@@ -383,6 +387,7 @@ class Cluster(Tables):
     def timer(self, now: float) -> list[Action]:
         """The time of a CallLater action has come."""
         self.task_manager.give_up_interrupted(now)
+        self.ownership.time_is_up(now)
         return self._done(now)
 
     # ------------------------------------------------------------ actors
@@ -395,7 +400,7 @@ class Cluster(Tables):
     def submit_actor_task(self, now: float, task: TaskRecord) -> list[Action]:
         """`.remote()` of a method was called. Each of task.returns has one reference, which belongs to the caller."""
         self.actor_manager.submit(now, task)
-        if self.ready or self.actions or self.after_event:
+        if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING
 
@@ -410,15 +415,23 @@ class Cluster(Tables):
         )
         return self._done(now)
 
-    def actor_exited(self, now: float, worker: WorkerRecord, why: str) -> list[Action]:
-        """The actor in this worker ended itself (exit_actor): it is not restarted."""
+    def actor_exited(
+        self, now: float, worker: WorkerRecord, task: TaskRecord, why: str, error: bool = False
+    ) -> list[Action]:
+        """The actor in this worker ended itself in a call, or in its constructor (`task`).
+
+        error: the end counts as an error, after which the actor is restarted if it has restarts left.
+        """
         if worker.status is not DEAD:
-            self.actor_manager.died(
+            actor = worker.actor
+            cause = Failure("WORKER_DIED", why, about=worker) if error else None
+            self.actor_manager.exited(
                 now,
-                worker.actor,
-                Failure("ACTOR_DIED", why, about=worker.actor),
-                may_restart=False,
-                exit_type="INTENDED_USER_EXIT",
+                worker,
+                task,
+                Failure("ACTOR_DIED", why, cause=cause, about=actor),
+                may_restart=error,
+                exit_type="SYSTEM_ERROR" if error else "INTENDED_USER_EXIT",
             )
         return self._done(now)
 
@@ -438,7 +451,7 @@ class Cluster(Tables):
         self.objects[obj.number] = obj
         if size > INLINE_BYTES:
             self.store.created(now, obj, node)
-        if self.ready or self.actions or self.after_event:
+        if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING
 

@@ -55,6 +55,7 @@ def check(cluster: Any, refs: Mapping[ObjectRecord, int] | None = None) -> None:
         queues_hold_what_waits(cluster)
         tasks_are_where_they_say(cluster)
         actors_agree_with_their_calls(cluster)
+        owners_end_with_their_work(cluster)
         stores_hold_what_is_located(cluster)
         references_are_counted(cluster, refs)
         records_are_bounded(cluster)
@@ -95,6 +96,7 @@ def nothing_is_left_to_do(cluster: Any) -> None:
         cluster.references._worklist,
         "these objects were not checked",
     )
+    require(not cluster.drained, cluster.drained, "the ends of these owners were not decided")
     require(cluster.scheduler.reporting is None, cluster.scheduler.reporting, "is still marked as reporting")
     require(cluster.scheduler.vacant is None, cluster.scheduler.vacant, "has no task and is still marked as vacant")
 
@@ -191,8 +193,11 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
             task.worker,
         )
     else:
-        require(worker.actor.status is not DEAD_ACTOR, worker, "is alive, but {} is dead", worker.actor)
-        require(worker in worker.group.workers, worker, "is not among the workers of its group of {}", worker.actor)
+        if worker.drain is not None and worker.drain.actor is None:  # the actor has been declared dead already
+            require(task is None and not worker.running, worker, "only waits for its work, but runs {}", task)
+        else:
+            require(worker.actor.status is not DEAD_ACTOR, worker, "is alive, but {} is dead", worker.actor)
+            require(worker in worker.group.workers, worker, "is not among the workers of its group of {}", worker.actor)
     if lease is None:
         require(not worker.lent and not worker.gpu_ids, worker, "has no lease and still has GPUs or has lent a CPU")
         return
@@ -472,7 +477,7 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
         group.limit,
         running,
     )
-    if actor.status is ActorStatus.ALIVE and group.queue and group.running < group.limit:
+    if actor.status is ActorStatus.ALIVE and actor.drain is None and group.queue and group.running < group.limit:
         # A call may wait for its own arguments, or behind a call of the same caller that does. A call that was
         # cancelled is skipped later.
         blocked = set()
@@ -491,6 +496,38 @@ def _concurrency_group(actor: ActorRecord, group: ConcurrencyGroup) -> None:
             queued,
             waiting,
         )
+
+
+# ---------------------------------------------------------------- owners
+
+
+def owners_end_with_their_work(cluster: Any) -> None:
+    """Each owner counts its unfinished work, and an owner that waits for its work before it ends has some left."""
+    unfinished: dict[WorkerRecord, int] = {}
+    for task in cluster.tasks.values():
+        if task.owner is not None and task.status not in OVER and task.spec.kind != ACTOR_CREATION_TASK:
+            unfinished[task.owner] = unfinished.get(task.owner, 0) + 1
+    drains = cluster.ownership.drains
+    for worker in [*unfinished, *cluster.workers.values()]:
+        require(
+            worker.unfinished == unfinished.get(worker, 0),
+            worker,
+            "counts {} unfinished tasks, but owns {}",
+            worker.unfinished,
+            unfinished.get(worker, 0),
+        )
+        require(worker.drain is None or worker.drain in drains, worker, "is in {}, which is over", worker.drain)
+    for drain in drains:
+        require(cluster.ownership._waits(drain), drain, "waits for nothing")
+        for worker in drain.workers:
+            require(worker.drain is drain, worker, "is not in {}, which has it", drain)
+        require(
+            drain.actor is None or drain.actor.drain is drain and drain.actor.status is not DEAD_ACTOR,
+            drain,
+            "its actor is dead, or in another drain",
+        )
+    for actor in cluster.actors.values():
+        require(actor.drain is None or actor.drain in drains, actor, "is in {}, which is over", actor.drain)
 
 
 # ---------------------------------------------------------------- object stores

@@ -441,6 +441,8 @@ class WorkerRecord:
         "group",  # the ConcurrencyGroup that it serves, or None
         "gpu_ids",  # indices of the GPUs that it was given
         "owns",  # whether it ever submitted a task, created an actor or a placement group, or put a value
+        "unfinished",  # how many of the tasks and calls that it submitted are not over; constructors do not count
+        "drain",  # the Drain in which it waits for them; None if it has not ended, or has nothing to wait for
         "calls",  # (module, name) -> number of calls, of functions with max_calls; None if there are none
         "tasks_done",  # attempts that it has reported, failed ones included
         "t_created",  # its start was ordered
@@ -456,16 +458,17 @@ class WorkerRecord:
     bundle: Any
     task: Any
     group: Any
+    drain: Any
     exit_type: Any
 
     def __init__(self, number: int, node: NodeRecord, actor: ActorRecord | None = None):
         self.number, self.node, self.actor = number, node, actor
         self.status = WorkerStatus.STARTING
-        self.handle = self.lease = self.bundle = self.task = self.group = self.exit_type = None
+        self.handle = self.lease = self.bundle = self.task = self.group = self.drain = self.exit_type = None
         self.owns = False
         self.running: dict[int, TaskRecord] = {}
         self.gpu_ids: tuple[int, ...] = ()
-        self.lent = self.tasks_done = 0
+        self.lent = self.tasks_done = self.unfinished = 0
         self.calls: dict[tuple[str, str], int] | None = None
         self.t_created = self.t_started = self.t_died = 0.0
         self.exit_detail = ""
@@ -485,6 +488,28 @@ class WorkerRecord:
 
     def __repr__(self) -> str:
         return f"WorkerRecord({self.number}, {self.status.name})"
+
+
+class Drain:
+    """The end in good order of one owner, which waits for its work. See `ownership`."""
+
+    __slots__ = (
+        "workers",  # the owner: a worker, or all workers of an actor
+        "failure",  # the Failure that says why they end
+        "exit_type",  # of the workers, when they are gone
+        "actor",  # the ActorRecord that ended itself and is ALIVE until the drain is over; otherwise None
+        "may_restart",  # whether that actor may restart then
+        "until",  # when the drain is cut; 0.0 for no limit
+    )
+
+    def __init__(
+        self, workers: list[WorkerRecord], failure: Failure, exit_type: str, actor: Any = None, may_restart: bool = False
+    ):
+        self.workers, self.failure, self.exit_type = workers, failure, exit_type
+        self.actor, self.may_restart, self.until = actor, may_restart, 0.0
+
+    def __repr__(self) -> str:
+        return f"Drain({self.workers}, {self.failure!r})"
 
 
 class NodeRecord:
@@ -572,6 +597,7 @@ class ActorRecord:
         "in_order",  # whether it runs one call at a time, and each caller's calls in order of submission
         "owner",  # the WorkerRecord that created it, None for the driver; if it dies, the actor dies, unless detached
         "failure",  # why it is DEAD, otherwise None
+        "drain",  # the Drain in which it waits since it ended itself; it starts no call any longer. Otherwise None
         "calls",  # its unfinished calls by number, in order of submission
         "out_of_scope",  # the program dropped its last handle; the actor ends after its last call
         "repr_name",  # runtime: `repr` of the instance, if its class defines __repr__
@@ -593,6 +619,7 @@ class ActorRecord:
     node: Any
     failure: Any
     lease: Any
+    drain: Any
 
     def __init__(
         self,
@@ -616,7 +643,7 @@ class ActorRecord:
         self.is_async = is_async
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1
         self.owner, self.meta, self.options = owner, meta, options
-        self.creation = self.handle = self.weak_handle = self.worker = self.node = self.failure = None
+        self.creation = self.handle = self.weak_handle = self.worker = self.node = self.failure = self.drain = None
         self.calls: dict[int, TaskRecord] = {}
         self.lease = None
         self.gpu_ids: tuple[int, ...] = ()

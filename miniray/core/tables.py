@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from .actions import Action
-from .records import ActorRecord, NodeRecord, ObjectRecord, PlacementGroupRecord, TaskRecord, WorkerRecord
+from .records import ActorRecord, Drain, NodeRecord, ObjectRecord, PlacementGroupRecord, TaskRecord, WorkerRecord
 from .task_events import EventLog
 
 
@@ -24,6 +24,7 @@ class Tables:
     store: Any
     groups: Any
     worker_pool: Any
+    ownership: Any
     wakeups: Any
     history: Any
 
@@ -43,3 +44,4 @@ class Tables:
         self.resumes_at_wake = True
         self.actions: list[Action] = []  # the actions that this event has asked for so far
         self.ready: deque[ObjectRecord] = deque()  # objects that got their value in this event; see wakeups
+        self.drained: deque[Drain] = deque()  # drains whose last task may have ended in this event; see ownership

@@ -90,8 +90,11 @@ class TaskManager:
         cluster.number = number = cluster.number + 1
         task.number, task.t_created = number, now
         cluster.tasks[number] = task
-        if task.owner is not None:
-            task.owner.owns = True
+        owner = task.owner
+        if owner is not None:
+            owner.owns = True
+            if task.spec.kind != ACTOR_CREATION_TASK:
+                owner.unfinished += 1
         returns = task.spec.num_returns
         key = number << 32
         if returns == 1:
@@ -183,7 +186,11 @@ class TaskManager:
         """
         move(task, FINISHED)
         task.t_finished = now
-        cluster = self.cluster
+        cluster, owner = self.cluster, task.owner
+        if owner is not None:
+            owner.unfinished -= 1
+            if owner.drain is not None:
+                cluster.drained.append(owner.drain)
         if (
             contained is None
             and len(sizes) == 1
@@ -285,6 +292,11 @@ class TaskManager:
         move(task, TASK_FAILED)
         task.failure = failure
         self._note_end(now, task)
+        owner = task.owner
+        if owner is not None and task.spec.kind != ACTOR_CREATION_TASK:
+            owner.unfinished -= 1
+            if owner.drain is not None:
+                self.cluster.drained.append(owner.drain)
         self.interrupted.pop(task.number, None)
         for index, obj in enumerate(task.returns):
             if obj.status is not PENDING and obj.status is not LOST:
@@ -475,6 +487,8 @@ class TaskManager:
         else:
             self.take_retry(task)
             self.num_reconstructions += 1
+            if task.owner is not None:
+                task.owner.unfinished += 1
             self.cluster.events.add(now, "reconstruction", f"{task.spec.name} runs again to rebuild a lost value", task)
             if task.actor is not None and task.actor.status is ActorStatus.DEAD:
                 self.cluster.actor_manager.revive(now, task.actor)

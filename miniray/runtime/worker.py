@@ -179,8 +179,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.exit and outcome.exit != "arguments":
         if outcome.exit != "worker":
             _farewell(runtime, worker, task)
-        if outcome.exit == "actor":
-            runtime.tell(cluster.actor_exited, worker, outcome.message)
+            runtime.tell(cluster.actor_exited, worker, task, outcome.message, outcome.exit == "code")
         else:
             runtime.tell(cluster.worker_died, worker, Failure("WORKER_DIED", outcome.message, about=worker))
         return None

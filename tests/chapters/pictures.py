@@ -32,7 +32,7 @@ def draw(name: str) -> str:
     if name == "readings":
         return _readings()
     if name == "failures":
-        return _calls(("again", "fail", "attempt_failed", "_unbuildable", "rebuild", "died", "owner_died", "end"))
+        return _calls(("again", "fail", "attempt_failed", "_unbuildable", "rebuild", "died", "owner_gone", "end"))
     if name == "store_counters":
         return _store_counters()
     if name == "reasons":

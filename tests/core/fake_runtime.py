@@ -236,9 +236,9 @@ class FakeRuntime:
         for program in programs:
             self._end(program)
 
-    def actor_exits(self, program: Program) -> None:
-        """An actor ends itself."""
-        self.tell(self.cluster.actor_exited, program.worker, "it exited")
+    def actor_exits(self, program: Program, error: bool) -> None:
+        """An actor ends itself. error: the end counts as an error."""
+        self.tell(self.cluster.actor_exited, program.worker, program.task, "it exited", error)
         self._end(program)
 
     def _over(self, program: Program) -> tuple:

@@ -457,7 +457,7 @@ class RandomEvents(RandomCluster):
         program = self.a_program()
         inside = program is not None and program.worker.actor is not None
         if inside:
-            self.runtime.actor_exits(program)
+            self.runtime.actor_exits(program, self.chance.random() < 0.4)
         return inside
 
     def look_up(self) -> bool:

@@ -406,7 +406,7 @@ def test_an_actor_that_exits_is_not_restarted():
     actor = living_actor(c, max_restarts=-1)
     call = a_call(c, actor)
     worker = started(c, call)
-    c.actor_exited(NOW, worker, "exit_actor() is called.")
+    c.actor_exited(NOW, worker, call, "exit_actor() is called.")
     assert actor.status is DEAD and call.status is FAILED and actor.failure.message == "exit_actor() is called."
 
 
@@ -522,5 +522,5 @@ def test_late_reports_of_an_actors_dead_worker_are_ignored():
     old = started(c, call)
     crash(c, old)
     construct(c, actor)
-    assert c.task_finished(NOW, old, call, (8,)) == [] and c.actor_exited(NOW, old, "late") == []
+    assert c.task_finished(NOW, old, call, (8,)) == [] and c.actor_exited(NOW, old, call, "late") == []
     assert c.worker_died(NOW, old, Failure("WORKER_DIED")) == [] and actor.status is ALIVE and call.status is QUEUED

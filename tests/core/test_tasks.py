@@ -352,7 +352,8 @@ def test_everything_that_a_dead_worker_owned_fails():
     waiting = submitted(c, owner=owner, parent=parent.hex, deps=running.returns)
     value = put(c, owner=owner)
     crash(c, owner)
-    assert running.failure.error_type == waiting.failure.error_type == "OWNER_DIED"
+    assert running.failure.error_type == "WORKER_DIED" and waiting.failure.error_type == "OWNER_DIED"
+    assert [task.returns[0].value.error_type for task in (running, waiting)] == ["OWNER_DIED"] * 2
     assert runner.status is WorkerStatus.DEAD
     assert value.status is FAILED and value.value.error_type == "OWNER_DIED"
 
@@ -374,15 +375,16 @@ def test_a_small_result_outlives_its_owner_if_somebody_has_a_reference():
 
 
 def test_a_call_whose_owner_dies_while_it_runs_frees_its_actor():
-    """The call has already failed when the actor's worker reports it. This used to be an illegal move."""
+    """The call runs to its end, but its value is lost already: only its owner would have passed the value on."""
     c = one_node(cpus=2)
     actor = living_actor(c)
     parent, owner = running_task(c)
     call = a_call(c, actor, owner=owner)
     worker = started(c, call)
     crash(c, owner)
-    assert call.failure.error_type == "OWNER_DIED"
+    assert call.returns[0].value.error_type == "OWNER_DIED"
     c.task_finished(NOW, worker, call, (SMALL,))
+    assert call.status is FINISHED and call.returns[0].value.error_type == "OWNER_DIED"
     run_call(c, a_call(c, actor))
 
 

@@ -173,8 +173,7 @@ def an_actor_is_killed_for_good() -> Stage:
 def an_actor_ends_itself() -> Stage:
     c = one_node()
     actor = living_actor(c, max_restarts=1)
-    a_call(c, actor)
-    return c, actor, actor.worker, "it exited"
+    return c, actor, actor.worker, a_call(c, actor), "it exited"
 
 
 @plays(ALIVE, DEAD, "worker_died")

@@ -232,8 +232,8 @@ def an_actor_is_killed_during_a_call() -> Stage:
 @plays(SUBMITTED, FAILED, "actor_exited")
 def an_actor_ends_itself_during_a_call() -> Stage:
     c = one_node()
-    actor = living_actor(c)
-    return c, a_call(c, actor), actor.worker, "it exited"
+    call = a_call(c, living_actor(c))
+    return c, call, call.worker, call, "it exited"
 
 
 @plays(SUBMITTED, FAILED, "remove_placement_group")

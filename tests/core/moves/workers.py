@@ -197,8 +197,7 @@ def the_actor_of_a_worker_is_killed() -> Stage:
 def the_actor_of_a_worker_ends_itself() -> Stage:
     c = one_node()
     actor = living_actor(c)
-    a_call(c, actor)
-    return c, actor.worker, actor.worker, "it exited"
+    return c, actor.worker, actor.worker, a_call(c, actor), "it exited"
 
 
 @plays(LEASED, GONE, "references_dropped")

@@ -123,7 +123,7 @@ def test_the_call_in_which_an_actor_ends_itself_has_finished():
     actor = session.living_actor()
     leaving, behind = session.call(actor, "leave"), session.call(actor, "behind")
     worker = session.start(leaving)
-    session.cluster.actor_exited(session.tick(), worker, "exit_actor() was called")
+    session.cluster.actor_exited(session.tick(), worker, worker.task, "exit_actor() was called")
     found = {row.name: (row.state, row.error_type) for row in rows(session, "tasks", ("type", "=", "ACTOR_TASK"))}
     assert found == {"Keeper.leave": ("FINISHED", None), "Keeper.behind": ("FAILED", "ACTOR_DIED")}
     assert behind.failure is leaving.failure
