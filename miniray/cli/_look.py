@@ -81,7 +81,9 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
 
 def no_session(command: str) -> str:
     """The message of a command that was given no program to look at. command: as it was typed, from "miniray" on."""
-    next_step = f"Tables and logs end with their program, so name the program:\n    python -m {command} -- script.py [args]"
+    next_step = (
+        f"Tables and logs end with their program, so name the program:\n    python -m {command} -- script.py [args]"
+    )
     return str(context.not_found(next_step))
 
 
