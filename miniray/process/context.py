@@ -39,6 +39,7 @@ class Execution:
 
 
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
+_main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
@@ -51,7 +52,7 @@ def exit_of_the_program() -> SystemExit | None:
 
     If the thread runs an event loop, the loop's exception handler is silenced as well: it would report every coroutine.
     """
-    main = threading.main_thread()
+    main = _main_thread()
     if main.is_alive() or main.ident == threading.get_ident():
         return None
     asyncio = sys.modules.get("asyncio")

@@ -14,7 +14,7 @@ import signal
 import time
 from typing import Any, Callable
 
-from . import context, ctrl_c
+from . import context, ctrl_c, threads
 from .context import current
 from .exits import WorkerExit
 from .our_code import only_waits
@@ -77,6 +77,7 @@ def install() -> None:
     if _users > 1:
         return
     ctrl_c.install()
+    threads.install()
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
@@ -89,5 +90,5 @@ def uninstall() -> None:
     global _users
     _users -= 1
     if _users == 0:
+        restore_all()  # first: some of the guards stand before what `ctrl_c` has put in place
         ctrl_c.uninstall()
-        restore_all()

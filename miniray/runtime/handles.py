@@ -6,6 +6,7 @@ import _thread
 from typing import Any
 
 from ..core.records import TaskRecord, Waiter, WorkerRecord
+from ..process.worker_process import WorkerProcess
 from ..values.spaces import Space
 
 
@@ -30,12 +31,14 @@ class WorkerHandle:
         "done",  # a lock that opens when the thread ends; None in local_mode
         "loop",  # the AsyncWorker of an async actor, otherwise None
         "sent",  # an asynchronous exception has been sent to the thread and may not have been raised yet
+        "process",  # the worker's WorkerProcess; all threads of an actor share it
         "environ",  # the actor's environment variables, as an Execution's; unset until somebody reads `os.environ`
     )
 
-    def __init__(self, record: WorkerRecord, space: Space):
+    def __init__(self, record: WorkerRecord, space: Space, process: WorkerProcess):
         self.record = record
         self.space: Any = space
+        self.process = process
         self.ident = 0
         self.waiter: Waiter | None = None
         self.waiting: Any = ()
@@ -50,9 +53,11 @@ class WorkerHandle:
 
 
 def new_handle(worker: WorkerRecord) -> WorkerHandle:
-    """A handle for a worker that is being started. All threads of one actor share one space."""
+    """A handle for a worker that is being started. All threads of one actor share one space and one WorkerProcess."""
     first = actor_handle(worker)
-    return WorkerHandle(worker, first.space if first is not None else Space())
+    if first is not None:
+        return WorkerHandle(worker, first.space, first.process)
+    return WorkerHandle(worker, Space(), WorkerProcess())
 
 
 def actor_handle(worker: WorkerRecord) -> WorkerHandle | None:

@@ -3,11 +3,11 @@
 Theory of operation.
 
 Threads. `start_worker` makes a `WorkerHandle` and starts a thread for it through `_thread`, since
-`threading.Thread.start` waits until the new thread answers. The thread runs `_thread_main`: it reports
-`worker_started`, then serves tasks until it is told to end. A worker's thread outlives its tasks; an actor's thread
-lives as long as the actor, since the actor's state may be bound to the thread. An async actor's thread runs an event
-loop instead of `_serve` (see `async_worker`). `threads` holds the handles whose thread has not ended; `handle.done` is
-a lock that opens when the thread ends.
+`threading.Thread.start` waits until the new thread answers (see `process.worker_thread` for what tasks see of it). The
+thread runs `_thread_main`: it reports `worker_started`, then serves tasks until it is told to end. A worker's thread
+outlives its tasks; an actor's thread lives as long as the actor, since the actor's state may be bound to the thread. An
+async actor's thread runs an event loop instead of `_serve` (see `async_worker`). `threads` holds the handles whose
+thread has not ended; `handle.done` is a lock that opens when the thread ends.
 
 Inboxes. Each thread has an inbox (see `inbox`) and sleeps in `inbox.get` while it is idle, without using any CPU. Any
 thread that carries out a RunTask action puts the task into the worker's inbox. None in the inbox means: end.
@@ -48,6 +48,7 @@ from typing import Any
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
+from ..process.worker_process import LOOP, MAIN, POOL, thread_begins, thread_ends
 from .ending import end_session
 from .handles import WorkerHandle, clear_async_exception, new_handle
 from .inbox import new_inbox
@@ -145,13 +146,15 @@ class ThreadedRuntime(Runtime):
 
     def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
         handle.ident = _thread.get_ident()
+        actor = worker.actor
+        thread_begins(handle.process, MAIN if actor is None or actor.in_order else LOOP if actor.is_async else POOL)
         if threading.gettrace() is not None:  # set by a debugger or coverage; threading.Thread does the same
             sys.settrace(threading.gettrace())
         if threading.getprofile() is not None:
             sys.setprofile(threading.getprofile())
         try:
             self.tell(self.cluster.worker_started, worker)
-            if worker.actor is not None:
+            if actor is not None:
                 self.start_permits.append(None)
                 self._start_next()
             if handle.loop is not None:
@@ -166,7 +169,7 @@ class ThreadedRuntime(Runtime):
             handle.instance = handle.space = None  # others may still hold the handle
             handle.inbox.close()
             self.worker_ended(worker)
-            forget_thread()
+            thread_ends()
             self.threads.pop(handle, None)
             with self.lock:  # other threads read worker.handle, and what it holds, under this lock
                 worker.handle = None  # the core keeps the record of a dead worker; the handle need not live as long
@@ -297,14 +300,6 @@ def discard_interrupt(handle: WorkerHandle) -> None:
     """The thread is about to end: take back an asynchronous exception that has not been raised in it yet."""
     if handle.sent:
         clear_async_exception(handle)
-
-
-def forget_thread() -> None:
-    """Remove the entry that `threading.current_thread()` in user code made for this thread. Before 3.12 the threading
-    module keeps it forever."""
-    active = getattr(threading, "_active", None)
-    if active is not None:
-        active.pop(_thread.get_ident(), None)
 
 
 _complete: type[Verbs] = ThreadedRuntime  # an error for mypy if a verb is missing

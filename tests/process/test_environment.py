@@ -29,10 +29,8 @@ def in_place():
     return [
         type(os.environ) is not os._Environ,
         type(os.environb) is not os._Environ,
-        *(
-            hasattr(thing, "__wrapped__")
-            for thing in (os.system, os.execv, threading.Thread.start, subprocess.Popen.__init__)
-        ),
+        *(hasattr(thing, "__wrapped__") for thing in (os.system, os.execv, subprocess.Popen.__init__)),
+        threading.Thread.start.__code__.co_filename == environment.__file__,
     ]
 
 

@@ -1,0 +1,68 @@
+"""What a worker has for itself because it would be a process: its main thread, signal handlers, exit functions, random
+numbers, child processes.
+
+A worker's handle holds one WorkerProcess, and all threads of an actor share it. The modules beside this one ask `here()`
+for that of the caller, and keep what they need in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from . import context
+from .context import current
+
+MAIN, LOOP, POOL = "main", "loop", "pool"
+"""What a worker's thread does: it runs plain tasks, or the calls of an actor one by one; an async actor's event loop; or
+some of the calls of an actor with several threads."""
+
+# Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
+threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
+serving: dict[
+    int, tuple["WorkerProcess", str]
+] = {}  # by ident of the thread: whom each thread of a worker serves, and how
+STAMP = "_miniray_process"  # an attribute of a thread that a worker or its tasks started: the WorkerProcess
+get_ident = threading.get_ident
+
+
+class WorkerProcess:
+    """One worker's share of what Python has once per process. Each slot is filled when it is first needed.
+
+    main_ident: of the worker's thread, if this counts as a main thread (MAIN above); otherwise 0, also in local_mode,
+    where tasks run on their caller's thread. unnamed_threads: how many of its other threads have got a name.
+    """
+
+    __slots__ = ("main_ident", "unnamed_threads")
+
+    def __init__(self) -> None:
+        self.main_ident = self.unnamed_threads = 0
+
+
+def here() -> WorkerProcess | None:
+    """The WorkerProcess to which the calling thread or coroutine belongs; None on the driver."""
+    execution = current.get()
+    if execution is None:
+        return getattr(threads.get(get_ident()), STAMP, None)
+    handle: Any = execution.worker.handle
+    return handle.process if handle is not None else None  # None: the thread has outlived its worker
+
+
+def thread_begins(process: WorkerProcess, role: str) -> None:
+    """Called by each thread of a worker when it begins to serve."""
+    ident = get_ident()
+    serving[ident] = process, role
+    if role == MAIN:
+        process.main_ident = ident
+
+
+def thread_ends() -> None:
+    """Called by each thread of a worker when it has served."""
+    ident = get_ident()
+    serving.pop(ident, None)
+    thread: Any = threads.pop(ident, None)  # made by `current_thread()` in a task
+    if thread is not None and hasattr(thread, "set_done"):
+        thread.set_done()
+
+
+context.in_forked_child.append(serving.clear)  # new threads may get the idents of the parent's
