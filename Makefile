@@ -4,6 +4,7 @@
 PYTHON ?= python3
 RAY_PYTHON ?= python3
 N ?= 1000
+SEED ?= 1
 ROUNDS ?= 3
 # The workloads of the README's table, and the peers they are measured against.
 BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local,miniray-unrecorded
@@ -15,7 +16,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/options tests/values tests/runtime tests/process tests/api tests/util)
 
-.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
+.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds mutants chaos \
     conformance-stress conformance-alias clean
 
 demo:
@@ -53,6 +54,11 @@ clients:
 # Search: random events under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest
 	$(PYTEST) -q -m seeds --seeds $(N)
+
+# Mutation testing: N small mistakes in the core, one at a time. The report names those that no test has noticed.
+mutants: N := 250
+mutants: $(VENV)/.pytest
+	$(IN_VENV) -m tests.mutants.run --n $(N) --seed $(SEED)
 
 # Chaos: whole programs under N seeds, while a plan made from the seed kills workers and nodes and loses values.
 chaos:

@@ -1,0 +1,196 @@
+"""Placement, stores and waiting at their edges: what fits exactly, what comes first, and what is left when nobody asks."""
+
+from __future__ import annotations
+
+from miniray.core.actions import Wake
+from miniray.core.records import FAILED, LOST, Waiter
+from miniray.core.scheduler import IDLE_SPARE
+from miniray.core.transitions import PlacementGroupStatus, WorkerStatus
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_group,
+    a_value,
+    add_node,
+    crash,
+    drop,
+    finish,
+    node,
+    one_node,
+    put,
+    raise_in,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
+
+SPREAD = ("SPREAD",)
+
+
+# ---------------------------------------------------------------- placement
+
+
+def test_spread_goes_on_behind_the_node_that_took_the_last_task():
+    """A full node is passed over, and is not where the next round begins."""
+    c = several_nodes(3, 3, 3, 3)
+    for on in (2, 3):
+        for _ in range(3):
+            submitted(c, strategy=("NODE_AFFINITY", node(c, on).hex, False))
+    spread = [submitted(c, strategy=SPREAD).node.number for _ in range(5)]
+    assert spread == [1, 4, 1, 4, 1]
+
+
+def test_a_class_that_nobody_asks_for_any_more_is_not_kept_as_infeasible():
+    """Its only task was cancelled: the next node that joins finds nothing to look at."""
+    c = one_node(cpus=1)
+    task = submitted(c, cpus=4)
+    c.cancel(NOW, task, False, False)
+    add_node(c, cpus=1)
+    assert not c.scheduler.infeasible and not c.scheduler.waiting
+
+
+def test_a_group_counts_how_often_the_scheduler_has_tried_it():
+    """Once at its creation, and once each time that something was given back."""
+    c = one_node(cpus=2)
+    (first, _), (second, _) = running_task(c), running_task(c)
+    group = a_group(c, {"CPU": 2})
+    assert group.attempts == 1
+    finish(c, first)
+    finish(c, second)
+    assert group.status is PlacementGroupStatus.CREATED and group.attempts == 3
+
+
+def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
+    """As one that crashed: rows and timelines would take it for alive."""
+    c = one_node(cpus=20)
+    tasks = [running_task(c, cpus=0)[0] for _ in range(40)]
+    for task in tasks:
+        finish(c, task, now=7.0)
+    dead = [worker for worker in c.workers.values() if worker.status is WorkerStatus.DEAD]
+    assert len(dead) == 40 - 20 - IDLE_SPARE
+    assert {(worker.t_died, worker.exit_type) for worker in dead} == {(7.0, "INTENDED_SYSTEM_EXIT")}
+
+
+# ---------------------------------------------------------------- stores
+
+
+def test_no_more_copies_are_evicted_than_necessary():
+    """One makes room for exactly the value that comes."""
+    c = several_nodes(1, 1, store_bytes=3 * LARGE)
+    values = [put(c, LARGE, on=1) for _ in range(2)]
+    for obj in values:
+        c.object_used(NOW, obj, node(c, 2))
+    put(c, LARGE, on=2)
+    put(c, LARGE, on=2)
+    store = node(c, 2).store
+    assert store.counters["evicted"] == 1 and store.used == store.capacity and not store.spilling
+    assert [obj.locations.keys() >= {2} for obj in values] == [False, True]
+
+
+def test_no_more_is_spilled_than_makes_exactly_enough_room():
+    """Neither by a value that comes, nor by room that is asked for."""
+    c = one_node(store_bytes=2 * LARGE)
+    first, second = put(c, LARGE), put(c, LARGE)
+    assert not node(c).store.spilling
+    c.make_room(NOW, node(c), LARGE)
+    assert list(node(c).store.spilling.values()) == [first]
+    c.make_room(NOW, node(c), LARGE)
+    assert list(node(c).store.spilling.values()) == [first]
+    c.make_room(NOW, node(c), 2 * LARGE)
+    assert list(node(c).store.spilling.values()) == [first, second]
+
+
+def test_a_spill_that_fails_after_its_value_was_freed_is_only_logged():
+    """The counter is of values that stay in memory for it."""
+    c = one_node(store_bytes=LARGE)
+    obj = put(c, LARGE)
+    put(c, LARGE)
+    drop(c, obj)
+    c.spill_failed(NOW, obj, "the disk is full")
+    assert node(c).store.counters["spill_failures"] == 0
+
+
+# ---------------------------------------------------------------- streams
+
+
+def test_a_lost_item_that_nobody_needs_is_not_rebuilt_at_the_end_of_its_generator():
+    """As any lost value, it is rebuilt when somebody asks for it."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming", retries=1)
+    c.stream_item(NOW, worker, task, "an item", LARGE)
+    item = c.take_item(NOW, task.stream)[0]
+    c.lose_object(NOW, item)
+    finish(c, task)
+    assert item.status is LOST and task.t_finished and task.attempt == 0
+
+
+# ---------------------------------------------------------------- waiting
+
+
+def test_those_who_wait_are_woken_in_the_order_in_which_they_came():
+    """For an object, and for the next item of a stream."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    value, _ = running_task(c)
+    for awaited, comes in (
+        (task.stream, lambda: c.stream_item(NOW, worker, task, "an item", 8)),
+        (value.returns[0], lambda: finish(c, value)),
+    ):
+        waiters = [Waiter(1, number) for number in range(3)]
+        for waiter in waiters:
+            c.wait_for(NOW, waiter, (awaited,))
+        assert comes() == [Wake(waiter) for waiter in waiters]
+
+
+def test_an_error_that_is_there_already_counts_as_one_for_wait():
+    """`wait` for two returns with the error and the value; `get` needs only the error."""
+    c = one_node()
+    (bad, _), (good, _) = running_task(c), running_task(c)
+    raise_in(c, bad)
+    objects = [bad.returns[0], good.returns[0]]
+    waiting, getting = Waiter(2, "wait"), Waiter(2, "get", fail_fast=True)
+    assert c.wait_for(NOW, waiting, objects) == [] and c.wait_for(NOW, getting, objects) == [Wake(getting)]
+    assert finish(c, good) == [Wake(waiting)]
+
+
+# ---------------------------------------------------------------- what is let go
+
+
+def test_a_task_does_not_keep_its_freed_value():
+    """The two refer to each other: only the cyclic collector would find them. Whatever frees the value ends that."""
+    c = one_node(record_limit=1)
+    small = a_value(c)
+    large = a_value(c, LARGE)
+    unneeded, _ = running_task(c)
+    drop(c, *unneeded.returns)
+    finish(c, unneeded)
+    drop(c, small, large)
+    assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
+
+
+def test_arguments_are_dropped_in_the_order_of_the_call():
+    """So the finalisers of their values run in this order, too."""
+    c = one_node()
+    values = [put(c), put(c), put(c)]
+    for number, obj in enumerate(values):
+        obj.value = f"value {number}"
+    task, _ = running_task(c, deps=tuple(values))
+    drop(c, *values)
+    c.references.take_freed()
+    finish(c, task)
+    assert c.references.take_freed() == ["value 0", "value 1", "value 2"]
+
+
+def test_a_child_of_a_dead_worker_fails_with_its_owner_s_death():
+    """Those that run, those that wait, and the large values that they made."""
+    c = one_node(cpus=2)
+    parent, worker = running_task(c)
+    ended = submitted(c, owner=worker, parent=parent.hex)
+    started(c, ended)
+    finish(c, ended, LARGE)
+    running, waiting = (submitted(c, owner=worker, parent=parent.hex, cpus=n) for n in (1, 2))
+    started(c, running)
+    crash(c, worker)
+    for obj in (ended.returns[0], running.returns[0], waiting.returns[0]):
+        assert obj.status is FAILED and obj.value.error_type == "OWNER_DIED"
