@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from miniray.core.actions import Wake
-from miniray.core.records import FAILED, LOST, Waiter
+from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.scheduler import IDLE_SPARE
 from miniray.core.transitions import PlacementGroupStatus, WorkerStatus
 from tests.core.builders import (
@@ -61,6 +61,50 @@ def test_a_group_counts_how_often_the_scheduler_has_tried_it():
     assert group.status is PlacementGroupStatus.CREATED and group.attempts == 3
 
 
+def test_how_far_the_scheduler_has_come_with_a_group():
+    """In Ray's words: it fits if nothing else ran, it never fits, it is placed, it is gone."""
+    c = one_node(cpus=2)
+    task, _ = running_task(c)
+    waits, never = a_group(c, {"CPU": 2}), a_group(c, {"CPU": 3})
+    state = c.groups.scheduling_state
+    assert (state(waits), state(never)) == ("NO_RESOURCES", "INFEASIBLE")
+    finish(c, task)
+    assert state(waits) == "FINISHED"
+    c.remove_placement_group(NOW, waits)
+    assert state(waits) == "REMOVED"
+
+
+def test_a_strict_pack_goes_where_the_labels_of_every_bundle_are():
+    """One bundle asks for nothing; the node must still be that of the other."""
+    c = one_node(cpus=4)
+    zone = add_node(c, cpus=3, labels={"zone": "a"})
+    selectors = [(), (("zone", "in", ("a",)),)]
+    group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_PACK", selectors=selectors)
+    assert [bundle.node for bundle in group.bundles] == [zone, zone]
+
+
+def test_ready_of_a_group_is_the_same_object_until_the_group_is_removed():
+    """Then whoever asks gets an error; those who have the value keep it."""
+    c = one_node(cpus=2)
+    group = a_group(c, {"CPU": 1})
+    first, again = (c.placement_group_ready(NOW, group, "the group")[0] for _ in range(2))
+    assert first is again is group.ready and (first.status, first.value) == (READY, "the group")
+    c.remove_placement_group(NOW, group)
+    later, _ = c.placement_group_ready(NOW, group, "the group")
+    assert first.status is READY and later.status is FAILED and later.number != first.number
+    assert later.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
+
+
+def test_ready_of_a_group_that_is_removed_before_it_is_placed_fails():
+    """For those who have asked, and for those who ask later: it is one object."""
+    c = one_node(cpus=2)
+    group = a_group(c, {"CPU": 3})
+    first, _ = c.placement_group_ready(NOW, group, "the group")
+    c.remove_placement_group(NOW, group)
+    assert c.placement_group_ready(NOW, group, "the group")[0] is first
+    assert first.status is FAILED and first.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
+
+
 def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
     """As one that crashed: rows and timelines would take it for alive."""
     c = one_node(cpus=20)
@@ -109,6 +153,26 @@ def test_a_spill_that_fails_after_its_value_was_freed_is_only_logged():
     drop(c, obj)
     c.spill_failed(NOW, obj, "the disk is full")
     assert node(c).store.counters["spill_failures"] == 0
+
+
+def test_values_up_to_ray_s_limit_stay_with_their_owner():
+    """100 KiB: Ray's max_direct_call_object_size."""
+    c = one_node()
+    small, large = a_value(c, 102_400), a_value(c, 102_401)
+    assert small.locations is None and large.locations is not None
+
+
+def test_a_value_that_is_in_no_store_is_not_copied():
+    """It is small, or was lost while it was read. Nor is any copied to a node that has died."""
+    c = several_nodes(1, 1)
+    small, lost, large = put(c), put(c, LARGE), put(c, LARGE)
+    c.lose_object(NOW, lost)
+    for obj in (small, lost):
+        c.object_used(NOW, obj, node(c, 2))
+        assert obj.locations is None
+    c.remove_node(NOW, node(c, 2))
+    c.object_used(NOW, large, node(c, 2))
+    assert list(large.locations) == [1]
 
 
 # ---------------------------------------------------------------- streams

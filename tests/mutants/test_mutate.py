@@ -75,7 +75,8 @@ def test_a_mutant_changes_one_place_and_keeps_the_lines_around_it():
 
 def test_every_mutant_can_be_compiled_and_differs():
     """One that is no Python is noticed by nobody's test; every kind of mistake is among those of the project."""
-    chosen = choose(sources(), 300, seed=0)
+    some = ("wakeups.py", "worker_pool.py", "object_store.py", "explanation.py")
+    chosen = choose({path: source for path, source in sources().items() if path.endswith(some)}, 200, seed=0)
     for one in chosen:
         assert ast.dump(ast.parse(one.source)) != ast.dump(ast.parse(one.original)), one.diff
     assert len({one.kind for one in chosen}) >= len(MISTAKES) - 1  # slices are rare
