@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from miniray.core.actions import Wake
 from miniray.core.records import FAILED, LOST, READY, Waiter
-from miniray.core.scheduler import IDLE_SPARE
+from miniray.core.scheduler import IDLE_SPARE, labels_match
 from miniray.core.transitions import PlacementGroupStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
@@ -39,6 +41,39 @@ def test_spread_goes_on_behind_the_node_that_took_the_last_task():
             submitted(c, strategy=("NODE_AFFINITY", node(c, on).hex, False))
     spread = [submitted(c, strategy=SPREAD).node.number for _ in range(5)]
     assert spread == [1, 4, 1, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "operator", "values", "matches"),
+    [
+        ({"zone": "a"}, "in", ("a", "b"), True),
+        ({"zone": "c"}, "in", ("a", "b"), False),
+        ({}, "in", ("a", "b"), False),
+        ({"zone": "a"}, "not_in", ("a", "b"), False),
+        ({"zone": "c"}, "not_in", ("a", "b"), True),
+        ({}, "not_in", ("a", "b"), True),
+        ({"zone": "a"}, "exists", (), True),
+        ({}, "exists", (), False),
+        ({"zone": "a"}, "absent", (), False),
+        ({}, "absent", (), True),
+    ],
+)
+def test_which_labels_a_node_must_have(labels, operator, values, matches):
+    """Every operator; all conditions of a selector must hold, in any order, and none are always met."""
+    condition, met = ("zone", operator, values), ("other", "absent", ())
+    assert labels_match(labels, (condition,)) is matches
+    assert labels_match(labels, (met, condition)) is labels_match(labels, (condition, met)) is matches
+    assert labels_match(labels, ())
+
+
+def test_who_has_waited_comes_before_what_becomes_ready():
+    """A worker goes on with the next of a chain only if nobody waits, of any class."""
+    c = one_node(cpus=1)
+    first, worker = running_task(c)
+    waiting = submitted(c, cpus=0.5)
+    then = submitted(c, deps=first.returns)
+    finish(c, first)
+    assert waiting.worker is worker and then.worker is None
 
 
 def test_a_class_that_nobody_asks_for_any_more_is_not_kept_as_infeasible():
@@ -221,9 +256,10 @@ def test_an_error_that_is_there_already_counts_as_one_for_wait():
 # ---------------------------------------------------------------- what is let go
 
 
-def test_a_task_does_not_keep_its_freed_value():
+@pytest.mark.parametrize("record_limit", [1, 100])
+def test_a_task_does_not_keep_its_freed_value(record_limit):
     """The two refer to each other: only the cyclic collector would find them. Whatever frees the value ends that."""
-    c = one_node(record_limit=1)
+    c = one_node(record_limit=record_limit)
     small = a_value(c)
     large = a_value(c, LARGE)
     unneeded, _ = running_task(c)
