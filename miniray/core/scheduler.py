@@ -534,7 +534,7 @@ class Scheduler:
             task = obj.task
             if task is not None and task.status is PENDING_NODE_ASSIGNMENT and task.actor is None:
                 if not self._place(now, task, task.spec.scheduling_class):
-                    break
+                    break  # of ten thousand that it waits for, all others would ask in vain, too
                 # It stays in its queue, where it is passed over when its turn comes: it is not pending any more.
         if available["CPU"]:
             self.dispatch(now, worker.node)

@@ -7,20 +7,25 @@ import pytest
 from miniray.core.actions import Wake
 from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.scheduler import IDLE_SPARE, labels_match
-from miniray.core.transitions import PlacementGroupStatus, WorkerStatus
+from miniray.core.transitions import PlacementGroupStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
     NOW,
+    a_call,
     a_group,
     a_value,
     add_node,
     crash,
     drop,
     finish,
+    finished_task,
+    free,
+    living_actor,
     node,
     one_node,
     put,
     raise_in,
+    run_call,
     running_task,
     several_nodes,
     started,
@@ -151,6 +156,61 @@ def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
     assert {(worker.t_died, worker.exit_type) for worker in dead} == {(7.0, "INTENDED_SYSTEM_EXIT")}
 
 
+def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
+    """Behind that one, what is awaited has its turn in the queue as any other."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    earlier = submitted(c)
+    small, large = (submitted(c, owner=worker, parent=parent.hex, cpus=cpus) for cpus in (1, 2))
+    c.wait_for(NOW, Waiter(2, "parent"), (*large.returns, *small.returns), worker)
+    assert earlier.worker is not None and small.worker is None
+
+
+def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
+    """Though another has joined before, and both are more than half used."""
+    c = several_nodes(4, 4)
+    for number in (1, 2):
+        for _ in range(3):
+            submitted(c, strategy=("NODE_AFFINITY", node(c, number).hex, False))
+    assert submitted(c, deps=(put(c, LARGE, on=2),)).node is node(c, 2)
+    assert submitted(c).node is node(c, 1)
+
+
+def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
+    """It is feasible if all of its bundles would fit: those that are placed do not stand in their own way."""
+    c = several_nodes(1, 1)
+    group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD")
+    c.remove_node(NOW, node(c, 2))
+    assert c.groups.scheduling_state(group) == "INFEASIBLE"
+    third = add_node(c, cpus=1, labels={"zone": "a"})
+    assert group.status is PlacementGroupStatus.CREATED
+    c.remove_node(NOW, third)
+    fourth = c.add_node(NOW, 4, {"CPU": 10_000})[0]
+    assert [bundle.node for bundle in group.bundles] == [node(c, 1), fourth]
+
+
+def test_a_worker_that_never_got_its_cpu_back_hands_none_on():
+    """Its wait ran out of time while its child has the CPU. When it ends, nothing is free."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    child = submitted(c, owner=worker, parent=parent.hex)
+    waiter = Waiter(1, "parent")
+    c.wait_for(NOW, waiter, child.returns, worker)
+    started(c, child)
+    waiting = submitted(c)
+    c.stop_waiting(NOW, waiter, child.returns, worker)
+    finish(c, parent)
+    assert waiting.worker is None and free(c) == 0
+    finish(c, child)
+    assert waiting.worker is not None
+
+
+def test_workers_are_numbered_in_the_order_in_which_they_are_asked_for():
+    """From one on."""
+    c = one_node(cpus=3)
+    assert [running_task(c)[1].number for _ in range(3)] == [1, 2, 3]
+
+
 # ---------------------------------------------------------------- stores
 
 
@@ -210,7 +270,29 @@ def test_a_value_that_is_in_no_store_is_not_copied():
     assert list(large.locations) == [1]
 
 
+def test_what_is_copied_is_counted_and_makes_room_for_itself():
+    """Once per node, with its bytes; an older copy goes."""
+    c = several_nodes(1, 1, store_bytes=LARGE)
+    store = node(c, 2).store
+    first, second = put(c, LARGE), put(c, LARGE, on=1)
+    for _ in range(2):
+        c.object_used(NOW, first, node(c, 2))
+    assert (store.counters["transferred"], store.counters["transferred_bytes"]) == (1, LARGE)
+    c.object_used(NOW, second, node(c, 2))
+    assert (store.counters["evicted"], store.used) == (1, LARGE) and list(first.locations) == [1]
+
+
 # ---------------------------------------------------------------- streams
+
+
+def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
+    """Its list of returns stays short; the object of its end stays in it."""
+    c = one_node(checked=False)
+    task, worker = running_task(c, returns="streaming")
+    for _ in range(1_000):
+        c.stream_item(NOW, worker, task, "an item", 8)
+        drop(c, c.take_item(NOW, task.stream)[0])
+    assert len(task.returns) < 250 and task.returns[0].number == task.number << 32 | 1
 
 
 def test_a_lost_item_that_nobody_needs_is_not_rebuilt_at_the_end_of_its_generator():
@@ -253,7 +335,119 @@ def test_an_error_that_is_there_already_counts_as_one_for_wait():
     assert finish(c, good) == [Wake(waiting)]
 
 
+def test_the_items_of_a_stream_are_numbered_from_two_and_its_error_is_the_next():
+    """Number one is the object of its end. An item that was taken keeps its number."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    for _ in range(2):
+        c.stream_item(NOW, worker, task, "an item", 8)
+    taken = c.take_item(NOW, task.stream)[0]
+    raise_in(c, task)
+    numbers = [obj.number & 0xFFFF for obj in (task.returns[0], taken, *task.stream.items[1:])]
+    assert numbers == [1, 2, 3, 4] and task.stream.items[2].status is FAILED
+
+
+# ---------------------------------------------------------------- attempts
+
+
+def test_a_lost_value_of_an_actor_that_was_killed_holds_the_reason_of_its_death():
+    """No call of it can run again."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor)
+    started(c, call)
+    finish(c, call, LARGE)
+    c.kill_actor(NOW, actor)
+    obj = call.returns[0]
+    c.lose_object(NOW, obj)
+    waiter = Waiter(1, "driver")
+    assert c.wait_for(NOW, waiter, (obj,)) == [Wake(waiter)]
+    assert obj.status is FAILED and obj.value is actor.failure and obj.size == LARGE
+
+
+def test_a_late_timer_leaves_the_next_attempt_alone():
+    """A task was cancelled and returned all the same. It runs again for its lost value when the time of the first attempt is up."""
+    c = one_node()
+    task, _ = running_task(c, retries=1)
+    c.cancel(NOW, task, False, False)
+    finish(c, task, LARGE)
+    c.lose_object(NOW, task.returns[0])
+    submitted(c, deps=task.returns)
+    started(c, task)
+    c.timer(NOW + 10)
+    assert task.attempt == 1 and task.status is TaskStatus.SUBMITTED_TO_WORKER and not task.failure
+
+
+def test_a_call_that_was_not_begun_is_not_counted():
+    """Its argument was lost on the way to the actor, which has run no call yet."""
+    c = one_node()
+    actor = living_actor(c)
+    value = a_value(c, LARGE, retries=1)
+    call = a_call(c, actor, deps=(value,))
+    c.lose_object(NOW, value)
+    c.arguments_lost(NOW, call.worker, call)
+    assert actor.tasks_done == 0 and call.attempt == 0
+    started(c, value.task)
+    finish(c, value.task, LARGE)
+    run_call(c, call)
+    assert actor.tasks_done == 1
+
+
+def test_a_task_knows_the_tasks_that_made_its_arguments():
+    """Each once, in the order of the arguments, also when the arguments are gone; what was put was made by none."""
+    c = one_node()
+    first, second = finished_task(c), finished_task(c)
+    one = finished_task(c, deps=second.returns)
+    many = finished_task(c, deps=(*second.returns, put(c), *first.returns, *second.returns))
+    assert one.producers == (second.number,) and many.producers == (second.number, first.number)
+    assert finished_task(c, deps=(put(c),)).producers == ()
+
+
 # ---------------------------------------------------------------- what is let go
+
+
+def test_a_task_whose_values_are_all_small_keeps_no_arguments():
+    """They stay with their owner and cannot be lost; one large value among them is enough to keep the arguments."""
+    c = one_node()
+    for sizes, kept in (((8, 8), False), ((8, LARGE), True)):
+        task, _ = running_task(c, returns=2, retries=1, deps=(put(c),))
+        finish(c, task, *sizes)
+        assert (task.args is not None, len(task.deps)) == (kept, kept)
+
+
+def test_a_rebuilt_value_holds_what_it_contains_now():
+    """What only the lost value contained is freed."""
+    c = one_node()
+    inner = put(c)
+    task, _ = running_task(c, retries=1)
+    finish(c, task, LARGE, contained=((inner,),))
+    drop(c, inner)
+    assert inner.number in c.objects
+    c.lose_object(NOW, task.returns[0])
+    submitted(c, deps=task.returns)
+    started(c, task)
+    finish(c, task, LARGE)
+    assert inner.number not in c.objects and not task.returns[0].contained
+
+
+def test_a_value_whose_owner_died_is_dropped_by_the_runtime():
+    """Not by the core, under its lock: dropping it may run code of the program."""
+    c = one_node()
+    _, worker = running_task(c)
+    obj = put(c, LARGE, owner=worker)
+    obj.value = "the value"
+    c.references.take_freed()
+    crash(c, worker)
+    assert obj.status is FAILED and c.references.take_freed() == ["the value"]
+
+
+def test_a_worker_that_is_ended_with_its_task_has_ended_as_intended():
+    """Cancelled by force: it did not crash, and the log does not say so."""
+    c = one_node()
+    task, worker = running_task(c)
+    c.cancel(NOW, task, True, False)
+    assert (worker.status, worker.exit_type) == (WorkerStatus.DEAD, "INTENDED_SYSTEM_EXIT")
+    assert "worker_died" not in [event.kind for event in c.events]
 
 
 @pytest.mark.parametrize("record_limit", [1, 100])

@@ -292,3 +292,28 @@ def test_a_wait_for_nothing_more_is_no_deadlock():
     session.driver_waiters.clear()
     session.driver_waiters[Waiter(1, lambda: None)] = objects
     assert find_deadlock(session, objects) is not None
+
+
+def test_a_cpu_that_is_lent_is_held_by_nobody():
+    """A task that waits in get has given it to its child, which is named."""
+    session = StillSession(CPU=2)
+    outer = session.task("outer", cpus=2)
+    worker = session.start(outer)
+    inner = session.task("inner", owner=worker, cpus=2)
+    session.wait(worker, inner.returns[0])
+    assert step(session, session.task("next", cpus=2))[1]["holders"] == [holds(inner, "CPU", 2.0)]
+    assert link(session, session.task("next", cpus=2)).phrase.endswith("; 1 that ask for the same stand before it")
+
+
+def test_a_coroutine_that_runs_may_change_something():
+    """The worker of an async actor runs several calls and names none of them as its task."""
+    session = StillSession(CPU=1)
+    actor = session.living_actor(limit=2, is_async=True)
+    call = session.call(actor)
+    session.start(call)
+    session.waits_forever = lambda ident: True
+    huge = session.task("huge", cpus=8)
+    actor.worker.task = None
+    assert find_deadlock(session, [huge.returns[0]]) is None
+    session.finish(call)
+    assert find_deadlock(session, [huge.returns[0]]) is not None
