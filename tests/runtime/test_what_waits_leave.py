@@ -93,3 +93,19 @@ def test_what_the_program_has_dropped_goes_before_a_sleep_and_not_after_it():
     del ref
     time.sleep(0)
     assert len(context.running().cluster.objects) == number - 1
+
+
+def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped():
+    """Hooks would take a mere look for a change; what was dropped is gone before the reader looks."""
+    ref = ray.put("a value")
+    runtime, events = context.running(), []
+    hook = lambda now: events.append(now) or []
+    runtime.cluster.after_event.append(hook)
+    with runtime.locked() as cluster:
+        number = len(cluster.objects)
+    assert not events
+    del ref
+    with runtime.locked() as cluster:
+        assert len(cluster.objects) == number - 1
+    assert len(events) == 1
+    runtime.cluster.after_event.remove(hook)

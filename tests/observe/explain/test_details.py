@@ -317,3 +317,27 @@ def test_a_coroutine_that_runs_may_change_something():
     assert find_deadlock(session, [huge.returns[0]]) is None
     session.finish(call)
     assert find_deadlock(session, [huge.returns[0]]) is not None
+
+
+def test_an_actor_whose_constructor_waits_for_its_caller_is_a_deadlock():
+    """The caller waits for a call of the actor, and the actor for the caller's result."""
+    session = StillSession(CPU=1)
+    caller = session.task("caller")
+    worker = session.start(caller)
+    actor = session.actor("Late", caller.returns[0])
+    session.wait(worker, session.call(actor, "ask").returns[0])
+    found = find_deadlock(session, [caller.returns[0]])
+    assert found is not None and found.reason == "deadlock"
+    assert [one["name"] for one in found.chain] == ["task caller", "call Late.ask", "the constructor of actor Late"]
+
+
+def test_a_generator_changes_something_unless_it_waits_for_its_consumer():
+    """While it runs it may yield what others wait for."""
+    session = StillSession(CPU=1)
+    task = session.task("stream", num_returns="streaming")
+    session.start(task)
+    session.waits_forever = lambda ident: True
+    huge = session.task("huge", cpus=8)
+    assert find_deadlock(session, [huge.returns[0]]) is None
+    task.stream.producer_waiter = object()
+    assert find_deadlock(session, [huge.returns[0]]) is not None
