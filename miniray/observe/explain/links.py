@@ -364,7 +364,7 @@ def _condition(wanted: SchedulingClass) -> str:
         f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip()
         for key, operator, values in selector
     ]
-    return "whose labels are " + " and ".join(said)
+    return "whose labels are " + " and ".join(said) if said else "of any kind"  # without one that is alive
 
 
 def nearest(nodes: list[NodeRecord], need: dict[str, int]) -> tuple[NodeRecord, list[str]]:

@@ -341,3 +341,10 @@ def test_a_generator_changes_something_unless_it_waits_for_its_consumer():
     assert find_deadlock(session, [huge.returns[0]]) is None
     task.stream.producer_waiter = object()
     assert find_deadlock(session, [huge.returns[0]]) is not None
+
+
+def test_without_a_node_there_is_none_of_any_kind():
+    """The task asks for no labels, and is told so."""
+    session = StillSession()
+    words = "needs a node of any kind, and none of the 0 nodes that are alive is one"
+    assert link(session, session.task()).phrase == words
