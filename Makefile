@@ -4,6 +4,7 @@
 PYTHON ?= python3
 RAY_PYTHON ?= python3
 N ?= 1000
+SEED ?= 1
 ROUNDS ?= 3
 # What `make bench` measures: the peers of the README's table, and patterns of workload names.
 BACKENDS ?= tpe,queue,plain,asyncio,miniray,miniray-local,miniray-unrecorded
@@ -15,7 +16,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
-.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
+.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds mutants chaos \
     conformance-stress conformance-alias clean
 
 demo:
@@ -56,6 +57,11 @@ clients:
 # Send random events to the core under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest
 	$(PYTEST) -q -m seeds --seeds $(N)
+
+# Mutation testing: N small mistakes in the core, one at a time. The report names those that no test has noticed.
+mutants: N := 250
+mutants: $(VENV)/.pytest
+	$(IN_VENV) -m tests.mutants.run --n $(N) --seed $(SEED)
 
 # Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
 chaos:

@@ -298,7 +298,7 @@ class Cluster(Tables):
             and len(worker.node.idle) > IDLE_SPARE
         ):
             self.wakeups.settle(now)
-            self.scheduler.retire_spare(worker.node)
+            self.scheduler.retire_spare(now, worker.node)
         actions = self._done(now)
         self.scheduler.reporting = None
         return actions

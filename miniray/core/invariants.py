@@ -58,6 +58,7 @@ def check(cluster: Any, refs: Mapping[ObjectRecord, int] | None = None) -> None:
         owners_end_with_their_work(cluster)
         stores_hold_what_is_located(cluster)
         references_are_counted(cluster, refs)
+        times_and_states_agree(cluster)
         records_are_bounded(cluster)
     except _Broken as broken:
         raise InvariantBroken(f"{broken}{history_of(cluster, broken.entity)}") from None
@@ -634,6 +635,7 @@ def references_are_counted(cluster: Any, refs: Mapping[ObjectRecord, int] | None
             require(obj.refs == wanted, obj, "counts {} references, but the program holds {}", obj.refs, wanted)
         if not (obj.refs or obj.uses or obj.held):
             _kept_for_a_reason(cluster, obj)
+        require(obj.waiters != [] and obj.dependents != [], obj, "keeps an empty list of those who wait for it")
         if obj.waiters or obj.dependents:
             require(
                 obj.status not in AVAILABLE, obj, "has a value, but {} were not told", obj.waiters or obj.dependents
@@ -686,6 +688,47 @@ def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:
 
 
 # ---------------------------------------------------------------- records
+
+
+def times_and_states_agree(cluster: Any) -> None:
+    """What a record has been through is noted in it: the time of each state, the earlier attempts, the reason of an end."""
+    for task in cluster.tasks.values():
+        _attempts(task)
+    for obj in cluster.objects.values():
+        require(obj.status not in AVAILABLE or obj.t_ready or obj.actor is not None, obj, "is there, but since when?")
+    for node in cluster.nodes.values():
+        require(node.alive != bool(node.t_died), node, "is alive: {}; died at {}", node.alive, node.t_died)
+    for worker in cluster.workers.values():
+        if worker.status is WorkerStatus.DEAD:
+            require(worker.t_died and worker.exit_type, worker, "is dead, but since when, and why?")
+        else:
+            started = worker.status is not WorkerStatus.STARTING
+            require(started == bool(worker.t_started), worker, "has started at {}", worker.t_started)
+            require(not worker.t_died and not worker.exit_type, worker, "is alive and has died at {}", worker.t_died)
+    for actor in cluster.actors.values():
+        dead = actor.status is DEAD_ACTOR
+        require(dead == bool(actor.t_died) and dead == (actor.failure is not None), actor, "died at {}", actor.t_died)
+        require(actor.status is not ActorStatus.ALIVE or actor.t_alive, actor, "is alive, but since when?")
+        first = actor.status in (ActorStatus.DEPENDENCIES_UNREADY, ActorStatus.PENDING_CREATION)
+        require(not first or not actor.t_alive, actor, "was never alive, and has been since {}", actor.t_alive)
+        # A restart that comes before the constructor was given to a worker needs no further attempt of it.
+        require(actor.creation.attempt <= actor.restarts, actor, "was constructed again, and counts no restart")
+    for group in cluster.placement_groups.values():
+        placed = group.status is PlacementGroupStatus.CREATED
+        require(not placed or group.t_placed, group, "is placed, but since when?")
+
+
+def _attempts(task: TaskRecord) -> None:
+    """The current attempt has the times of its status, and every earlier one is in the history, over."""
+    status = task.status
+    ready = status is not WAITS_FOR_ARGUMENTS and status is not TaskStatus.FAILED
+    require(task.t_ready or not ready, task, "is ready, but since when?")
+    in_worker = task.worker is not None and status is not TaskStatus.FAILED
+    require(bool(task.t_leased) == in_worker or status in OVER, task, "was leased at {}", task.t_leased)
+    history = task.history or ()
+    require(len(history) == task.attempt, task, "has {} earlier attempts in its history", len(history))
+    for number, attempt in enumerate(history):
+        require(attempt.number == number and attempt.t_finished, task, "its attempt {} is not over", attempt.number)
 
 
 def records_are_bounded(cluster: Any) -> None:

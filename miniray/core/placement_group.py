@@ -97,7 +97,7 @@ class PlacementGroups:
             cluster.number += 1
             obj = ObjectRecord(cluster.number << INDEX_BITS | 1)
             obj.value = Failure("TASK_PLACEMENT_GROUP_REMOVED", "the group was removed", about=group)
-            move(obj, FAILED)
+            cluster.task_manager.value_there(now, obj, FAILED, -1)
         else:
             obj.refs += 1
             if obj.status is RELEASED:  # all earlier references were dropped

@@ -266,7 +266,7 @@ class Scheduler:
         wanted, waiting = worker.lease, self.waiting
         if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
             self.worker_idle(worker)
-            self._retire(worker.node.idle.pop(), "it ran a function as often as the function's max_calls allows")
+            self._retire(now, worker.node.idle.pop(), "it ran a function as often as the function's max_calls allows")
             if waiting:
                 self.dispatch(now, worker.node)
             return
@@ -307,15 +307,15 @@ class Scheduler:
         move(worker, WorkerStatus.IDLE)
         worker.node.idle.append(worker)
 
-    def retire_spare(self, node: NodeRecord) -> None:
+    def retire_spare(self, now: float, node: NodeRecord) -> None:
         """Stop the worker that has been idle longest if the node has more idle workers than are useful."""
         if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
-            self._retire(node.idle.pop(0), "the worker was idle and not needed")
+            self._retire(now, node.idle.pop(0), "the worker was idle and not needed")
 
-    def _retire(self, worker: WorkerRecord, why: str) -> None:
+    def _retire(self, now: float, worker: WorkerRecord, why: str) -> None:
         """Stop an idle worker. The caller has removed it from `node.idle`. The objects that it owns stay."""
         move(worker, WorkerStatus.DEAD)
-        worker.exit_type, worker.exit_detail = "INTENDED_SYSTEM_EXIT", why
+        worker.t_died, worker.exit_type, worker.exit_detail = now, "INTENDED_SYSTEM_EXIT", why
         self.cluster.worker_pool.bury(worker)
         self.cluster.actions.append(StopWorker(worker))
 

@@ -14,6 +14,7 @@ from tests.core.builders import (
     a_call,
     a_group,
     a_value,
+    crash,
     finished_task,
     living_actor,
     node,
@@ -137,6 +138,25 @@ BREAKS = {
     "a leased worker is not on its node": (
         lambda c, e: e["node"].workers.pop(e["worker"].number),
         "with those that workers hold 0",
+    ),
+    "a worker has died and nobody knows when": (
+        lambda c, e: (crash(c, e["worker"]), setattr(e["worker"], "t_died", 0.0)),
+        "is dead, but since when, and why?",
+    ),
+    "a worker works and has not started": (assign("worker", "t_started", 0.0), "has started at 0.0"),
+    "a worker is alive and has died": (assign("worker", "t_died", 9.0), "is alive and has died at 9.0"),
+    "a node is alive and has died": (assign("node", "t_died", 9.0), "is alive: True; died at 9.0"),
+    "an actor is alive, but not since some time": (assign("actor", "t_alive", 0.0), "is alive, but since when?"),
+    "an actor is alive and has died": (assign("actor", "t_died", 9.0), "died at 9.0"),
+    "a restart was not counted": (assign("actor", "restarts", -1), "was constructed again, and counts no restart"),
+    "a group is placed, but not since some time": (assign("group", "t_placed", 0.0), "is placed, but since when?"),
+    "a value is there, but not since some time": (assign("value", "t_ready", 0.0), "is there, but since when?"),
+    "a task is ready, but not since some time": (assign("waiting", "t_ready", 0.0), "is ready, but since when?"),
+    "a running task was never leased": (assign("running", "t_leased", 0.0), "was leased at 0.0"),
+    "an earlier attempt is not in the history": (assign("running", "attempt", 1), "has 0 earlier attempts"),
+    "nobody waits, and yet there is a list of those who do": (
+        lambda c, e: setattr(e["value"], "waiters", []),
+        "keeps an empty list",
     ),
     "the history exceeds its limit": (lambda c, e: setattr(c.history, "limit", -1), "of at most -1"),
 }

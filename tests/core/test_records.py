@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from miniray.core.actions import RunTask, StartWorker, StopWorker
 from miniray.core.task_events import EventLog
 from miniray.core.transitions import (
     ACTOR_MOVES,
@@ -15,6 +16,7 @@ from miniray.core.transitions import (
     move,
 )
 from tests.core.builders import (
+    EVENTS,
     NOW,
     a_value,
     add_node,
@@ -22,6 +24,7 @@ from tests.core.builders import (
     drop,
     finished_task,
     living_actor,
+    node,
     one_node,
     running_task,
     submitted,
@@ -152,3 +155,31 @@ def test_every_state_says_what_it_means_and_can_be_reached(table):
     reached = {to for moves in table.values() for to in moves}
     assert set(table) == set(type(next(iter(table)))) and len(set(table) - reached) <= 1
     assert all(len(status.value.split()) > 2 and str(status) == status.name for status in table)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_move_names_the_events_that_make_it(table):
+    """Each is a method of Cluster: the reader of a table finds it there."""
+    named = {event for moves in table.values() for events in moves.values() for event in events}
+    assert named <= set(EVENTS) and all(events for moves in table.values() for events in moves.values())
+
+
+# ---------------------------------------------------------------- how they begin
+
+
+def test_every_count_begins_at_zero():
+    """What rows and summaries show counts from the start of the session."""
+    c = one_node()
+    stats = node(c).store.stats()
+    assert stats.pop("capacity_bytes") > 0 and not any(stats.values())
+    assert c.dropped == {"tasks": 0, "actors": 0, "workers": 0, "events": 0}
+    assert c.task_manager.num_reconstructions == 0
+
+
+def test_actions_are_equal_when_all_of_their_fields_are():
+    """One field that is the same is not enough, nor is another kind of action."""
+    c = one_node(cpus=2)
+    (first, worker), (second, other) = running_task(c), running_task(c)
+    assert RunTask(worker, first) == RunTask(worker, first)
+    assert RunTask(worker, first) != RunTask(worker, second) and RunTask(worker, first) != RunTask(other, first)
+    assert StartWorker(worker) != StopWorker(worker)

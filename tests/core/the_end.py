@@ -3,6 +3,7 @@ wait."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from miniray.core.records import (
@@ -73,6 +74,7 @@ def nothing_is_left(game: RandomEvents) -> None:
     game.check()
     for task in cluster.tasks.values():
         assert task.status in OVER, f"{task!r} is left"
+        assert task.args is None and not task.deps and not task.contained, f"{task!r} keeps its arguments"
     for actor in cluster.actors.values():
         assert actor.status is ActorStatus.DEAD, f"{actor!r} outlives its program"
     for node in cluster.scheduler.alive:
@@ -82,11 +84,32 @@ def nothing_is_left(game: RandomEvents) -> None:
         )
     for worker in cluster.workers.values():
         assert worker.status in (WorkerStatus.DEAD, WorkerStatus.IDLE), f"{worker!r} is left"
+    the_log_tells_the_same(game)
     assert not cluster.objects, f"objects are left: {list(cluster.objects.values())}"
     assert not any(group.status is PlacementGroupStatus.CREATED for group in cluster.placement_groups.values())
     assert len(cluster.tasks) + cluster.dropped["tasks"] == game.submitted, (
         "finished tasks were dropped and not counted"
     )
+
+
+def the_log_tells_the_same(game: RandomEvents) -> None:
+    """What happened is in the log as often as the records and the counters say."""
+    cluster = game.cluster
+    logged = Counter(event.kind for event in cluster.events)
+    nodes = cluster.nodes.values()
+    counters = Counter()
+    for node in nodes:
+        counters.update(node.store.counters)
+    assert cluster.dropped["events"] == 0
+    assert logged["node_joined"] == len(nodes) and logged["node_died"] == sum(not node.alive for node in nodes)
+    assert logged["reconstruction"] == cluster.task_manager.num_reconstructions
+    assert (logged["spilled"], logged["restored"]) == (counters["spilled"], counters["restored"])
+    # A spill that fails after its value was freed, or its node died, counts nowhere.
+    assert logged["spill_failed"] >= counters["spill_failures"]
+    for actor in cluster.actors.values():
+        about = Counter(event.kind for event in cluster.events if event.about is actor)
+        assert about["actor_restarting"] == actor.restarts, f"{actor!r} was restarted {actor.restarts} times: {about}"
+        assert about["actor_died"] >= 1, f"{actor!r} is dead, and the log does not say so"
 
 
 # ---------------------------------------------------------------- reasons to wait

@@ -191,7 +191,8 @@ def _may_run_on(node: NodeRecord, wanted: SchedulingClass) -> bool:
 
 
 def _condition(wanted: SchedulingClass) -> str:
-    """Which nodes a request allows, in words that follow "a node"."""
+    """Which nodes a request allows, in words that follow "a node". A request without a condition comes here only if no
+    node is alive."""
     if wanted.strategy[0] == "NODE_AFFINITY":
         return f"with the id {wanted.strategy[1]}"
     selector = wanted.selector or (wanted.strategy[1] if wanted.strategy[0] == "NODE_LABEL" else ())
@@ -200,7 +201,7 @@ def _condition(wanted: SchedulingClass) -> str:
         f"{key} {words.get(operator, operator)} {', '.join(map(str, values))}".rstrip()
         for key, operator, values in selector
     ]
-    return "whose labels match: " + " and ".join(said)
+    return "whose labels match: " + " and ".join(said) if said else "of any kind"
 
 
 def _nearest(nodes: list[NodeRecord], need: dict[str, int]) -> tuple[NodeRecord, list[str]]:

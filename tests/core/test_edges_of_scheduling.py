@@ -1,0 +1,490 @@
+"""Placement, stores and waiting at their edges: what fits exactly, what comes first, and what is left when nobody asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from miniray.core.actions import Wake
+from miniray.core.records import FAILED, LOST, READY, Waiter
+from miniray.core.scheduler import IDLE_SPARE, labels_match
+from miniray.core.transitions import PlacementGroupStatus, TaskStatus, WorkerStatus
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_call,
+    a_group,
+    a_value,
+    add_node,
+    crash,
+    drop,
+    finish,
+    finished_task,
+    free,
+    living_actor,
+    node,
+    one_node,
+    put,
+    raise_in,
+    run_call,
+    running_task,
+    several_nodes,
+    started,
+    submitted,
+)
+
+SPREAD = ("SPREAD",)
+
+
+# ---------------------------------------------------------------- placement
+
+
+def test_spread_goes_on_behind_the_node_that_took_the_last_task():
+    """A full node is passed over, and is not where the next round begins."""
+    c = several_nodes(3, 3, 3, 3)
+    for on in (2, 3):
+        for _ in range(3):
+            submitted(c, strategy=("NODE_AFFINITY", node(c, on).hex, False))
+    spread = [submitted(c, strategy=SPREAD).node.number for _ in range(5)]
+    assert spread == [1, 4, 1, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "operator", "values", "matches"),
+    [
+        ({"zone": "a"}, "in", ("a", "b"), True),
+        ({"zone": "c"}, "in", ("a", "b"), False),
+        ({}, "in", ("a", "b"), False),
+        ({"zone": "a"}, "not_in", ("a", "b"), False),
+        ({"zone": "c"}, "not_in", ("a", "b"), True),
+        ({}, "not_in", ("a", "b"), True),
+        ({"zone": "a"}, "exists", (), True),
+        ({}, "exists", (), False),
+        ({"zone": "a"}, "absent", (), False),
+        ({}, "absent", (), True),
+    ],
+)
+def test_which_labels_a_node_must_have(labels, operator, values, matches):
+    """Every operator; all conditions of a selector must hold, in any order, and none are always met."""
+    condition, met = ("zone", operator, values), ("other", "absent", ())
+    assert labels_match(labels, (condition,)) is matches
+    assert labels_match(labels, (met, condition)) is labels_match(labels, (condition, met)) is matches
+    assert labels_match(labels, ())
+
+
+def test_who_has_waited_comes_before_what_becomes_ready():
+    """A worker goes on with the next of a chain only if nobody waits, of any class."""
+    c = one_node(cpus=1)
+    first, worker = running_task(c)
+    waiting = submitted(c, cpus=0.5)
+    then = submitted(c, deps=first.returns)
+    finish(c, first)
+    assert waiting.worker is worker and then.worker is None
+
+
+def test_a_class_that_nobody_asks_for_any_more_is_not_kept_as_infeasible():
+    """Its only task was cancelled: the next node that joins finds nothing to look at."""
+    c = one_node(cpus=1)
+    task = submitted(c, cpus=4)
+    c.cancel(NOW, task, False, False)
+    add_node(c, cpus=1)
+    assert not c.scheduler.infeasible and not c.scheduler.waiting
+
+
+def test_a_group_counts_how_often_the_scheduler_has_tried_it():
+    """Once at its creation, and once each time that something was given back."""
+    c = one_node(cpus=2)
+    (first, _), (second, _) = running_task(c), running_task(c)
+    group = a_group(c, {"CPU": 2})
+    assert group.attempts == 1
+    finish(c, first)
+    finish(c, second)
+    assert group.status is PlacementGroupStatus.CREATED and group.attempts == 3
+
+
+def test_how_far_the_scheduler_has_come_with_a_group():
+    """In Ray's words: it fits if nothing else ran, it never fits, it is placed, it is gone."""
+    c = one_node(cpus=2)
+    task, _ = running_task(c)
+    waits, never = a_group(c, {"CPU": 2}), a_group(c, {"CPU": 3})
+    state = c.groups.scheduling_state
+    assert (state(waits), state(never)) == ("NO_RESOURCES", "INFEASIBLE")
+    finish(c, task)
+    assert state(waits) == "FINISHED"
+    c.remove_placement_group(NOW, waits)
+    assert state(waits) == "REMOVED"
+
+
+def test_a_strict_pack_goes_where_the_labels_of_every_bundle_are():
+    """One bundle asks for nothing; the node must still be that of the other."""
+    c = one_node(cpus=4)
+    zone = add_node(c, cpus=3, labels={"zone": "a"})
+    selectors = [(), (("zone", "in", ("a",)),)]
+    group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_PACK", selectors=selectors)
+    assert [bundle.node for bundle in group.bundles] == [zone, zone]
+
+
+def test_ready_of_a_group_is_the_same_object_until_the_group_is_removed():
+    """Then whoever asks gets an error; those who have the value keep it."""
+    c = one_node(cpus=2)
+    group = a_group(c, {"CPU": 1})
+    first, again = (c.placement_group_ready(NOW, group, "the group")[0] for _ in range(2))
+    assert first is again is group.ready and (first.status, first.value) == (READY, "the group")
+    c.remove_placement_group(NOW, group)
+    later, _ = c.placement_group_ready(NOW, group, "the group")
+    assert first.status is READY and later.status is FAILED and later.number != first.number
+    assert later.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
+
+
+def test_ready_of_a_group_that_is_removed_before_it_is_placed_fails():
+    """For those who have asked, and for those who ask later: it is one object."""
+    c = one_node(cpus=2)
+    group = a_group(c, {"CPU": 3})
+    first, _ = c.placement_group_ready(NOW, group, "the group")
+    c.remove_placement_group(NOW, group)
+    assert c.placement_group_ready(NOW, group, "the group")[0] is first
+    assert first.status is FAILED and first.value.error_type == "TASK_PLACEMENT_GROUP_REMOVED"
+
+
+def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
+    """As one that crashed: rows and timelines would take it for alive."""
+    c = one_node(cpus=20)
+    tasks = [running_task(c, cpus=0)[0] for _ in range(40)]
+    for task in tasks:
+        finish(c, task, now=7.0)
+    dead = [worker for worker in c.workers.values() if worker.status is WorkerStatus.DEAD]
+    assert len(dead) == 40 - 20 - IDLE_SPARE
+    assert {(worker.t_died, worker.exit_type) for worker in dead} == {(7.0, "INTENDED_SYSTEM_EXIT")}
+
+
+def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
+    """Behind that one, what is awaited has its turn in the queue as any other."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    earlier = submitted(c)
+    small, large = (submitted(c, owner=worker, parent=parent.hex, cpus=cpus) for cpus in (1, 2))
+    c.wait_for(NOW, Waiter(2, "parent"), (*large.returns, *small.returns), worker)
+    assert earlier.worker is not None and small.worker is None
+
+
+def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
+    """Though another has joined before, and both are more than half used."""
+    c = several_nodes(4, 4)
+    for number in (1, 2):
+        for _ in range(3):
+            submitted(c, strategy=("NODE_AFFINITY", node(c, number).hex, False))
+    assert submitted(c, deps=(put(c, LARGE, on=2),)).node is node(c, 2)
+    assert submitted(c).node is node(c, 1)
+
+
+def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
+    """It is feasible if all of its bundles would fit: those that are placed do not stand in their own way."""
+    c = several_nodes(1, 1)
+    group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD")
+    c.remove_node(NOW, node(c, 2))
+    assert c.groups.scheduling_state(group) == "INFEASIBLE"
+    third = add_node(c, cpus=1, labels={"zone": "a"})
+    assert group.status is PlacementGroupStatus.CREATED
+    c.remove_node(NOW, third)
+    fourth = c.add_node(NOW, 4, {"CPU": 10_000})[0]
+    assert [bundle.node for bundle in group.bundles] == [node(c, 1), fourth]
+
+
+def test_a_worker_that_never_got_its_cpu_back_hands_none_on():
+    """Its wait ran out of time while its child has the CPU. When it ends, nothing is free."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    child = submitted(c, owner=worker, parent=parent.hex)
+    waiter = Waiter(1, "parent")
+    c.wait_for(NOW, waiter, child.returns, worker)
+    started(c, child)
+    waiting = submitted(c)
+    c.stop_waiting(NOW, waiter, child.returns, worker)
+    finish(c, parent)
+    assert waiting.worker is None and free(c) == 0
+    finish(c, child)
+    assert waiting.worker is not None
+
+
+def test_workers_are_numbered_in_the_order_in_which_they_are_asked_for():
+    """From one on."""
+    c = one_node(cpus=3)
+    assert [running_task(c)[1].number for _ in range(3)] == [1, 2, 3]
+
+
+# ---------------------------------------------------------------- stores
+
+
+def test_no_more_copies_are_evicted_than_necessary():
+    """One makes room for exactly the value that comes."""
+    c = several_nodes(1, 1, store_bytes=3 * LARGE)
+    values = [put(c, LARGE, on=1) for _ in range(2)]
+    for obj in values:
+        c.object_used(NOW, obj, node(c, 2))
+    put(c, LARGE, on=2)
+    put(c, LARGE, on=2)
+    store = node(c, 2).store
+    assert store.counters["evicted"] == 1 and store.used == store.capacity and not store.spilling
+    assert [obj.locations.keys() >= {2} for obj in values] == [False, True]
+
+
+def test_no_more_is_spilled_than_makes_exactly_enough_room():
+    """Neither by a value that comes, nor by room that is asked for."""
+    c = one_node(store_bytes=2 * LARGE)
+    first, second = put(c, LARGE), put(c, LARGE)
+    assert not node(c).store.spilling
+    c.make_room(NOW, node(c), LARGE)
+    assert list(node(c).store.spilling.values()) == [first]
+    c.make_room(NOW, node(c), LARGE)
+    assert list(node(c).store.spilling.values()) == [first]
+    c.make_room(NOW, node(c), 2 * LARGE)
+    assert list(node(c).store.spilling.values()) == [first, second]
+
+
+def test_a_spill_that_fails_after_its_value_was_freed_is_only_logged():
+    """The counter is of values that stay in memory for it."""
+    c = one_node(store_bytes=LARGE)
+    obj = put(c, LARGE)
+    put(c, LARGE)
+    drop(c, obj)
+    c.spill_failed(NOW, obj, "the disk is full")
+    assert node(c).store.counters["spill_failures"] == 0
+
+
+def test_values_up_to_ray_s_limit_stay_with_their_owner():
+    """100 KiB: Ray's max_direct_call_object_size."""
+    c = one_node()
+    small, large = a_value(c, 102_400), a_value(c, 102_401)
+    assert small.locations is None and large.locations is not None
+
+
+def test_a_value_that_is_in_no_store_is_not_copied():
+    """It is small, or was lost while it was read. Nor is any copied to a node that has died."""
+    c = several_nodes(1, 1)
+    small, lost, large = put(c), put(c, LARGE), put(c, LARGE)
+    c.lose_object(NOW, lost)
+    for obj in (small, lost):
+        c.object_used(NOW, obj, node(c, 2))
+        assert obj.locations is None
+    c.remove_node(NOW, node(c, 2))
+    c.object_used(NOW, large, node(c, 2))
+    assert list(large.locations) == [1]
+
+
+def test_what_is_copied_is_counted_and_makes_room_for_itself():
+    """Once per node, with its bytes; an older copy goes."""
+    c = several_nodes(1, 1, store_bytes=LARGE)
+    store = node(c, 2).store
+    first, second = put(c, LARGE), put(c, LARGE, on=1)
+    for _ in range(2):
+        c.object_used(NOW, first, node(c, 2))
+    assert (store.counters["transferred"], store.counters["transferred_bytes"]) == (1, LARGE)
+    c.object_used(NOW, second, node(c, 2))
+    assert (store.counters["evicted"], store.used) == (1, LARGE) and list(first.locations) == [1]
+
+
+# ---------------------------------------------------------------- streams
+
+
+def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
+    """Its list of returns stays short; the object of its end stays in it."""
+    c = one_node(checked=False)
+    task, worker = running_task(c, returns="streaming")
+    for _ in range(1_000):
+        c.stream_item(NOW, worker, task, "an item", 8)
+        drop(c, c.take_item(NOW, task.stream)[0])
+    assert len(task.returns) < 250 and task.returns[0].number == task.number << 32 | 1
+
+
+def test_a_lost_item_that_nobody_needs_is_not_rebuilt_at_the_end_of_its_generator():
+    """As any lost value, it is rebuilt when somebody asks for it."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming", retries=1)
+    c.stream_item(NOW, worker, task, "an item", LARGE)
+    item = c.take_item(NOW, task.stream)[0]
+    c.lose_object(NOW, item)
+    finish(c, task)
+    assert item.status is LOST and task.t_finished and task.attempt == 0
+
+
+# ---------------------------------------------------------------- waiting
+
+
+def test_those_who_wait_are_woken_in_the_order_in_which_they_came():
+    """For an object, and for the next item of a stream."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    value, _ = running_task(c)
+    for awaited, comes in (
+        (task.stream, lambda: c.stream_item(NOW, worker, task, "an item", 8)),
+        (value.returns[0], lambda: finish(c, value)),
+    ):
+        waiters = [Waiter(1, number) for number in range(3)]
+        for waiter in waiters:
+            c.wait_for(NOW, waiter, (awaited,))
+        assert comes() == [Wake(waiter) for waiter in waiters]
+
+
+def test_an_error_that_is_there_already_counts_as_one_for_wait():
+    """`wait` for two returns with the error and the value; `get` needs only the error."""
+    c = one_node()
+    (bad, _), (good, _) = running_task(c), running_task(c)
+    raise_in(c, bad)
+    objects = [bad.returns[0], good.returns[0]]
+    waiting, getting = Waiter(2, "wait"), Waiter(2, "get", fail_fast=True)
+    assert c.wait_for(NOW, waiting, objects) == [] and c.wait_for(NOW, getting, objects) == [Wake(getting)]
+    assert finish(c, good) == [Wake(waiting)]
+
+
+def test_the_items_of_a_stream_are_numbered_from_two_and_its_error_is_the_next():
+    """Number one is the object of its end. An item that was taken keeps its number."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    for _ in range(2):
+        c.stream_item(NOW, worker, task, "an item", 8)
+    taken = c.take_item(NOW, task.stream)[0]
+    raise_in(c, task)
+    numbers = [obj.number & 0xFFFF for obj in (task.returns[0], taken, *task.stream.items[1:])]
+    assert numbers == [1, 2, 3, 4] and task.stream.items[2].status is FAILED
+
+
+# ---------------------------------------------------------------- attempts
+
+
+def test_a_lost_value_of_an_actor_that_was_killed_holds_the_reason_of_its_death():
+    """No call of it can run again."""
+    c = one_node()
+    actor = living_actor(c, max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor)
+    started(c, call)
+    finish(c, call, LARGE)
+    c.kill_actor(NOW, actor)
+    obj = call.returns[0]
+    c.lose_object(NOW, obj)
+    waiter = Waiter(1, "driver")
+    assert c.wait_for(NOW, waiter, (obj,)) == [Wake(waiter)]
+    assert obj.status is FAILED and obj.value is actor.failure and obj.size == LARGE
+
+
+def test_a_late_timer_leaves_the_next_attempt_alone():
+    """A task was cancelled and returned all the same. It runs again for its lost value when the time of the first attempt is up."""
+    c = one_node()
+    task, _ = running_task(c, retries=1)
+    c.cancel(NOW, task, False, False)
+    finish(c, task, LARGE)
+    c.lose_object(NOW, task.returns[0])
+    submitted(c, deps=task.returns)
+    started(c, task)
+    c.timer(NOW + 10)
+    assert task.attempt == 1 and task.status is TaskStatus.SUBMITTED_TO_WORKER and not task.failure
+
+
+def test_a_call_that_was_not_begun_is_not_counted():
+    """Its argument was lost on the way to the actor, which has run no call yet."""
+    c = one_node()
+    actor = living_actor(c)
+    value = a_value(c, LARGE, retries=1)
+    call = a_call(c, actor, deps=(value,))
+    c.lose_object(NOW, value)
+    c.arguments_lost(NOW, call.worker, call)
+    assert actor.tasks_done == 0 and call.attempt == 0
+    started(c, value.task)
+    finish(c, value.task, LARGE)
+    run_call(c, call)
+    assert actor.tasks_done == 1
+
+
+def test_a_task_knows_the_tasks_that_made_its_arguments():
+    """Each once, in the order of the arguments, also when the arguments are gone; what was put was made by none."""
+    c = one_node()
+    first, second = finished_task(c), finished_task(c)
+    one = finished_task(c, deps=second.returns)
+    many = finished_task(c, deps=(*second.returns, put(c), *first.returns, *second.returns))
+    assert one.producers == (second.number,) and many.producers == (second.number, first.number)
+    assert finished_task(c, deps=(put(c),)).producers == ()
+
+
+# ---------------------------------------------------------------- what is let go
+
+
+def test_a_task_whose_values_are_all_small_keeps_no_arguments():
+    """They stay with their owner and cannot be lost; one large value among them is enough to keep the arguments."""
+    c = one_node()
+    for sizes, kept in (((8, 8), False), ((8, LARGE), True)):
+        task, _ = running_task(c, returns=2, retries=1, deps=(put(c),))
+        finish(c, task, *sizes)
+        assert (task.args is not None, len(task.deps)) == (kept, kept)
+
+
+def test_a_rebuilt_value_holds_what_it_contains_now():
+    """What only the lost value contained is freed."""
+    c = one_node()
+    inner = put(c)
+    task, _ = running_task(c, retries=1)
+    finish(c, task, LARGE, contained=((inner,),))
+    drop(c, inner)
+    assert inner.number in c.objects
+    c.lose_object(NOW, task.returns[0])
+    submitted(c, deps=task.returns)
+    started(c, task)
+    finish(c, task, LARGE)
+    assert inner.number not in c.objects and not task.returns[0].contained
+
+
+def test_a_value_whose_owner_died_is_dropped_by_the_runtime():
+    """Not by the core, under its lock: dropping it may run code of the program."""
+    c = one_node()
+    _, worker = running_task(c)
+    obj = put(c, LARGE, owner=worker)
+    obj.value = "the value"
+    c.references.take_freed()
+    crash(c, worker)
+    assert obj.status is FAILED and c.references.take_freed() == ["the value"]
+
+
+def test_a_worker_that_is_ended_with_its_task_has_ended_as_intended():
+    """Cancelled by force: it did not crash, and the log does not say so."""
+    c = one_node()
+    task, worker = running_task(c)
+    c.cancel(NOW, task, True, False)
+    assert (worker.status, worker.exit_type) == (WorkerStatus.DEAD, "INTENDED_SYSTEM_EXIT")
+    assert "worker_died" not in [event.kind for event in c.events]
+
+
+@pytest.mark.parametrize("record_limit", [1, 100])
+def test_a_task_does_not_keep_its_freed_value(record_limit):
+    """The two refer to each other: only the cyclic collector would find them. Whatever frees the value ends that."""
+    c = one_node(record_limit=record_limit)
+    small = a_value(c)
+    large = a_value(c, LARGE)
+    unneeded, _ = running_task(c)
+    drop(c, *unneeded.returns)
+    finish(c, unneeded)
+    drop(c, small, large)
+    assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
+
+
+def test_arguments_are_dropped_in_the_order_of_the_call():
+    """So the finalisers of their values run in this order, too."""
+    c = one_node()
+    values = [put(c), put(c), put(c)]
+    for number, obj in enumerate(values):
+        obj.value = f"value {number}"
+    task, _ = running_task(c, deps=tuple(values))
+    drop(c, *values)
+    c.references.take_freed()
+    finish(c, task)
+    assert c.references.take_freed() == ["value 0", "value 1", "value 2"]
+
+
+def test_a_child_of_a_dead_worker_fails_with_its_owner_s_death():
+    """Those that run, those that wait, and the large values that they made."""
+    c = one_node(cpus=2)
+    parent, worker = running_task(c)
+    ended = submitted(c, owner=worker, parent=parent.hex)
+    started(c, ended)
+    finish(c, ended, LARGE)
+    running, waiting = (submitted(c, owner=worker, parent=parent.hex, cpus=n) for n in (1, 2))
+    started(c, running)
+    crash(c, worker)
+    for obj in (ended.returns[0], running.returns[0], waiting.returns[0]):
+        assert obj.status is FAILED and obj.value.error_type == "OWNER_DIED"

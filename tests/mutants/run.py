@@ -1,0 +1,234 @@
+"""Mutation testing: small mistakes are put into the core one at a time, and the suite must notice each.
+
+    python -m tests.mutants.run --n 250 --seed 1         as `make mutants N=250` does
+    python -m tests.mutants.run --n 250 --seed 1 --only 17,42      some of these mutants again
+    python -m tests.mutants.run --n 250 --seed 1 --list            which ones they are
+
+Every worker has a copy of the tree in a temporary folder, writes one mutant after the other into it, and runs the parts of the
+suite that could notice it, the quickest first, up to the first failure. A part that takes many times as long as without the
+mutant has noticed it, too. tests/mutants/equivalent.md lists mutants that change nothing, with the reason; they are not run.
+The tests of the pages and of tidiness are left out: they compare the source's text, and the soak and the benchmarks.
+
+Exit status 1: fewer than --at-least percent of the mutants that change something were noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.mutate import Mutant, choose
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EQUIVALENT = Path(__file__).with_name("equivalent.md")
+MODULES = ("core/*.py", "runtime/waiting.py", "runtime/getting.py", "runtime/core_access.py", "observe/explain/*.py")
+NOT_MUTATED = ("__init__.py", "invariants.py")
+
+CORE, SEARCH = (
+    "tests/core tests/tidy/test_one_door.py --ignore tests/core/test_random_events.py",
+    "tests/core/test_random_events.py -k breaks --seeds 3",
+)
+EXPLAIN, RUNTIME = "tests/observe/explain", "tests/runtime"
+CASES, OTHER_CASES = "tests/conformance -k threaded", "tests/conformance -k local_mode"
+# The doctor looks at a program after half a second, by which a busy machine may not have started it.
+VIEWS = "tests/observe tests/util --ignore tests/observe/test_doctor.py"
+PARTS = {
+    "core": (CORE, EXPLAIN, SEARCH, RUNTIME, CASES, VIEWS),
+    "runtime": (RUNTIME, CASES, VIEWS, "tests/values tests/process tests/testing", OTHER_CASES),
+    "observe": (EXPLAIN, RUNTIME, CASES, VIEWS),
+}
+PATIENCE = 5  # a part may take so many times as long as without a mutant, and
+PATIENCE_S = 20  # so many seconds more
+MEMORY_KB = 12_000_000  # a mutant that appends without end is stopped here
+
+
+@dataclass
+class Outcome:
+    """What became of a mutant. word: killed, timed out, survived or equivalent; by: the test that noticed it."""
+
+    word: str
+    by: str = ""
+    seconds: float = 0.0
+
+
+def sources() -> dict[str, str]:
+    """The modules that are mutated, by their path."""
+    paths = [path for pattern in MODULES for path in sorted((ROOT / "miniray").glob(pattern))]
+    return {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in paths if p.name not in NOT_MUTATED}
+
+
+def equivalents(text: str) -> dict[tuple[str, ...], str]:
+    """The reasons by the key of the mutant. An entry is a heading `path, where`, the diff in a block, and the reason."""
+    found = {}
+    for path, where, diff, reason in re.findall(
+        r"^## (\S+?), (\S*)\n+```diff\n(.*?)```\n+(.*?)\s*(?=^## |\Z)", text, re.M | re.S
+    ):
+        lines = (line[0] + line[1:].strip() for line in diff.splitlines())
+        found[(path, where, *lines)] = reason
+    return found
+
+
+class Tree:
+    """A copy of the project, in which the tests of one mutant at a time run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        left_out = shutil.ignore_patterns(".*", "__pycache__", "mutants")
+        shutil.copytree(ROOT, folder, ignore=left_out, dirs_exist_ok=True)
+        self.times = itertools.count(int(time.time()) - 1_000_000, 2)
+
+    def write(self, path: str, source: str) -> None:
+        """Each source gets a time of its own: Python takes a file of the same size and time for the one it has compiled."""
+        (self.folder / path).write_text(source, encoding="utf-8")
+        now = next(self.times)
+        os.utime(self.folder / path, (now, now))
+
+    def run(self, part: str, limit_s: float) -> Outcome:
+        """One part of the suite, up to the first failure."""
+        began = time.monotonic()
+        pytest = [sys.executable, "-m", "pytest", "-qx", "--tb=no", "-p", "no:cacheprovider", *part.split()]
+        child = subprocess.Popen(
+            ["sh", "-c", f'ulimit -v {MEMORY_KB}; exec "$@"', "sh", *pytest],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+        try:
+            said = child.communicate(timeout=limit_s)[0]
+        except subprocess.TimeoutExpired:
+            return Outcome("timed out", part, time.monotonic() - began)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # and what its tests started
+            child.wait()
+        if child.returncode == 0:
+            return Outcome("survived", "", time.monotonic() - began)
+        failed = re.search(r"^(?:FAILED|ERROR) (.*)", said, re.M)
+        return Outcome("killed", failed[1][:150] if failed else f"{part}: {child.returncode}", time.monotonic() - began)
+
+
+class Run:
+    """All mutants of a run: the copies of the tree, and what each part of the suite may take."""
+
+    def __init__(self, chosen: list[tuple[int, Mutant]], trees: list[Tree]) -> None:
+        self.chosen = chosen
+        self.reasons = equivalents(EQUIVALENT.read_text(encoding="utf-8"))
+        self.trees = trees
+        self.local = threading.local()
+        self.limits: dict[str, float] = {}
+        self.done = itertools.count(1)
+
+    def tree(self) -> Tree:
+        """The copy that belongs to this worker."""
+        if not hasattr(self.local, "tree"):
+            self.local.tree = self.trees.pop()
+        return self.local.tree
+
+    def measure(self, part: str) -> None:
+        """Run one part without a mutant. It must pass, and the time that it takes sets its limit."""
+        outcome = self.tree().run(part, 600)
+        print(f"without a mutant: {outcome.seconds:5.1f} s  {part}  {outcome.by}", flush=True)
+        if outcome.word != "survived":
+            raise SystemExit(f"without a mutant, too, `{part}` fails: {outcome.by}")
+        self.limits[part] = PATIENCE * outcome.seconds + PATIENCE_S
+
+    @staticmethod
+    def parts(mutant: Mutant) -> tuple[str, ...]:
+        """The parts of the suite that could notice it."""
+        return PARTS[mutant.path.split("/")[1]]
+
+    def one(self, number: int, mutant: Mutant) -> Outcome:
+        """The fate of one mutant."""
+        outcome = Outcome("equivalent") if mutant.key in self.reasons else self._tried(mutant)
+        print(
+            f"[{next(self.done):3}/{len(self.chosen)}] {outcome.word:10} {outcome.seconds:5.1f} s  "
+            f"#{number} {mutant.path}:{mutant.line} {mutant.where} ({mutant.kind})  {outcome.by}",
+            flush=True,
+        )
+        return outcome
+
+    def _tried(self, mutant: Mutant) -> Outcome:
+        tree = self.tree()
+        tree.write(mutant.path, mutant.source)
+        seconds = 0.0
+        try:
+            for part in self.parts(mutant):
+                outcome = tree.run(part, self.limits[part])
+                seconds += outcome.seconds
+                if outcome.word != "survived":
+                    return Outcome(outcome.word, outcome.by, seconds)
+            return Outcome("survived", "", seconds)
+        finally:
+            tree.write(mutant.path, mutant.original)
+
+
+def rate(words: Mapping[str, int]) -> float:
+    """How many percent of the mutants that change something were noticed."""
+    noticed = words["killed"] + words["timed out"]
+    return 100 * noticed / ((noticed + words["survived"]) or 1)
+
+
+def report(fates: list[tuple[int, Mutant, Outcome]]) -> Iterator[str]:
+    """The survivors with what was changed, then a line for each module and one for all."""
+    for number, mutant, outcome in fates:
+        if outcome.word == "survived":
+            yield f"\n#{number} survived: {mutant.path}:{mutant.line} {mutant.where} ({mutant.kind})"
+            yield from mutant.diff
+    yield f"\n{'module':42} killed  timed out  survived  equivalent   rate"
+    modules = list(dict.fromkeys(mutant.path for _, mutant, _ in fates))
+    for module in [*modules, "all"]:
+        words = Counter(outcome.word for _, mutant, outcome in fates if module in (mutant.path, "all"))
+        yield (
+            f"{module:42} {words['killed']:6}  {words['timed out']:9}  {words['survived']:8}  {words['equivalent']:10}  "
+            f"{rate(words):3.0f} %"
+        )
+
+
+def main() -> int:
+    """Run the mutants that the arguments name."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=250, help="how many mutants")
+    parser.add_argument("--seed", type=int, default=1, help="which ones: the same seed gives the same")
+    parser.add_argument("--workers", type=int, choices=(1, 2), default=2, help="processes at a time")
+    parser.add_argument("--only", default="", metavar="N,N", help="of these mutants only some, by their numbers")
+    parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
+    parser.add_argument("--at-least", type=float, default=95, metavar="PERCENT", help="that must be noticed")
+    options = parser.parse_args()
+    only = {int(number) for number in options.only.split(",") if number}
+    every = enumerate(choose(sources(), options.n, options.seed), 1)
+    chosen = [(number, mutant) for number, mutant in every if not only or number in only]
+    if options.list:
+        for number, mutant in chosen:
+            print(f"#{number} {mutant.path}:{mutant.line} {mutant.where} ({mutant.kind})", *mutant.diff, sep="\n")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="miniray-mutants-") as folder:
+        run = Run(chosen, [Tree(Path(folder, str(worker))) for worker in range(options.workers)])
+        with ThreadPoolExecutor(options.workers) as pool:
+            list(pool.map(run.measure, dict.fromkeys(part for _, mutant in chosen for part in run.parts(mutant))))
+            outcomes = list(pool.map(lambda pair: run.one(*pair), chosen))
+    fates = [(number, mutant, outcome) for (number, mutant), outcome in zip(chosen, outcomes, strict=True)]
+    print(*report(fates), sep="\n")
+    return int(rate(Counter(outcome.word for outcome in outcomes)) < options.at_least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

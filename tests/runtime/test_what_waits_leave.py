@@ -1,0 +1,111 @@
+"""A wait that is over has left nothing behind: neither in the tables nor in the worker, whichever way it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import miniray as ray
+from miniray.exceptions import GetTimeoutError, TaskCancelledError
+from miniray.process import context
+from tests.runtime.several_nodes import until
+
+
+@pytest.fixture(autouse=True)
+def session() -> Iterator[None]:
+    """A session with two CPUs."""
+    ray.init(num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+def waiters_of(ref: ray.ObjectRef) -> list | None:
+    """Who is attached to the object."""
+    runtime = context.running()
+    with runtime.locked() as cluster:
+        return next(obj.waiters for obj in cluster.objects.values() if obj.hex == ref.hex())
+
+
+@ray.remote
+def never_placed() -> None:
+    """It fits no node."""
+
+
+def pending() -> ray.ObjectRef:
+    """A reference whose value never comes."""
+    return never_placed.options(num_cpus=9).remote()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_get_that_ran_out_of_time_is_forgotten(number):
+    """In the program's own thread, for one reference as for several."""
+    refs = [pending() for _ in range(number)]
+    with pytest.raises(GetTimeoutError):
+        ray.get(refs, timeout=0.001)
+    assert [waiters_of(ref) for ref in refs] == [None] * number and not context.running().driver_waiters
+
+
+def test_a_wait_for_some_of_several_is_forgotten():
+    """The others are not there yet, and nobody waits for them."""
+    there, missing = ray.put(1), pending()
+    assert ray.wait([there, missing], num_returns=1) == ([there], [missing])
+    assert ray.wait([there, missing], num_returns=2, timeout=0.001) == ([there], [missing])
+    assert waiters_of(missing) is None and not context.running().driver_waiters
+
+
+def test_a_wait_inside_a_task_is_forgotten():
+    """The worker takes its CPU back and goes on; its handle names nothing that it waits for."""
+    missing = pending()
+
+    @ray.remote
+    def waits(refs: list) -> tuple:
+        with pytest.raises(GetTimeoutError):
+            ray.get(refs, timeout=0.02)
+        handle = context.current.get().worker.handle
+        return handle.waiter, list(handle.waiting), ray.available_resources()["CPU"]
+
+    assert ray.get(waits.remote([missing])) == (None, [], 1.0)
+    assert waiters_of(missing) is None
+
+
+def test_a_wait_that_was_cancelled_is_forgotten():
+    """The error is the cancellation, and the object has nobody attached."""
+    missing = pending()
+
+    @ray.remote
+    def waits(refs: list) -> None:
+        ray.get(refs)
+
+    task = waits.remote([missing])
+    assert until(lambda: waiters_of(missing))
+    ray.cancel(task)
+    with pytest.raises(TaskCancelledError):
+        ray.get(task)
+    assert until(lambda: waiters_of(missing) is None)
+
+
+def test_what_the_program_has_dropped_goes_before_a_sleep_and_not_after_it():
+    """`time.sleep` of the program is a moment at which the tables are brought up to date."""
+    ref = ray.put("a value")
+    number = len(context.running().cluster.objects)
+    del ref
+    time.sleep(0)
+    assert len(context.running().cluster.objects) == number - 1
+
+
+def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped():
+    """Hooks would take a mere look for a change; what was dropped is gone before the reader looks."""
+    ref = ray.put("a value")
+    runtime, events = context.running(), []
+    hook = lambda now: events.append(now) or []
+    runtime.cluster.after_event.append(hook)
+    with runtime.locked() as cluster:
+        number = len(cluster.objects)
+    assert not events
+    del ref
+    with runtime.locked() as cluster:
+        assert len(cluster.objects) == number - 1
+    assert len(events) == 1
+    runtime.cluster.after_event.remove(hook)
