@@ -15,7 +15,7 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(wildcard tests/core tests/options tests/values tests/runtime tests/process tests/api tests/util)
 
-.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds chaos \
+.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds chaos \
     conformance-stress conformance-alias clean
 
 demo:
@@ -49,6 +49,10 @@ ray-check:
 # Libraries from PyPI that use Ray, unchanged, on miniray: each in a virtual environment of its own. CLIENTS: some of them.
 clients:
 	$(PYTHON) -m tests.clients.run $(CLIENTS)
+
+# N generated programs on real Ray and on miniray, after the zoos of values and of the interpreter's state: what differs?
+differential:
+	$(PYTHON) -m tests.differential.run --ray-python '$(RAY_PYTHON)' -n $(N)
 
 # Search: random events under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest

@@ -1,0 +1,137 @@
+"""Generated programs on real Ray and on miniray: where do they answer differently?
+
+    python -m tests.differential.run --ray-python PATH [-n 2000] [--seed 0] [--zoo class|interpreter|none|all] [--out FOLDER]
+    python -m tests.differential.run --modes threaded local_mode        without Ray: miniray's two modes against each other
+
+The zoos come first, then N random programs, from the seed on: the same seed gives the same programs. A difference counts only
+if both sides repeat their answers; it is then shrunk, and filed under its cause (see compare.Signature).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import pathlib
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+
+from tests.differential import class_zoo, interpreter_zoo
+from tests.differential.backends import Answer, Backend, all_backends
+from tests.differential.compare import Difference, differences
+from tests.differential.grammar import generate
+from tests.differential.program import Program
+from tests.differential.report import Report
+from tests.differential.shrink import shrink
+
+
+class Comparison:
+    """Compares modes of miniray with the backend that is in the right. Its report holds what came of it."""
+
+    def __init__(self, backends: dict[str, Backend], right: str, modes: list[str], report: Report) -> None:
+        self.backends, self.right, self.modes, self.report = backends, right, modes, report
+
+    def run(self, programs: Iterable[Program]) -> None:
+        """Ask for each program's answers, and look into each difference."""
+        for program in programs:
+            self.report.programs += 1
+            self.report.statements += len(program.statements)
+            expected = self.expected(program)
+            known: set[tuple[int, tuple[str, ...]]] = set()
+            for mode in self.modes:
+                if mode == "local_mode" and {"threads", "fresh"} & program.needs:
+                    continue
+                for difference in differences(program, mode, expected, self.backends[mode].answer(program)):
+                    answer = (difference.statement, tuple(difference.actual))
+                    if answer in known:
+                        continue  # both modes say the same, and it has been looked into
+                    known.add(answer)
+                    if not self.report.count(difference.signature):
+                        self.look_into(program, difference)
+            if self.report.programs % 5 == 0:
+                self.report.write()
+                print(f"{self.report.programs} programs, {len(self.report.causes)} causes", flush=True)
+
+    def expected(self, program: Program, again: bool = False) -> Answer:
+        """What the side that is in the right answers."""
+        needs_dashboard = self.right == "ray" and "dashboard" in program.needs
+        return self.backends["ray-dashboard" if needs_dashboard else self.right].answer(program, again)
+
+    def look_into(self, program: Program, difference: Difference) -> None:
+        """Shrink a difference that both sides repeat, and file it. What varies on either side is counted only."""
+        signature, mode = difference.signature, difference.signature.mode
+        cut = program.with_statements(list(program.statements[: max(0, difference.statement) + 1]))
+
+        def same(candidate: Program) -> Difference | None:
+            # miniray answers in milliseconds: ask Ray only if the wrong answer is still there.
+            answer = self.backends[mode].answer(candidate)
+            if not set(difference.actual) & {text for _, text in answer.lines} and difference.actual:
+                return None
+            found = differences(candidate, mode, self.expected(candidate), answer)
+            return next((d for d in found if d.signature == signature), None)
+
+        small = essentials(cut)
+        if not (small and same(small)):
+            small = shrink(cut if same(cut) else program, lambda candidate: same(candidate) is not None)
+        expected, actual = self.expected(small, again=True), self.backends[mode].answer(small, again=True)
+        confirmed = next((d for d in differences(small, mode, expected, actual) if d.signature == signature), None)
+        if confirmed is None:
+            self.report.unstable += 1
+            print(f"not repeated: {signature}", flush=True)
+            return
+        print(f"{program.name}: {signature}", flush=True)
+        self.report.add(small, confirmed)
+
+
+def essentials(program: Program) -> Program | None:
+    """What the last statement of a zoo's program needs, as its kinds tell: no search is needed, if it shows the difference."""
+    *before, last = program.statements
+    subject, _, route = last.kind.partition(": ")
+    if not route:
+        return None
+    wanted = ("zoo: setting", f"{subject}: define", f"{subject}: setting", f"{subject}: {' '.join(route.split()[:-1])}")
+    return program.with_statements([*(s for s in before if s.kind in wanted), last])
+
+
+def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
+    """The zoos that are wanted, then so many random programs."""
+    if zoo in ("class", "all"):
+        yield from class_zoo.programs()
+    if zoo in ("interpreter", "all"):
+        yield from interpreter_zoo.programs()
+    for number in itertools.islice(itertools.count(seed), count):
+        yield generate(number)
+
+
+def main() -> int:
+    """The command. Exit code 1 if there are differences."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--ray-python", help="a Python that has Ray; without it the first of the modes is in the right")
+    parser.add_argument("-n", type=int, default=200, help="random programs")
+    parser.add_argument("--seed", type=int, default=0, help="the first program's seed")
+    parser.add_argument("--zoo", choices=["class", "interpreter", "none", "all"], default="all")
+    parser.add_argument("--modes", nargs="+", default=["threaded", "local_mode"], help="of miniray")
+    parser.add_argument(
+        "--python", help="the Python that runs miniray (the same as Ray's: what is installed there is then the same)"
+    )
+    parser.add_argument("--out", type=pathlib.Path, help="folder for the report and the programs (a new one)")
+    asked = parser.parse_args()
+    folder = asked.out or pathlib.Path(tempfile.mkdtemp(prefix="differential-"))
+    backends = all_backends(
+        asked.python or asked.ray_python or sys.executable, asked.ray_python or "", folder / "answers"
+    )
+    right, modes = ("ray", asked.modes) if asked.ray_python else (asked.modes[0], asked.modes[1:])
+    report = Report(folder)
+    try:
+        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed))
+    finally:
+        report.write()
+        for backend in backends.values():
+            backend.close()
+    print(report.text().partition("\n## ")[0])
+    print(f"The causes, and a program for each: {folder}/CAUSES.md")
+    return 1 if report.causes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
