@@ -1,6 +1,6 @@
 """What Python keeps per process, thread or context, read and written from every place, and what later readers see.
 
-One program per thing of `zoo/interpreter.txt`: how to read, write and restore it, and what must be defined first. Each place of
+The things stand in `zoo/interpreter.txt`: how to read, write and restore it, and what must be defined first. Each place of
 `zoo/places.txt` reads it, writes it, and reads it again in a later call: a task, an actor, an async actor, a threaded actor, a
 thread that a task starts. After each, the driver looks whether its own has changed; in the end the driver writes, and tasks
 and actors, old and new, look.
@@ -13,22 +13,23 @@ from collections.abc import Iterator
 from tests.differential.program import Program, Statement
 from tests.differential.rules import table
 
-ACTORS = {
-    "actor": "Actor.remote()",
-    "async actor": "Async.remote()",
-    "threaded actor": "Actor.options(max_concurrency=2).remote()",
-}
+ACTORS = ("actor", "async actor", "threaded actor")
 PLACES = table("zoo/places.txt")
+PER_PROGRAM = 5
 
 
 def programs() -> Iterator[Program]:
-    """One program for each thing."""
-    for thing in table("zoo/interpreter.txt"):
-        found = list(statements(thing.about == "process", thing.alternatives))
-        yield Program(
-            f"interpreter-zoo-{thing.name}",
-            tuple(Statement(f"interpreter.{thing.name}: {place}", text) for place, text in found),
-        )
+    """Some things to a program: they share its actors, each of which is a process on Ray."""
+    (shared,) = (place.alternatives[0] for place in PLACES if place.about == "shared")
+    things = table("zoo/interpreter.txt")
+    for start in range(0, len(things), PER_PROGRAM):
+        some = things[start : start + PER_PROGRAM]
+        body = [
+            Statement(f"interpreter.{thing.name}: {place}", text)
+            for thing in some
+            for place, text in statements(thing.about == "process", thing.alternatives)
+        ]
+        yield Program(f"interpreter-zoo-{some[0].name}", (Statement("interpreter: setting", shared), *body))
 
 
 def statements(per_process: bool, parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -43,14 +44,12 @@ def statements(per_process: bool, parts: tuple[str, ...]) -> Iterator[tuple[str,
     for place in PLACES:
         if place.about in ("setting", "first"):
             yield place.name, filled(place.alternatives[0], slots)
-    for kind, make in ACTORS.items():
-        one = kind.replace(" ", "_")
-        yield kind, f"{one} = {make}"
+    for kind in ACTORS:
         for place in PLACES:
             # Which thread of several runs a later call is chance.
             by_chance = place.name == "in a later call" and kind == "threaded actor" and not per_process
             if place.about == "actor" and not by_chance:
-                yield f"{kind} {place.name}", filled(place.alternatives[0], {"$one": one, "$make": make})
+                yield f"{kind} {place.name}", filled(place.alternatives[0], {"$one": kind.replace(" ", "_")})
     for place in PLACES:
         if place.about == "last":
             yield place.name, place.alternatives[0]

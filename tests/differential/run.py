@@ -3,14 +3,13 @@
     python -m tests.differential.run --ray-python PATH [-n 2000] [--seed 0] [--zoo class|interpreter|none|all] [--out FOLDER]
     python -m tests.differential.run --modes threaded local_mode        without Ray: miniray's two modes against each other
 
-The zoos come first, then N random programs, from the seed on: the same seed gives the same programs. A difference counts only
+The zoos and N random programs, from the seed on, take turns: the same seed gives the same programs. A difference counts only
 if both sides repeat their answers; it is then shrunk, and filed under its cause (see compare.Signature).
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import pathlib
 import sys
 import tempfile
@@ -89,18 +88,23 @@ def essentials(program: Program) -> Program | None:
     subject, _, route = last.kind.partition(": ")
     if not route:
         return None
-    wanted = ("zoo: setting", f"{subject}: define", f"{subject}: setting", f"{subject}: {' '.join(route.split()[:-1])}")
+    wanted = ("zoo: setting", "interpreter: setting", f"{subject}: define", f"{subject}: setting")
     return program.with_statements([*(s for s in before if s.kind in wanted), last])
 
 
 def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
-    """The zoos that are wanted, then so many random programs."""
-    if zoo in ("class", "all"):
-        yield from class_zoo.programs()
+    """The zoos that are wanted, and so many random programs. They take turns: a run that is cut short has seen of each."""
+    random_programs = map(generate, range(seed, seed + count))
+    turns: list[Iterator[Program]] = [random_programs]
     if zoo in ("interpreter", "all"):
-        yield from interpreter_zoo.programs()
-    for number in itertools.islice(itertools.count(seed), count):
-        yield generate(number)
+        turns.insert(0, interpreter_zoo.programs())
+    if zoo in ("class", "all"):
+        turns.insert(0, class_zoo.programs())
+    while turns:
+        turn = turns.pop(0)
+        if following := next(turn, None):
+            yield following
+            turns.append(turn)
 
 
 def main() -> int:
