@@ -70,6 +70,8 @@ class Report:
             f"{self.programs} programs ({self.statements} statements) in {time.monotonic() - self.started:.0f} s: "
             f"{self.differences} differences, {len(self.causes)} distinct causes; {self.unstable} answers that vary on one side were set aside.",
             "",
+            "The setting of a zoo's program is left out here: it stands in tests/differential/zoo, and in programs/.",
+            "",
             "New causes per 100 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
         ]
         for number, (signature, cause) in enumerate(sorted(self.causes.items(), key=lambda item: -item[1].seen), 1):
@@ -79,7 +81,7 @@ class Report:
                 "",
                 f"Seen {cause.seen} times; first in program {cause.at_program} ({cause.program.name}).",
                 "```python",
-                cause.program.text.rstrip(),
+                shown(cause),
                 "```",
                 "Ray:",
                 "```text",
@@ -96,6 +98,17 @@ class Report:
         """Write the page anew."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "CAUSES.md").write_text(self.text(), encoding="utf-8")
+
+
+def shown(cause: Cause) -> str:
+    """The statements of a program that tell a reader what it is about."""
+    last = cause.program.statements[cause.difference.statement]
+    parts = [
+        s for s in cause.program.statements if not s.kind.endswith(": setting") or s.kind.startswith("interpreter.")
+    ]
+    if last.kind.startswith("interpreter."):
+        parts = [parts[0], last]
+    return "\n".join(f"# {s.kind}\n{s.text}" for s in parts)
 
 
 def indented(lines: list[str]) -> str:

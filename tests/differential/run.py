@@ -21,7 +21,7 @@ from tests.differential.compare import Difference, differences
 from tests.differential.grammar import generate
 from tests.differential.program import Program
 from tests.differential.report import Report
-from tests.differential.shrink import shrink
+from tests.differential.shrink import shrink, slice_of
 
 
 class Comparison:
@@ -69,9 +69,15 @@ class Comparison:
             found = differences(candidate, mode, self.expected(candidate), answer)
             return next((d for d in found if d.signature == signature), None)
 
-        small = essentials(cut)
-        if not (small and same(small)):
+        if (subject := cut.statements[-1].kind.partition(":")[0]).startswith("interpreter."):
+            # Each statement about a thing leaves it changed for the next: without its restoring ones no answer is repeated.
+            small = program.with_statements(
+                [s for s in program.statements if s.kind.partition(":")[0] in ("interpreter", subject)]
+            )
+        elif not same(small := slice_of(cut)):
             small = shrink(cut if same(cut) else program, lambda candidate: same(candidate) is not None)
+        else:
+            small = shrink(small, lambda candidate: same(candidate) is not None, most=8)
         expected, actual = self.expected(small, again=True), self.backends[mode].answer(small, again=True)
         confirmed = next((d for d in differences(small, mode, expected, actual) if d.signature == signature), None)
         if confirmed is None:
@@ -80,16 +86,6 @@ class Comparison:
             return
         print(f"{program.name}: {signature}", flush=True)
         self.report.add(small, confirmed)
-
-
-def essentials(program: Program) -> Program | None:
-    """What the last statement of a zoo's program needs, as its kinds tell: no search is needed, if it shows the difference."""
-    *before, last = program.statements
-    subject, _, route = last.kind.partition(": ")
-    if not route:
-        return None
-    wanted = ("zoo: setting", "interpreter: setting", f"{subject}: define", f"{subject}: setting")
-    return program.with_statements([*(s for s in before if s.kind in wanted), last])
 
 
 def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:

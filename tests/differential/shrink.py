@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import symtable
 from collections.abc import Callable
 
 from tests.differential.program import Program, Statement
 
 
-def shrink(program: Program, still: Callable[[Program], bool], most: int = 60) -> Program:
+def shrink(program: Program, still: Callable[[Program], bool], most: int = 30) -> Program:
     """Leave out statements, then lines in those that remain, while `still(program)` is true; it is asked at most so often.
 
     Zeller's ddmin: halves, quarters, and so on to single ones."""
@@ -23,6 +25,29 @@ def shrink(program: Program, still: Callable[[Program], bool], most: int = 60) -
     for index in range(len(kept)):
         kept[index] = with_fewer_lines(kept, index, ask)
     return program.with_statements(kept)
+
+
+def slice_of(program: Program) -> Program:
+    """The last statement and those that define the names it uses, and so on: a good guess that needs no session."""
+    *before, last = program.statements
+    kept, wanted = [last], names_used(last.text) - names_defined(last.text)
+    for statement in reversed(before):
+        if wanted & (defined := names_defined(statement.text)):
+            kept.append(statement)
+            wanted = wanted - defined | names_used(statement.text) - defined
+    return program.with_statements(kept[::-1])
+
+
+def names_used(text: str) -> set[str]:
+    """Every name that the text reads, at whatever depth."""
+    nodes = ast.walk(ast.parse(text))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def names_defined(text: str) -> set[str]:
+    """The names that the text binds at its top level."""
+    symbols = symtable.symtable(text, "<statement>", "exec").get_symbols()
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported() or s.is_namespace()}
 
 
 def with_fewer_lines(statements: list[Statement], index: int, ask: Callable[[list[Statement]], bool]) -> Statement:

@@ -17,8 +17,8 @@ from tests.differential.grammar import SLOT, generate
 from tests.differential.program import Program, Statement
 from tests.differential.report import Report
 from tests.differential.rules import AREAS, OBJECTS, TERMS, table
-from tests.differential.run import Comparison, essentials
-from tests.differential.shrink import minimal, shrink
+from tests.differential.run import Comparison
+from tests.differential.shrink import minimal, shrink, slice_of
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +112,13 @@ def test_what_follows_a_hang_is_not_compared():
     assert found.signature.actual == "HUNG"
 
 
-def test_a_route_of_the_zoo_names_what_it_needs():
-    """Neither search nor session is needed to leave the other kinds out."""
+def test_a_statement_is_cut_out_with_what_it_needs():
+    """Neither search nor session is needed to leave the other kinds of a zoo's program out."""
     first = next(iter(class_zoo.programs()))
     last = next(s for s in first.statements if s.kind == "zoo.nested: result")
     before = first.statements[: first.statements.index(last) + 1]
-    small = essentials(first.with_statements(list(before)))
-    assert small and [s.kind for s in small.statements] == ["zoo: setting", "zoo.nested: define", "zoo.nested: result"]
+    small = slice_of(first.with_statements(list(before)))
+    assert [s.kind for s in small.statements] == ["zoo: setting", "zoo.nested: define", "zoo.nested: result"]
 
 
 def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Backend]):
