@@ -46,9 +46,9 @@ class Backend:
     _asked: int = field(default=0, init=False)
 
     def answer(self, program: Program, again: bool = False) -> Answer:
-        """Run a program, or take its answer from the cache. `again`: do run it, whatever is in the cache."""
-        kept = self.cache / f"{self.name}-{program.key}.json" if self.cache else None
-        if kept and kept.exists() and not again:
+        """Run a program, or take its answer from the cache. `again`: its second answer, kept beside the first."""
+        kept = self.cache / f"{self.name}-{program.key}{'-again' * again}.json" if self.cache else None
+        if kept and kept.exists():
             found = json.loads(kept.read_text(encoding="utf-8"))
             return Answer([(i, text) for i, text in found["lines"]], found["end"])
         if "fresh" in program.needs:
@@ -56,7 +56,7 @@ class Backend:
         found_now = self._run(program)
         if "fresh" in program.needs or found_now.end != "answered":
             self.close()
-        if kept and not again:
+        if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps({"lines": found_now.lines, "end": found_now.end}), encoding="utf-8")
         return found_now

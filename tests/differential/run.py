@@ -62,25 +62,22 @@ class Comparison:
         cut = program.with_statements(list(program.statements[: max(0, difference.statement) + 1]))
 
         def same(candidate: Program) -> Difference | None:
-            # miniray answers in milliseconds: ask Ray only if the wrong answer is still there.
-            answer = self.backends[mode].answer(candidate)
+            # miniray answers in milliseconds: ask Ray only if the wrong answer is still there. A program that was not cut is
+            # run again, so that both sides have repeated themselves.
+            again = candidate.key == program.key
+            answer = self.backends[mode].answer(candidate, again)
             if not set(difference.actual) & {text for _, text in answer.lines} and difference.actual:
                 return None
-            found = differences(candidate, mode, self.expected(candidate), answer)
+            found = differences(candidate, mode, self.expected(candidate, again), answer)
             return next((d for d in found if d.signature == signature), None)
 
-        if (subject := cut.statements[-1].kind.partition(":")[0]).startswith("interpreter."):
-            # Each statement about a thing leaves it changed for the next: without its restoring ones no answer is repeated.
-            small = program.with_statements(
-                [s for s in program.statements if s.kind.partition(":")[0] in ("interpreter", subject)]
-            )
-        elif not same(small := slice_of(cut)):
-            small = shrink(cut if same(cut) else program, lambda candidate: same(candidate) is not None)
-        else:
-            small = shrink(small, lambda candidate: same(candidate) is not None, most=8)
-        expected, actual = self.expected(small, again=True), self.backends[mode].answer(small, again=True)
-        confirmed = next((d for d in differences(small, mode, expected, actual) if d.signature == signature), None)
-        if confirmed is None:
+        # A statement of the interpreter's zoo leaves something changed for the next one: none of them can be left out.
+        candidates = [program] if signature.kind.startswith("interpreter.") else [slice_of(cut), cut]
+        small = next(filter(same, candidates), None)
+        if small and small is not program:
+            small = shrink(small, lambda candidate: same(candidate) is not None, most=8 if small is not cut else 30)
+        confirmed = same(small) if small else None
+        if small is None or confirmed is None:
             self.report.unstable += 1
             print(f"not repeated: {signature}", flush=True)
             return
