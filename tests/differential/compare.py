@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from tests.differential.backends import Answer
 from tests.differential.program import Program
+from tests.differential.rules import table
+
+KNOWN = {section.about: [re.compile(p) for p in section.alternatives] for section in table("known.txt")}
+"""What the portability page says, by a phrase of it, with the patterns of the signatures that it explains."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,12 @@ class Signature:
 
     def __str__(self) -> str:
         return f"[{self.mode}] {self.kind}: {self.expected} / {self.actual}"
+
+    @property
+    def known(self) -> str:
+        """What the portability page says about it; empty if nothing."""
+        text = f"{self.kind}: {self.expected} / {self.actual}"
+        return next((phrase for phrase, some in KNOWN.items() if any(p.fullmatch(text) for p in some)), "")
 
 
 @dataclass(frozen=True)

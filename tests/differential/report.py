@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.differential.compare import Difference, Signature
@@ -31,11 +32,15 @@ class Report:
     statements: int = 0
     differences: int = 0
     unstable: int = 0
+    known: Counter[str] = field(default_factory=Counter)
     causes: dict[Signature, Cause] = field(default_factory=dict)
 
     def count(self, signature: Signature) -> bool:
-        """Note a difference. True if its cause is known."""
+        """Note a difference. True if its cause has been found before, or is on the portability page."""
         self.differences += 1
+        if signature.known:
+            self.known[signature.known] += 1
+            return True
         if signature in self.causes:
             self.causes[signature].seen += 1
             return True
@@ -68,9 +73,13 @@ class Report:
             "# Differences between Ray and miniray",
             "",
             f"{self.programs} programs ({self.statements} statements) in {time.monotonic() - self.started:.0f} s: "
-            f"{self.differences} differences, {len(self.causes)} distinct causes; {self.unstable} answers that vary on one side were set aside.",
+            f"{self.differences} differences, {len(self.causes)} distinct causes that no page explains; "
+            f"{self.unstable} answers that vary on one side were set aside.",
             "",
             "The setting of a zoo's program is left out here: it stands in tests/differential/zoo, and in programs/.",
+            "",
+            "On the portability page, and not listed here: "
+            + ("; ".join(f'"{phrase}" ({times})' for phrase, times in self.known.most_common()) or "nothing"),
             "",
             "New causes per 100 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
         ]

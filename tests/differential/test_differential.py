@@ -12,7 +12,7 @@ import pytest
 
 from tests.differential import class_zoo, interpreter_zoo
 from tests.differential.backends import ROOT, Answer, Backend, all_backends
-from tests.differential.compare import Signature, differences
+from tests.differential.compare import KNOWN, Signature, differences
 from tests.differential.grammar import SLOT, generate
 from tests.differential.program import Program, Statement
 from tests.differential.report import Report
@@ -71,6 +71,13 @@ def test_the_kinds_of_the_zoos_have_names_of_their_own():
     things = [section.name for section in table("zoo/interpreter.txt")]
     for some in names, things:
         assert sorted({name for name in some if some.count(name) > 1}) == []
+
+
+def test_a_known_cause_is_on_the_portability_page():
+    """The phrase that a pattern stands under can be read there."""
+    page = " ".join((ROOT / "chapters/13_to_ray/README.md").read_text(encoding="utf-8").split())
+    assert [phrase for phrase in KNOWN if phrase not in page] == []
+    assert Signature("threaded", "interpreter.cwd", "returns False", "returns True").known in page
 
 
 def test_a_part_that_needs_two_pieces_is_found():
