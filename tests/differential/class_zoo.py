@@ -24,7 +24,9 @@ def statements(kind: str, name: str, definition: str, make: str, use: str) -> li
     found = [Statement(f"zoo.{name}: define", f"{definition}\n{variable} = {make}".lstrip("\n"))]
     for route in ROUTES:
         if route.about in ("every", kind) or route.about == "used" and use:
-            text = route.alternatives[0].replace("$make", f"({make})").replace("$use", use or "1")
+            text = (
+                route.alternatives[0].replace("$make", f"({make})").replace("$use", use or "1").replace("$name", name)
+            )
             found.append(Statement(f"zoo.{name}: {route.name}", f"v = {variable}\n{text}"))
     return found
 

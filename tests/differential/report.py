@@ -116,7 +116,7 @@ def shown(cause: Cause) -> str:
         s for s in cause.program.statements if not s.kind.endswith(": setting") or s.kind.startswith("interpreter.")
     ]
     if last.kind.startswith("interpreter."):
-        parts = [parts[0], last]
+        parts = [s for s in parts if s.kind == f"{last.kind.partition(':')[0]}: setting" or s is last]
     return "\n".join(f"# {s.kind}\n{s.text}" for s in parts)
 
 
