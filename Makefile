@@ -16,8 +16,8 @@ PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
-.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check clients seeds mutants chaos \
-    conformance-stress conformance-alias clean
+.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
+    mutants chaos conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -53,6 +53,10 @@ ray-check:
 # Run unmodified libraries from PyPI that use Ray, each in its own virtual environment. CLIENTS: parts of their names.
 clients:
 	$(PYTHON) -m tests.clients.run $(CLIENTS)
+
+# Run N generated programs on real Ray and on miniray, after the zoos of values and of the interpreter's state, and compare.
+differential:
+	$(PYTHON) -m tests.differential.run --ray-python '$(RAY_PYTHON)' -n $(N)
 
 # Send random events to the core under N seeds. A seed that fails is printed with the command that replays it.
 seeds: $(VENV)/.pytest

@@ -346,5 +346,5 @@ def test_a_generator_changes_something_unless_it_waits_for_its_consumer():
 def test_without_a_node_there_is_none_of_any_kind():
     """The task asks for no labels, and is told so."""
     session = StillSession()
-    words = "needs a node of any kind, and none of the 0 nodes that are alive is one"
+    words = "needs a node of any kind, but there is no such node (0 nodes are alive)"
     assert link(session, session.task()).phrase == words

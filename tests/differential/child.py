@@ -1,0 +1,148 @@
+"""The process that runs programs, one after the other, in one session of Ray or of miniray.
+
+It reads a program per line of its stdin and writes an answer per line of its stdout: for each line that a program showed, the
+index of its statement and the text. SIGUSR1 from the runner makes a program that hangs give up where it is.
+
+    python -m tests.differential.child BACKEND        ray, ray-dashboard, threaded, local_mode
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import linecache
+import os
+import re
+import signal
+import sys
+import threading
+import types
+from typing import Any
+
+from tests.differential.program import PRELUDE, Program
+
+INIT = {"num_cpus": 2, "resources": {"chip": 20}, "include_dashboard": False, "log_to_driver": False}
+MOST_LINES = 400
+
+
+class Hung(BaseException):
+    """Raised in the program that runs, when the runner has waited long enough."""
+
+
+class State:
+    """Which program runs. The signal may come a moment late, and must not hit what follows."""
+
+    running = False
+
+
+def give_up(signum: int, frame: Any) -> None:
+    """The handler of SIGUSR1."""
+    if State.running:
+        State.running = False
+        raise Hung
+
+
+def package_of(backend: str) -> Any:
+    """`ray`, or miniray under that name, so that programs say `import ray` on both. A session of it has been started."""
+    init = {**INIT, "include_dashboard": backend == "ray-dashboard"}
+    if backend.startswith("ray"):
+        import ray
+
+        ray.init(**init)
+        return ray
+    os.environ["MINIRAY_STRICT_METRICS"] = "0"
+    import miniray.testing
+
+    miniray.testing.alias_ray()
+    import ray
+
+    ray.init(**init, local_mode=backend == "local_mode")
+    return ray
+
+
+def run(program: Program, ray: Any) -> list[list[Any]]:
+    """The lines of one program: [index of the statement, text]."""
+    lines: list[list[Any]] = []
+    main = types.ModuleType("__main__")
+    old_main, sys.modules["__main__"] = sys.modules["__main__"], main
+    main.__file__ = f"{program.name}.py"
+    now = -1
+
+    def emit(line: str) -> None:
+        if len(lines) < MOST_LINES:
+            lines.append([now, normal(line)])
+
+    try:
+        State.running = True
+        execute(PRELUDE.read_text(encoding="utf-8"), f"<prelude of {program.name}>", main)
+        vars(main).update(emit=emit, ray=ray)
+        for now, statement in enumerate(program.statements):
+            try:
+                execute(statement.text, f"<{program.name} {now}>", main)
+            except Hung:
+                lines.append([now, "HUNG"])
+                break
+            except BaseException as error:
+                emit(f"UNCAUGHT {vars(main)['error_text'](error)}")
+    except Hung:
+        lines.append([now, "HUNG"])
+    finally:
+        State.running = False
+        tidy_up(ray, program)
+        sys.modules["__main__"] = old_main
+        vars(main).clear()
+        gc.collect()
+    return lines
+
+
+def execute(text: str, file: str, module: types.ModuleType) -> None:
+    """Run a piece of source in a module, where `inspect.getsource` finds it."""
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+
+
+def normal(line: str) -> str:
+    """A line without what must differ: the package's name, addresses."""
+    return re.sub(r"0x[0-9a-f]{6,}", "0x", str(line).replace("miniray", "ray"))[:600]
+
+
+def tidy_up(ray: Any, program: Program) -> None:
+    """Named actors and placement groups outlive the names of a program: end them."""
+    with contextlib.suppress(Exception):
+        if "name" in program.text:
+            for row in ray.util.list_named_actors(all_namespaces=True):
+                with contextlib.suppress(Exception):
+                    ray.kill(ray.get_actor(row["name"], row["namespace"]))
+        if "placement_group" in program.text:
+            for group in ray.util.placement_group_table().values():
+                if group["state"] != "REMOVED":
+                    ident = ray.PlacementGroupID.from_hex(group["placement_group_id"])
+                    ray.util.remove_placement_group(ray.util.placement_group.PlacementGroup(ident))
+
+
+def main() -> None:
+    """Run what stdin asks for, until it ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    if not os.environ.get("DIFFERENTIAL_LOUD"):
+        os.dup2(quiet, 2)
+    questions = os.fdopen(os.dup(0), encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    ray = package_of(sys.argv[1])
+    signal.signal(signal.SIGUSR1, give_up)
+    answers.write("ready\n")
+    answers.flush()
+    for question in questions:
+        program = Program.from_json(question)
+        lines = run(program, ray)
+        answers.write(json.dumps({"key": program.key, "lines": lines, "threads": threading.active_count()}) + "\n")
+        answers.flush()
+    with contextlib.suppress(Exception):
+        ray.shutdown()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

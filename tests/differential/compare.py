@@ -1,0 +1,98 @@
+"""Where two answers differ, and the cause that a difference is filed under."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tests.differential.backends import Answer
+from tests.differential.program import Program
+from tests.differential.rules import table
+
+KNOWN = {section.about: [re.compile(p) for p in section.alternatives] for section in table("known.txt")}
+"""What the portability page says, by a phrase of it, with the patterns of the signatures that it explains."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What makes two differences the same cause: how miniray ran, what was tried, and the classes of the two answers."""
+
+    mode: str
+    kind: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"[{self.mode}] {self.kind}: {self.expected} / {self.actual}"
+
+    @property
+    def known(self) -> str:
+        """What the portability page says about it; empty if nothing."""
+        text = f"{self.kind}: {self.expected} / {self.actual}"
+        return next((phrase for phrase, some in KNOWN.items() if any(p.fullmatch(text) for p in some)), "")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first lines in which the answers to one statement differ."""
+
+    statement: int
+    signature: Signature
+    expected: list[str]
+    actual: list[str]
+
+
+def lines_by_statement(answer: Answer) -> dict[int, list[str]]:
+    """The lines of each statement that showed any."""
+    found: dict[int, list[str]] = {}
+    for index, text in answer.lines:
+        found.setdefault(index, []).append(text)
+    return found
+
+
+def differences(program: Program, mode: str, expected: Answer, actual: Answer) -> list[Difference]:
+    """One for each statement whose lines differ, in order. What follows a hang was not run, and is not compared."""
+    wanted, got = lines_by_statement(expected), lines_by_statement(actual)
+    found = []
+    for index in sorted(wanted.keys() | got.keys()):
+        left, right = wanted.get(index, []), got.get(index, [])
+        # A name that is missing on one side is missing because an earlier statement failed there, which has been compared.
+        if left != right and not {"raises NameError", "UNCAUGHT NameError"} & {*left, *right}:
+            # What goes wrong along one route of a zoo goes wrong along others, for the same reason.
+            kind = program.statements[index].kind.partition(":")[0] if index >= 0 else "session"
+            found.append(Difference(index, Signature(mode, kind, *first_classes(left, right)), left, right))
+        if {"HUNG", "DIED"} & {*left, *right}:
+            break
+    return found
+
+
+def first_classes(left: list[str], right: list[str]) -> tuple[str, str]:
+    """The classes of the first pair of lines that differ."""
+    for one, other in zip([*left, "nothing"], [*right, "nothing"], strict=False):
+        if one != other:
+            classes = [class_of(one), class_of(other)]
+            if classes[0] == classes[1]:
+                return words_that_differ(one, other)
+            if any(c.startswith(("raises", "UNCAUGHT")) for c in classes):
+                classes = [c.partition(" ")[0] if c.startswith("returns") else c for c in classes]
+            return classes[0], classes[1]
+    return "more lines", "fewer lines"
+
+
+def class_of(line: str) -> str:
+    """`raises KeyError` of what raised one, `returns` with the class of what was returned; else its first words."""
+    if found := re.match(r"(raises|UNCAUGHT) ([\w.()]+)", line):
+        return " ".join(found.groups())
+    if line.startswith("returns "):
+        return "returns " + (re.match(r"<?[A-Za-z_.]+|.?", line[8:]) or [""])[0]
+    return " ".join(re.findall(r"[A-Za-z_.]+", line)[:3]) or line[:10]
+
+
+def words_that_differ(one: str, other: str) -> tuple[str, str]:
+    """The first words that two lines do not share, with a word before them; numbers are all the same number."""
+    left, right = (re.findall(r"[A-Za-z_.]+|\d+|[^\w\s]", re.sub(r"u?\d+", "0", line)) for line in (one, other))
+    for index, (a, b) in enumerate(zip([*left, "end"], [*right, "end"], strict=False)):
+        if a != b:
+            start = max(0, index - 2)
+            return " ".join(left[start : index + 3]), " ".join(right[start : index + 3])
+    return "other numbers", "other numbers"

@@ -1,0 +1,125 @@
+"""What a run has found: distinct causes, each with its smallest program, and how fast new ones still come."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.differential.compare import Difference, Signature
+from tests.differential.program import Program
+
+
+@dataclass
+class Cause:
+    """One cause: the first program that showed it, shrunk, and in how many programs it was seen."""
+
+    program: Program
+    difference: Difference
+    at_program: int
+    seen: int = 1
+
+
+@dataclass
+class Report:
+    """Collects differences by signature. `folder` holds a file for each cause, and CAUSES.md with all of them."""
+
+    folder: pathlib.Path
+    started: float = field(default_factory=time.monotonic)
+    programs: int = 0
+    statements: int = 0
+    differences: int = 0
+    unstable: int = 0
+    known: Counter[str] = field(default_factory=Counter)
+    causes: dict[Signature, Cause] = field(default_factory=dict)
+
+    def count(self, signature: Signature) -> bool:
+        """Note a difference. True if its cause has been found before, or is on the portability page."""
+        self.differences += 1
+        if signature.known:
+            self.known[signature.known] += 1
+            return True
+        if signature in self.causes:
+            self.causes[signature].seen += 1
+            return True
+        return False
+
+    def add(self, program: Program, difference: Difference) -> None:
+        """A new cause, with its shrunk program."""
+        if difference.signature in self.causes:
+            self.causes[difference.signature].seen += 1
+            return
+        self.causes[difference.signature] = Cause(program, difference, self.programs)
+        name = re.sub("[^A-Za-z0-9]+", "_", str(difference.signature))[:70]
+        path = self.folder / "programs" / f"{len(self.causes):03d}_{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ours = f"miniray ({difference.signature.mode}):\n{indented(difference.actual)}"
+        outputs = f'"""\nRay:\n{indented(difference.expected)}\n{ours}"""\n'
+        path.write_text(outputs.replace("\\", "\\\\") + program.script(), encoding="utf-8")
+        self.write()
+
+    def curve(self, per: int = 100) -> list[tuple[int, int]]:
+        """(programs run, new causes among the last `per` of them), oldest first."""
+        return [
+            (end, sum(end - per < max(1, cause.at_program) <= end for cause in self.causes.values()))
+            for end in range(per, self.programs + per, per)
+        ]
+
+    def text(self) -> str:
+        """The report as a page: the numbers, the curve, then each cause, the most frequent first."""
+        lines = [
+            "# Differences between Ray and miniray",
+            "",
+            f"{self.programs} programs ({self.statements} statements) in {time.monotonic() - self.started:.0f} s: "
+            f"{self.differences} differences, {len(self.causes)} distinct causes that no page explains; "
+            f"{self.unstable} answers that vary on one side were set aside.",
+            "",
+            "The setting of a zoo's program is left out here: it stands in tests/differential/zoo, and in programs/.",
+            "",
+            "On the portability page, and not listed here: "
+            + ("; ".join(f'"{phrase}" ({times})' for phrase, times in self.known.most_common()) or "nothing"),
+            "",
+            "New causes per 100 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
+        ]
+        for number, (signature, cause) in enumerate(sorted(self.causes.items(), key=lambda item: -item[1].seen), 1):
+            lines += [
+                "",
+                f"## {number}. {signature}",
+                "",
+                f"Seen {cause.seen} times; first in program {cause.at_program} ({cause.program.name}).",
+                "```python",
+                shown(cause),
+                "```",
+                "Ray:",
+                "```text",
+                *cause.difference.expected,
+                "```",
+                f"miniray ({signature.mode}):",
+                "```text",
+                *cause.difference.actual,
+                "```",
+            ]
+        return "\n".join(lines) + "\n"
+
+    def write(self) -> None:
+        """Write the page anew."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "CAUSES.md").write_text(self.text(), encoding="utf-8")
+
+
+def shown(cause: Cause) -> str:
+    """The statements of a program that tell a reader what it is about."""
+    last = cause.program.statements[cause.difference.statement]
+    parts = [
+        s for s in cause.program.statements if not s.kind.endswith(": setting") or s.kind.startswith("interpreter.")
+    ]
+    if last.kind.startswith("interpreter."):
+        parts = [s for s in parts if s.kind == f"{last.kind.partition(':')[0]}: setting" or s is last]
+    return "\n".join(f"# {s.kind}\n{s.text}" for s in parts)
+
+
+def indented(lines: list[str]) -> str:
+    """Lines as a block."""
+    return "".join(f"    {line}\n" for line in lines) or "    nothing\n"

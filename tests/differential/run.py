@@ -1,0 +1,134 @@
+"""Generated programs on real Ray and on miniray: where do they answer differently?
+
+    python -m tests.differential.run --ray-python PATH [-n 2000] [--seed 0] [--zoo class|interpreter|none|all] [--out FOLDER]
+    python -m tests.differential.run --modes threaded local_mode        without Ray: miniray's two modes against each other
+
+The zoos and N random programs, from the seed on, take turns: the same seed gives the same programs. A difference counts only
+if both sides repeat their answers; it is then shrunk, and filed under its cause (see compare.Signature).
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+
+from tests.differential import class_zoo, interpreter_zoo
+from tests.differential.backends import Answer, Backend, all_backends
+from tests.differential.compare import Difference, differences
+from tests.differential.grammar import generate
+from tests.differential.program import Program
+from tests.differential.report import Report
+from tests.differential.shrink import shrink, slice_of
+
+
+class Comparison:
+    """Compares modes of miniray with the backend that is in the right. Its report holds what came of it."""
+
+    def __init__(self, backends: dict[str, Backend], right: str, modes: list[str], report: Report) -> None:
+        self.backends, self.right, self.modes, self.report = backends, right, modes, report
+
+    def run(self, programs: Iterable[Program]) -> None:
+        """Ask for each program's answers, and look into each difference."""
+        for program in programs:
+            self.report.programs += 1
+            self.report.statements += len(program.statements)
+            expected = self.expected(program)
+            known: set[tuple[int, tuple[str, ...]]] = set()
+            for mode in self.modes:
+                if mode == "local_mode" and {"threads", "fresh"} & program.needs:
+                    continue
+                for difference in differences(program, mode, expected, self.backends[mode].answer(program)):
+                    answer = (difference.statement, tuple(difference.actual))
+                    if answer in known:
+                        continue  # both modes say the same, and it has been looked into
+                    known.add(answer)
+                    if not self.report.count(difference.signature):
+                        self.look_into(program, difference)
+            if self.report.programs % 5 == 0:
+                self.report.write()
+                print(f"{self.report.programs} programs, {len(self.report.causes)} causes", flush=True)
+
+    def expected(self, program: Program, again: bool = False) -> Answer:
+        """What the side that is in the right answers."""
+        needs_dashboard = self.right == "ray" and "dashboard" in program.needs
+        return self.backends["ray-dashboard" if needs_dashboard else self.right].answer(program, again)
+
+    def look_into(self, program: Program, difference: Difference) -> None:
+        """Shrink a difference that both sides repeat, and file it. What varies on either side is counted only."""
+        signature, mode = difference.signature, difference.signature.mode
+        cut = program.with_statements(list(program.statements[: max(0, difference.statement) + 1]))
+
+        def same(candidate: Program) -> Difference | None:
+            # miniray answers in milliseconds: ask Ray only if the wrong answer is still there. A program that was not cut is
+            # run again, so that both sides have repeated themselves.
+            again = candidate.key == program.key
+            answer = self.backends[mode].answer(candidate, again)
+            if not set(difference.actual) & {text for _, text in answer.lines} and difference.actual:
+                return None
+            found = differences(candidate, mode, self.expected(candidate, again), answer)
+            return next((d for d in found if d.signature == signature), None)
+
+        # A statement of the interpreter's zoo leaves something changed for the next one: none of them can be left out.
+        candidates = [program] if signature.kind.startswith("interpreter.") else [slice_of(cut), cut]
+        small = next(filter(same, candidates), None)
+        if small and small is not program:
+            small = shrink(small, lambda candidate: same(candidate) is not None, most=8 if small is not cut else 30)
+        confirmed = same(small) if small else None
+        if small is None or confirmed is None:
+            self.report.unstable += 1
+            print(f"not repeated: {signature}", flush=True)
+            return
+        print(f"{program.name}: {signature}", flush=True)
+        self.report.add(small, confirmed)
+
+
+def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
+    """The zoos that are wanted, and so many random programs. They take turns: a run that is cut short has seen of each."""
+    random_programs = map(generate, range(seed, seed + count))
+    turns: list[Iterator[Program]] = [random_programs]
+    if zoo in ("interpreter", "all"):
+        turns.insert(0, interpreter_zoo.programs())
+    if zoo in ("class", "all"):
+        turns.insert(0, class_zoo.programs())
+    while turns:
+        turn = turns.pop(0)
+        if following := next(turn, None):
+            yield following
+            turns.append(turn)
+
+
+def main() -> int:
+    """The command. Exit code 1 if there are differences."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--ray-python", help="a Python that has Ray; without it the first of the modes is in the right")
+    parser.add_argument("-n", type=int, default=200, help="random programs")
+    parser.add_argument("--seed", type=int, default=0, help="the first program's seed")
+    parser.add_argument("--zoo", choices=["class", "interpreter", "none", "all"], default="all")
+    parser.add_argument("--modes", nargs="+", default=["threaded", "local_mode"], help="of miniray")
+    parser.add_argument(
+        "--python", help="the Python that runs miniray (the same as Ray's: what is installed there is then the same)"
+    )
+    parser.add_argument("--out", type=pathlib.Path, help="folder for the report and the programs (a new one)")
+    asked = parser.parse_args()
+    folder = asked.out or pathlib.Path(tempfile.mkdtemp(prefix="differential-"))
+    backends = all_backends(
+        asked.python or asked.ray_python or sys.executable, asked.ray_python or "", folder / "answers"
+    )
+    right, modes = ("ray", asked.modes) if asked.ray_python else (asked.modes[0], asked.modes[1:])
+    report = Report(folder)
+    try:
+        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed))
+    finally:
+        report.write()
+        for backend in backends.values():
+            backend.close()
+    print(report.text().partition("\n## ")[0])
+    print(f"The causes, and a program for each: {folder}/CAUSES.md")
+    return 1 if report.causes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
