@@ -226,7 +226,8 @@ class Scheduler:
         wanted, waiting = worker.lease, self.waiting
         if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
             self.worker_idle(worker)
-            self._retire(now, worker.node.idle.pop(), "it ran a function as often as the function's max_calls allows")
+            spent = worker.node.idle.pop()
+            self._retire(now, spent, "INTENDED_USER_EXIT", "it ran a function as often as its max_calls allows")
             if waiting:
                 self.dispatch(now, worker.node)
             return
@@ -270,12 +271,12 @@ class Scheduler:
     def retire_spare(self, now: float, node: NodeRecord) -> None:
         """Keep no more parked workers than could be useful."""
         if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
-            self._retire(now, node.idle.pop(0), "the worker was idle and not needed")
+            self._retire(now, node.idle.pop(0), "INTENDED_SYSTEM_EXIT", "the worker was idle and not needed")
 
-    def _retire(self, now: float, worker: WorkerRecord, why: str) -> None:
+    def _retire(self, now: float, worker: WorkerRecord, exit_type: str, why: str) -> None:
         """An idle worker, already off its node's list, ends. What it owns stays."""
         move(worker, WorkerStatus.DEAD)
-        worker.t_died, worker.exit_type, worker.exit_detail = now, "INTENDED_SYSTEM_EXIT", why
+        worker.t_died, worker.exit_type, worker.exit_detail = now, exit_type, why
         self.cluster.worker_pool.bury(worker)
         self.cluster.actions.append(StopWorker(worker))
 

@@ -13,6 +13,7 @@ from tests.core.builders import (
     NOW,
     a_call,
     a_group,
+    a_task,
     a_value,
     add_node,
     crash,
@@ -123,6 +124,13 @@ def test_a_strict_pack_goes_where_the_labels_of_every_bundle_are():
     assert [bundle.node for bundle in group.bundles] == [zone, zone]
 
 
+@pytest.mark.parametrize("strategy", ["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"])
+def test_a_bundle_goes_where_most_is_left(strategy):
+    """Of what it asks for, in proportion to what is free; the first of equal nodes."""
+    c = several_nodes(2, 8, 8)
+    assert a_group(c, {"CPU": 1}, strategy=strategy).bundles[0].node is node(c, 2)
+
+
 def test_ready_of_a_group_is_the_same_object_until_the_group_is_removed():
     """Then whoever asks gets an error; those who have the value keep it."""
     c = one_node(cpus=2)
@@ -154,6 +162,24 @@ def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
     dead = [worker for worker in c.workers.values() if worker.status is WorkerStatus.DEAD]
     assert len(dead) == 40 - 20 - IDLE_SPARE
     assert {(worker.t_died, worker.exit_type) for worker in dead} == {(7.0, "INTENDED_SYSTEM_EXIT")}
+
+
+def test_a_worker_that_has_run_a_function_often_enough_ends():
+    """Of the calls of this function, not of all; Ray says that the user wanted it so. The next call gets another worker."""
+    c = one_node(cpus=1)
+
+    def call(max_calls):
+        task = a_task(c)
+        task.spec.max_calls = max_calls
+        c.submit_task(NOW, task)
+        worker = started(c, task)
+        finish(c, task, now=5.0)
+        return worker
+
+    workers = [call(max_calls) for max_calls in (0, 2, 0, 2, 2)]
+    assert len(set(workers[:4])) == 1 and workers[4] is not workers[0]
+    ended = workers[0]
+    assert (ended.status, ended.t_died, ended.exit_type) == (WorkerStatus.DEAD, 5.0, "INTENDED_USER_EXIT")
 
 
 def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
