@@ -34,6 +34,10 @@ class GivenBack:
         self.nodes.append(node)
         self.count += 1
 
+    def not_noted(self) -> None:
+        """What was given back for a while was not noted: all nodes are to be ranked anew."""
+        self.count += NOTED + 1
+
 
 def rank(node: NodeRecord, need: dict[str, int]) -> float:
     """The lower, the better: 0 for a node that is at most half used with `need` on top, else how much it is used, which is the

@@ -84,6 +84,8 @@ class Scheduler:
         """A node may be given tasks."""
         self.alive.append(node)
         self.by_hex[node.hex] = node
+        if len(self.alive) == 2:
+            self.given_back.not_noted()  # while there was one node, nothing was ranked and nothing noted
         self.given_back.note(node)
 
     def node_left(self, node: NodeRecord) -> None:
@@ -376,6 +378,9 @@ class Scheduler:
     def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
         """Ray's default: the node with most of the arguments' bytes, else the submitter's own, when it is at most half used; then
         the first of those that are; then the least used."""
+        if len(self.alive) == 1:
+            only = self.alive[0]
+            return only if self._allowed(only, wanted) and self._has_room(only, task, wanted) else None
         first, need = self._preferred(task), wanted.need
         if (
             first is not None
