@@ -287,10 +287,13 @@ def _could_run(cluster: Any, task: TaskRecord, wanted: SchedulingClass) -> bool:
             and (gpus is None or scheduler._pick_gpus(bundle.node, gpus))
             for bundle in scheduler._bundles(wanted)
         )
-    turn = wanted.spread_at
-    node = scheduler._choose(task, wanted, None) if scheduler.alive else None
-    wanted.spread_at = turn  # _choose moves it on
-    return node is not None
+    nodes = scheduler.alive
+    if wanted.strategy[0] == "NODE_AFFINITY" and wanted.strategy[2]:  # soft: elsewhere only if it never fits there
+        named = scheduler.by_hex.get(wanted.strategy[1])
+        if named is not None and fits(named.total, wanted.need) and scheduler._allowed(named, wanted):
+            nodes = [named]
+    # Every node is looked at, and not the scheduler's ranking: that may have forgotten one.
+    return any(scheduler._allowed(node, wanted) and scheduler._has_room(node, task, wanted) for node in nodes)
 
 
 # ---------------------------------------------------------------- tasks

@@ -35,6 +35,10 @@ class FreedNodes:
         self.nodes.append(node)
         self.count += 1
 
+    def forget(self) -> None:
+        """Resources were returned for a while without a note: every ranking must be made again from all nodes."""
+        self.count += NOTED + 1
+
 
 def rank(node: NodeRecord, need: dict[str, int]) -> float:
     """How good a choice the node is for a demand: the lower, the better.

@@ -125,6 +125,8 @@ class Scheduler:
         """A node has joined: it may be given tasks."""
         self.alive.append(node)
         self.by_hex[node.hex] = node
+        if len(self.alive) == 2:
+            self.freed_nodes.forget()  # while there was one node, nothing was ranked and nothing was noted
         self.freed_nodes.note(node)
 
     def node_left(self, node: NodeRecord) -> None:
@@ -266,7 +268,8 @@ class Scheduler:
         wanted, waiting = worker.lease, self.waiting
         if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
             self.worker_idle(worker)
-            self._retire(now, worker.node.idle.pop(), "it ran a function as often as the function's max_calls allows")
+            spent = worker.node.idle.pop()
+            self._retire(now, spent, "INTENDED_USER_EXIT", "it ran a function as often as its max_calls allows")
             if waiting:
                 self.dispatch(now, worker.node)
             return
@@ -310,12 +313,12 @@ class Scheduler:
     def retire_spare(self, now: float, node: NodeRecord) -> None:
         """Stop the worker that has been idle longest if the node has more idle workers than are useful."""
         if len(node.idle) > node.total.get("CPU", 0) // UNIT + IDLE_SPARE:
-            self._retire(now, node.idle.pop(0), "the worker was idle and not needed")
+            self._retire(now, node.idle.pop(0), "INTENDED_SYSTEM_EXIT", "the worker was idle and not needed")
 
-    def _retire(self, now: float, worker: WorkerRecord, why: str) -> None:
+    def _retire(self, now: float, worker: WorkerRecord, exit_type: str, why: str) -> None:
         """Stop an idle worker. The caller has removed it from `node.idle`. The objects that it owns stay."""
         move(worker, WorkerStatus.DEAD)
-        worker.t_died, worker.exit_type, worker.exit_detail = now, "INTENDED_SYSTEM_EXIT", why
+        worker.t_died, worker.exit_type, worker.exit_detail = now, exit_type, why
         self.cluster.worker_pool.bury(worker)
         self.cluster.actions.append(StopWorker(worker))
 
@@ -415,6 +418,9 @@ class Scheduler:
     def _hybrid(self, task: TaskRecord, wanted: SchedulingClass) -> NodeRecord | None:
         """Ray's default policy: the preferred node if it is at most half used, otherwise the first node that is,
         otherwise the least used node."""
+        if len(self.alive) == 1:
+            only = self.alive[0]
+            return only if self._allowed(only, wanted) and self._has_room(only, task, wanted) else None
         first, need = self._preferred(task), wanted.need
         if (
             first is not None

@@ -7,14 +7,16 @@ import pytest
 from miniray.core.actions import Wake
 from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.scheduler import IDLE_SPARE, labels_match
-from miniray.core.transitions import PlacementGroupStatus, TaskStatus, WorkerStatus
+from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
     NOW,
     a_call,
     a_group,
+    a_task,
     a_value,
     add_node,
+    an_actor,
     crash,
     drop,
     finish,
@@ -123,6 +125,13 @@ def test_a_strict_pack_goes_where_the_labels_of_every_bundle_are():
     assert [bundle.node for bundle in group.bundles] == [zone, zone]
 
 
+@pytest.mark.parametrize("strategy", ["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"])
+def test_a_bundle_goes_where_most_is_left(strategy):
+    """Of what it asks for, in proportion to what is free; the first of equal nodes."""
+    c = several_nodes(2, 8, 8)
+    assert a_group(c, {"CPU": 1}, strategy=strategy).bundles[0].node is node(c, 2)
+
+
 def test_ready_of_a_group_is_the_same_object_until_the_group_is_removed():
     """Then whoever asks gets an error; those who have the value keep it."""
     c = one_node(cpus=2)
@@ -156,6 +165,24 @@ def test_a_worker_that_is_not_needed_any_more_has_a_time_of_death():
     assert {(worker.t_died, worker.exit_type) for worker in dead} == {(7.0, "INTENDED_SYSTEM_EXIT")}
 
 
+def test_a_worker_that_has_run_a_function_often_enough_ends():
+    """Of the calls of this function, not of all; Ray says that the user wanted it so. The next call gets another worker."""
+    c = one_node(cpus=1)
+
+    def call(max_calls):
+        task = a_task(c)
+        task.spec.max_calls = max_calls
+        c.submit_task(NOW, task)
+        worker = started(c, task)
+        finish(c, task, now=5.0)
+        return worker
+
+    workers = [call(max_calls) for max_calls in (0, 2, 0, 2, 2)]
+    assert len(set(workers[:4])) == 1 and workers[4] is not workers[0]
+    ended = workers[0]
+    assert (ended.status, ended.t_died, ended.exit_type) == (WorkerStatus.DEAD, 5.0, "INTENDED_USER_EXIT")
+
+
 def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
     """Behind that one, what is awaited has its turn in the queue as any other."""
     c = one_node(cpus=1)
@@ -176,6 +203,70 @@ def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
     assert submitted(c).node is node(c, 1)
 
 
+def test_a_task_with_labels_on_the_only_node_runs_when_an_actor_ends():
+    """It was ranked while the node was full, and the room that the actor left was noted for no ranking: the task waited for ever."""
+    c = one_node(cpus=1, labels={"zone": "a"})
+    actor = living_actor(c, holds_cpus=1)
+    task = submitted(c, selector=(("zone", "in", ("a",)),))
+    assert task.worker is None
+    c.kill_actor(NOW, actor)
+    assert task.worker is not None
+
+
+def test_room_that_came_while_a_node_was_alone_is_known_when_the_next_one_joins():
+    """The full node had left the ranking, and nothing was noted while it was the only one: it used to stay out."""
+    c = several_nodes(1, 1)
+    on_first, _ = running_task(c)
+    running_task(c)
+    waiting = submitted(c)
+    c.cancel(NOW, waiting, False, False)
+    c.remove_node(NOW, node(c, 2))
+    finish(c, on_first)
+    third = add_node(c, cpus=1)
+    running_task(c, strategy=("NODE_AFFINITY", third.hex, False))
+    assert submitted(c).node is node(c, 1)
+
+
+def test_the_arguments_of_most_bytes_count_together():
+    """Two on one node, and a larger one on the other: the task goes where fewer bytes must be copied."""
+    c = several_nodes(4, 4)
+    values = put(c, 3 * LARGE // 2, on=1), put(c, LARGE, on=2), put(c, LARGE, on=2)
+    assert submitted(c, deps=values).node is node(c, 2)
+
+
+def test_the_node_of_the_arguments_must_be_allowed():
+    """It has the room, but not the label."""
+    c = one_node(cpus=4, labels={"zone": "a"})
+    add_node(c, cpus=4)
+    for number in (1, 2):
+        for _ in range(3):
+            submitted(c, strategy=("NODE_AFFINITY", node(c, number).hex, False))
+    task = submitted(c, deps=(put(c, LARGE, on=2),), selector=(("zone", "in", ("a",)),))
+    assert task.node is node(c, 1)
+
+
+def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
+    """Enough is free in all, but on three devices that are shared."""
+    c = one_node(cpus=8, GPU=4)
+    for _ in range(3):
+        submitted(c, GPU=0.6)
+    assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
+    assert submitted(c, GPU=1).worker.gpu_ids == (3,)
+
+
+def test_what_must_run_on_a_dead_node_fails():
+    """At once, or when the node dies: the task with one error, the actor with another, and neither waits for ever."""
+    c = several_nodes(1, 1)
+    only = ("NODE_AFFINITY", node(c, 2).hex, False)
+    running_task(c, strategy=only)
+    before = submitted(c, strategy=only), an_actor(c, strategy=only)
+    c.remove_node(NOW, node(c, 2))
+    for task, actor in (before, (submitted(c, strategy=only), an_actor(c, strategy=only))):
+        assert task.status is TaskStatus.FAILED and task.failure.error_type == "TASK_UNSCHEDULABLE_ERROR"
+        assert actor.status is ActorStatus.DEAD and actor.failure.error_type == "ACTOR_UNSCHEDULABLE_ERROR"
+        assert "does not exist, is dead" in task.failure.message == actor.failure.message
+
+
 def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
     """It is feasible if all of its bundles would fit: those that are placed do not stand in their own way."""
     c = several_nodes(1, 1)
@@ -189,7 +280,8 @@ def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
     assert [bundle.node for bundle in group.bundles] == [node(c, 1), fourth]
 
 
-def test_a_worker_that_never_got_its_cpu_back_hands_none_on():
+@pytest.mark.parametrize("chain", [False, True], ids=["to the queue", "to what its end makes ready"])
+def test_a_worker_that_never_got_its_cpu_back_hands_none_on(chain):
     """Its wait ran out of time while its child has the CPU. When it ends, nothing is free."""
     c = one_node(cpus=1)
     parent, worker = running_task(c)
@@ -197,7 +289,7 @@ def test_a_worker_that_never_got_its_cpu_back_hands_none_on():
     waiter = Waiter(1, "parent")
     c.wait_for(NOW, waiter, child.returns, worker)
     started(c, child)
-    waiting = submitted(c)
+    waiting = submitted(c, deps=parent.returns) if chain else submitted(c)
     c.stop_waiting(NOW, waiter, child.returns, worker)
     finish(c, parent)
     assert waiting.worker is None and free(c) == 0

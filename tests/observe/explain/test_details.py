@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.records import LOST, Failure, Waiter
-from miniray.observe.explain.explanation import LINKS_SPOKEN, explain, find_deadlock
-from miniray.observe.explain.links import HOLDERS_NAMED, link
+from miniray.observe.explain.explanation import explain, find_deadlock
+from miniray.observe.explain.links import link
+from miniray.observe.explain.sentence import HOLDERS_SPOKEN as HOLDERS_NAMED, LINKS_SPOKEN
 from tests.observe.still_session import StillSession
 
 
