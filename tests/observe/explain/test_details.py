@@ -55,7 +55,7 @@ def test_the_data_of_values_that_are_elsewhere():
     assert value.status is LOST and step(session, value) == ("lost", {})
     session.cluster.session_ended(session.tick())
     one = link(session, value)
-    assert (one.reason, one.phrase) == ("ended", "belongs to a session that has ended, or was let go")
+    assert (one.reason, one.phrase) == ("ended", "was released, or belongs to a session that has ended")
 
 
 def test_the_data_of_a_dead_actor():
@@ -83,7 +83,7 @@ def test_the_data_of_calls():
     quick = session.call(actor, "quick", group="io")
     data = {"actor_id": actor.hex, "limit": 1, "running": [slow.hex], "queued": 1, "concurrency_group": "io"}
     assert step(session, quick) == ("mailbox_order", data)
-    assert link(session, quick).phrase == "stands in the queue of actor Keeper named 'bob', group 'io', behind"
+    assert link(session, quick).phrase == "is queued at actor Keeper named 'bob', concurrency group 'io', behind"
     assert step(session, actor) == ("alive", {"running": 1, "waiting": 1})
 
 
@@ -134,7 +134,7 @@ def test_the_data_of_a_node_that_does_not_exist():
     task = session.task(selector=labels)
     data = {"needs": {"CPU": 1.0}, "strategy": ["DEFAULT"], "label_selector": list(labels)}
     assert step(session, task) == ("no_such_node", data)
-    assert "whose labels are zone not in a, b and gpu set and old not set, and none" in link(session, task).phrase
+    assert "whose labels match: zone not in a, b and gpu set and old not set, but there is no such node" in link(session, task).phrase
     hard = ("NODE_LABEL", (("zone", "in", ("a",)),), ())
     other = session.task(strategy=hard)
     assert step(session, other)[1] == {"needs": {"CPU": 1.0}, "strategy": list(hard), "label_selector": []}
@@ -197,7 +197,7 @@ def test_as_many_holders_are_named_as_a_sentence_holds():
         for index in range(number):
             session.start(session.task(f"t{index}"))
         phrase = link(session, session.task(cpus=number)).phrase
-        assert phrase.count(" holds ") == HOLDERS_NAMED and phrase.endswith(", and 1 more hold the rest") == rest
+        assert phrase.count(" holds 1 CPU") == HOLDERS_NAMED and phrase.endswith(", and 1 other holds the rest") == rest
 
 
 # ---------------------------------------------------------------- placement groups
@@ -254,7 +254,7 @@ def test_a_chain_is_told_in_full_up_to_a_length(more):
     found = explain(session, task.hex)
     assert len(found.chain) == length
     assert found.sentence.count(", which ") == (length - 1 if more <= 0 else LINKS_SPOKEN - 2)
-    end = f"and so on over {more + 1} more, the last of which, task t0, needs 2 CPU"
+    end = f"; {more} step{'s' if more > 1 else ''} further on, task t0 needs 2 CPU"
     assert (end in found.sentence) == (more > 0)
 
 
@@ -268,7 +268,7 @@ def test_a_circle_that_a_timeout_will_break_is_told_once_around():
     session.wait(second.worker, first.returns[0], timed=True)
     found = explain(session, first.hex)
     assert [one["name"] for one in found.chain] == ["task first", "task second"]
-    assert found.reason == "waits_in_get" and found.sentence.endswith("waits in get or wait for task first")
+    assert found.reason == "waits_in_get" and found.sentence.endswith("is blocked in get() or wait() on task first")
 
 
 def test_what_came_while_its_waiter_was_not_woken_yet_is_no_deadlock():
@@ -303,7 +303,7 @@ def test_a_cpu_that_is_lent_is_held_by_nobody():
     inner = session.task("inner", owner=worker, cpus=2)
     session.wait(worker, inner.returns[0])
     assert step(session, session.task("next", cpus=2))[1]["holders"] == [holds(inner, "CPU", 2.0)]
-    assert link(session, session.task("next", cpus=2)).phrase.endswith("; 1 that ask for the same stand before it")
+    assert link(session, session.task("next", cpus=2)).phrase.endswith("; 1 task with the same request is ahead of it")
 
 
 def test_a_coroutine_that_runs_may_change_something():
