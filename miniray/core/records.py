@@ -487,6 +487,11 @@ class WorkerRecord:
         return f"WorkerRecord({self.number}, {self.status.name})"
 
 
+def node_name(number: int) -> str:
+    """The name and address of the node with this number."""
+    return f"127.0.0.{number}"
+
+
 class NodeRecord:
     """One node of the cluster."""
 
@@ -512,7 +517,7 @@ class NodeRecord:
         self, number: int, total: dict[str, int], labels: dict[str, str], is_head: bool, store: Any, now: float
     ):
         self.number, self.total, self.labels, self.is_head, self.store = number, total, labels, is_head, store
-        self.name = f"127.0.0.{number}"
+        self.name = node_name(number)
         self.alive = True
         self.available = dict(total)
         self.idle: list[WorkerRecord] = []
