@@ -495,9 +495,11 @@ def weak_handle(runtime: Runtime, actor: ActorRecord) -> ActorHandle[Any]:
 
 def _restore_handle(number: int, weak: bool) -> ActorHandle[Any]:
     record = running().find_and_hold_actor(lambda cluster: cluster.actors.get(number), weak)
-    if record is None:
+    handle: ActorHandle[Any] | None = ActorHandle(record) if record is not None else None
+    # A dead actor's class is forgotten with its last handle: a stream that the program has made itself may be older.
+    if handle is None or handle._record.actor.meta is None:
         raise ValueError("this actor belongs to another session, or its record was dropped after its death")
-    return ActorHandle(record)
+    return handle
 
 
 def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:
