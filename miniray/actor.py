@@ -6,7 +6,6 @@ of options, and a `MethodInfo` one method. So a call through a handle only looks
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -16,17 +15,18 @@ from .core.records import ACTOR_CREATION_TASK, ACTOR_TASK, ENDED, ActorRecord, O
 from .exceptions import ActorAlreadyExistsError, PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, pin, refs_of
-from .remote_function import Capture, export
+from .remote_function import export
 from .runtime.runtime import Runtime
 from .session import session_or_start
 from .process import context
-from .process.exits import ActorExit, WorkerExit
+from .process.exits import ActorExit
 from .process.context import current, running
 from .process.environment import inherited
 from .values.pickler import reduces
 from .values.serialization import contain, current_space
+from .calls.actor_classes import ClassInfo, MethodInfo, undeclared_group
 from .calls.placement import captures_children, scheduling_class
-from .options.signatures import checker, constructor_checker, is_async, is_generator
+from .options.signatures import is_generator
 
 T = TypeVar("T")  # the plain class
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -68,100 +68,6 @@ def method(*args: Any, **kwargs: Any) -> Any:
         return function
 
     return decorate
-
-
-class MethodInfo:
-    """One method of an actor class.
-
-    check: raises TypeError for arguments that do not fit. generator: whether it yields. options: from its decorator.
-    builtin: the function to run, for the methods that every actor has; None for a method that is looked up in the
-    actor's class. bound: whether it is called without the instance, as a static or a class method.
-    """
-
-    __slots__ = ("name", "check", "generator", "options", "builtin", "bound")
-
-    def __init__(
-        self,
-        name: str,
-        check: Any,
-        generator: bool,
-        options: dict[str, Any],
-        builtin: Any = None,
-        bound: bool = False,
-    ):
-        self.name, self.check, self.generator, self.options, self.builtin = name, check, generator, options, builtin
-        self.bound = bound
-
-
-def _is_ready(instance: Any) -> bool:
-    return True
-
-
-def _terminate(instance: Any) -> None:
-    raise ActorExit("__ray_terminate__ was called")
-
-
-def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return function(instance, *args, **kwargs)
-
-
-def _undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
-    """Runs if a call names a concurrency group that the actor lacks. As in Ray, it ends the worker."""
-    raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
-
-
-OF_EVERY_ACTOR = {
-    name: MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin)
-    for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))
-}
-
-
-class ClassInfo:
-    """The description of an actor's class, shared by all its variants, templates and handles.
-
-    The names modified_class and class_name are Ray's (ActorClassMetadata).
-    """
-
-    def __init__(self, cls: type):
-        self.modified_class = cls
-        self.class_name = cls.__qualname__
-        self.name = cls.__name__
-        self.module = getattr(cls, "__module__", "") or ""
-        self.check, self.capture = constructor_checker(cls), Capture(cls)
-        self.methods: dict[str, MethodInfo] = {}
-        self.is_async = False
-        for name, function in inspect.getmembers(
-            cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
-        ):
-            self._add(cls, name, function)
-        self.methods.update(OF_EVERY_ACTOR)  # these win, as in Ray
-
-    def _add(self, cls: type, name: str, function: Any) -> None:
-        plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-        bound = isinstance(plain, (staticmethod, classmethod))
-        self.is_async = self.is_async or is_async(function)
-        # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
-        function = inspect.unwrap(function)
-        try:
-            check = checker(function, skip_first=not bound)
-        except (TypeError, ValueError):
-            if name.startswith("__"):
-                return
-            raise
-        options = getattr(function, "__miniray_method__", {})
-        self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ClassInfo, (self.modified_class,)
-
-    def check_groups(self, groups: dict[str, int]) -> None:
-        """Raise AssertionError if a method's decorator names a concurrency group that is not among these."""
-        for name, found in self.methods.items():
-            group = found.options.get("concurrency_group")
-            assert not group or group in groups, (
-                f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the "
-                f"concurrency_groups of its class: {sorted(filter(None, groups))}"
-            )
 
 
 def _name_taken(name: str, namespace: str) -> ActorAlreadyExistsError:
@@ -320,7 +226,7 @@ class Template:
             raise OverflowError(f"option 'max_task_retries' must be below 2147483648, not {retries}")
         function_name = f"{self.info.name}.{found.name}"
         group = options.get("concurrency_group") or ""
-        function = found.builtin if group in self.groups else _undeclared_group
+        function = found.builtin if group in self.groups else undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
         return TaskSpec(
             ACTOR_TASK,
@@ -567,7 +473,7 @@ def _reduce(handle: ActorHandle[Any], pickler: Any) -> tuple[Any, ...]:
     """Pickle a handle with our own pickler. As a reference, it is pinned if only the program has the stream."""
     record = handle._record
     if not contain(record) and record is record.actor.handle:
-        pin(record.number, handle)
+        pin(record, handle)
     return handle.__reduce__()
 
 
@@ -589,9 +495,11 @@ def weak_handle(runtime: Runtime, actor: ActorRecord) -> ActorHandle[Any]:
 
 def _restore_handle(number: int, weak: bool) -> ActorHandle[Any]:
     record = running().find_and_hold_actor(lambda cluster: cluster.actors.get(number), weak)
-    if record is None:
+    handle: ActorHandle[Any] | None = ActorHandle(record) if record is not None else None
+    # A dead actor's class is forgotten with its last handle: a stream that the program has made itself may be older.
+    if handle is None or handle._record.actor.meta is None:
         raise ValueError("this actor belongs to another session, or its record was dropped after its death")
-    return ActorHandle(record)
+    return handle
 
 
 def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core.records import node_name
+from .ids import node_hex
 from .process import context
 from .session import add_node, clusters, init, node_resources, shutdown
 
 _num_clusters = 0  # made so far in this process; each gets an address of its own
 
 
+cluster_not_supported = False  # Ray: whether the operating system cannot run several nodes
+
+
 class ClusterNode:
     """A node of a Cluster. `add_node` returns it, and `remove_node` takes it."""
 
-    def __init__(self, arguments: dict[str, Any], is_head: bool):
-        self.arguments, self.head = arguments, is_head
+    def __init__(self, arguments: dict[str, Any], is_head: bool, number: int):
+        """number: of the node, in every session of the cluster."""
+        self.arguments, self.head, self.number = arguments, is_head, number
         self.record: Any = None  # the core's NodeRecord, from the moment a driver connects
 
     @property
     def node_id(self) -> str:
-        """The node's id, 56 hex digits; "" before a driver has connected."""
-        return "" if self.record is None else self.record.hex
+        """The node's id, 56 hex digits."""
+        return node_hex(self.number)
 
     unique_id = node_id
 
     @property
     def node_ip_address(self) -> str:
-        """The node's address; "" before a driver has connected."""
-        return "" if self.record is None else self.record.name
+        """The node's address."""
+        return node_name(self.number)
 
     def __repr__(self) -> str:
-        return f"ClusterNode({self.node_id or self.arguments})"
+        return f"ClusterNode({self.node_id})"
 
 
 class Cluster:
@@ -62,6 +68,7 @@ class Cluster:
         self.head_node: ClusterNode | None = None
         self.connected = False
         self._runtime: Any = None
+        self._last_number = 0  # of the node that was added last
         clusters[self.address] = self
         if not initialize_head and connect:
             raise RuntimeError("Cannot connect to uninitialized cluster.")
@@ -85,6 +92,7 @@ class Cluster:
 
     def _join(self, node: ClusterNode) -> None:
         given = node.arguments
+        self._runtime.last_node = node.number - 1  # so that the node gets its own number
         resources, store = node_resources(
             given.get("num_cpus", 1),
             given.get("num_gpus"),
@@ -105,12 +113,14 @@ class Cluster:
         node_args: num_cpus (1 by default), num_gpus, resources, labels, memory and object_store_memory (both in bytes).
         wait: accepted as in Ray; the node has joined when this returns.
         """
-        node = ClusterNode(node_args, self.head_node is None)
+        attached = self._is_attached()
+        self._last_number = (self._runtime.last_node if attached else self._last_number) + 1
+        node = ClusterNode(node_args, self.head_node is None, self._last_number)
         if node.head:
             self.head_node = node
         else:
             self.worker_nodes.append(node)
-        if self._is_attached():
+        if attached:
             self._join(node)
         return node
 

@@ -255,7 +255,7 @@ def _reduce(ref: ObjectRef[Any], pickler: Any) -> tuple[Any, ...]:
                 "RAY_allow_out_of_band_object_ref_serialization=0 forbids it. Pass it as an argument, or return it."
             )
         if ref._record.number >= 0:
-            pin(ref._record.number, ref)
+            pin(ref._record, ref)
     return reduced
 
 
@@ -264,14 +264,23 @@ def out_of_band_is_refused() -> bool:
     return os.environ.get("RAY_allow_out_of_band_object_ref_serialization", "1").lower() not in ("1", "true")
 
 
-def pin(number: int, reference: Any) -> None:
+def pin(record: ObjectRecord, reference: Any) -> None:
     """Keep a reference, or a handle, for the life of the worker that runs this, or of the session on the driver. As in
-    Ray, this is done once the program has pickled it with `ray.cloudpickle`. number: of its object."""
+    Ray, this is done when the program has pickled it with `ray.cloudpickle`. record: of its object.
+
+    If the object belongs to the worker itself, it loses its value when the worker dies; its record is kept until the
+    session ends, so that a reference loaded later raises OwnerDiedError.
+    """
     runtime, execution = context.session, context.current.get()
-    if runtime is not None and not runtime.closed:
-        pinned = runtime.pinned if execution is None else execution.space.pinned
-        if number not in pinned:
-            pinned[number] = copy.copy(reference)
+    if runtime is None or runtime.closed:
+        return
+    pinned = runtime.pinned
+    if execution is not None:
+        owner = record.task.owner if record.task is not None else record.owner
+        if owner is not execution.worker:
+            pinned = execution.space.pinned
+    if record.number not in pinned:
+        pinned[record.number] = copy.copy(reference)
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped

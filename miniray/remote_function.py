@@ -13,51 +13,18 @@ from typing import Any, Callable, Generic, TypeVar, overload
 from .options import at_call, when_given
 from .options.resources import requested_resources
 from .core.records import NORMAL_TASK, TaskSpec
-from .object_ref import ObjectRef, hold_contained, refs_of
+from .object_ref import ObjectRef, refs_of
 from .process import context
 from .process.environment import hands_down, inherited
-from .values.serialization import capture
 from .runtime.runtime import Runtime
 from .session import session_or_start
-from .calls.definitions import check_definition
+from .calls.definitions import Capture
 from .calls.placement import captures_children, depends_on_caller, scheduling_class
 from .options.signatures import checker, is_generator
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3  # Ray: task_max_retries
 Refs = TypeVar("Refs")  # the return type of `.remote()`: ObjectRef[R], ObjectRefGenerator or Any
-
-
-class Capture:
-    """Captures a function or a class at its first use in a session: code, defaults, closure and used globals.
-
-    Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
-    be serialized, and what `check_definition` raises. When it is finalised, it hands the captured function to the runtime, which releases it later.
-    """
-
-    __slots__ = ("target", "_captured")
-
-    def __init__(self, target: Any):
-        self.target = target
-        self._captured: tuple[Any, Any] = (None, None)  # the session's runtime, and what was captured in that session
-
-    def __call__(self, runtime: Runtime) -> Any:
-        session, captured = self._captured
-        if session is not runtime:
-            captured = capture(self.target)
-            check_definition(runtime, self.target, captured)
-            if runtime.forgotten.captured:
-                runtime.release_forgotten()
-            hold_contained(runtime, captured)
-            if self._captured[0] is runtime:  # another thread captured it first
-                return self._captured[1]
-            self._captured = runtime, captured
-        return captured
-
-    def __del__(self) -> None:
-        session, captured = self._captured
-        if captured is not None:
-            session.forgotten.captured.append(captured)
 
 
 class Source:

@@ -244,6 +244,8 @@ def check(address: str | None, given: dict[str, Any]) -> None:
             f"miniray runs in this process only, so there is nothing to connect to at {address!r}. To run the same "
             "program on a Ray cluster: `python -m miniray run --engine ray --address ADDRESS script.py`."
         )
+    if clusters.get(address or "") is not None and given.get("_system_config"):
+        raise ValueError("When connecting to a cluster, _system_config must not be given: pass it to its head node.")
 
 
 def node_resources(

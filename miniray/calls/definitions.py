@@ -1,17 +1,51 @@
-"""The checks of a function or an actor class that is sent to workers by value, made when it is captured."""
+"""The definition of a function or an actor class that is sent to workers: captured once in a session, and checked then."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from ..object_ref import out_of_band_is_refused
+from ..object_ref import hold_contained, out_of_band_is_refused
 from ..exceptions import OufOfBandObjectRefSerializationException
 from ..runtime.runtime import Runtime
+from ..values.serialization import capture
 
 _MIB = 1 << 20
 WARN_BYTES = 10**7  # Ray: FUNCTION_SIZE_WARN_THRESHOLD
 REFUSE_BYTES = 10**8  # Ray: FUNCTION_SIZE_ERROR_THRESHOLD, also the name of the variable that overrides it
+
+
+class Capture:
+    """Captures a function or a class at its first use in a session: code, defaults, closure and used globals.
+
+    Calling it returns what was captured in this session. Raises TypeError if the target refers to a value that cannot
+    be serialized, and what `check_definition` raises. When it is finalised, it hands the captured function to the
+    runtime, which releases it later.
+    """
+
+    __slots__ = ("target", "_captured")
+
+    def __init__(self, target: Any):
+        self.target = target
+        self._captured: tuple[Any, Any] = (None, None)  # the session's runtime, and what was captured in that session
+
+    def __call__(self, runtime: Runtime) -> Any:
+        session, captured = self._captured
+        if session is not runtime:
+            captured = capture(self.target)
+            check_definition(runtime, self.target, captured)
+            if runtime.forgotten.captured:
+                runtime.release_forgotten()
+            hold_contained(runtime, captured)
+            if self._captured[0] is runtime:  # another thread captured it first
+                return self._captured[1]
+            self._captured = runtime, captured
+        return captured
+
+    def __del__(self) -> None:
+        session, captured = self._captured
+        if captured is not None:
+            session.forgotten.captured.append(captured)
 
 
 def check_definition(runtime: Runtime, target: Any, captured: Any) -> None:

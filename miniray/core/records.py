@@ -503,13 +503,23 @@ class Drain:
     )
 
     def __init__(
-        self, workers: list[WorkerRecord], failure: Failure, exit_type: str, actor: Any = None, may_restart: bool = False
+        self,
+        workers: list[WorkerRecord],
+        failure: Failure,
+        exit_type: str,
+        actor: Any = None,
+        may_restart: bool = False,
     ):
         self.workers, self.failure, self.exit_type = workers, failure, exit_type
         self.actor, self.may_restart, self.until = actor, may_restart, 0.0
 
     def __repr__(self) -> str:
         return f"Drain({self.workers}, {self.failure!r})"
+
+
+def node_name(number: int) -> str:
+    """The name and address of the node with this number."""
+    return f"127.0.0.{number}"
 
 
 class NodeRecord:
@@ -537,7 +547,7 @@ class NodeRecord:
         self, number: int, total: dict[str, int], labels: dict[str, str], is_head: bool, store: Any, now: float
     ):
         self.number, self.total, self.labels, self.is_head, self.store = number, total, labels, is_head, store
-        self.name = f"127.0.0.{number}"
+        self.name = node_name(number)
         self.alive = True
         self.available = dict(total)
         self.idle: list[WorkerRecord] = []

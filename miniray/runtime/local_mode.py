@@ -298,6 +298,7 @@ class LocalRuntime(Runtime):
         handle = worker.handle
         if handle is not None:
             handle.instance = handle.space = None
+            handle.methods = {}
             if handle.loop is not None:
                 handle.loop.stop()
 

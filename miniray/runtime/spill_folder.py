@@ -14,6 +14,7 @@ import pickle
 import threading
 from typing import Any, Callable
 
+from ..values.buffers import aligned, is_aligned
 from ..values.serialization import Serialized
 
 TRIM_AFTER_BYTES = 16_000_000  # after this much has moved to or from files, freed memory is returned to the system
@@ -23,8 +24,8 @@ class SpilledFile:
     """The file of a spilled value. `read` returns what was given to `write`.
 
     length: size of the file in bytes. kind: the type of the stored value. stream: for a Serialized whose file holds its
-    pickle stream and its buffers one after the other: (their lengths, contained, size, form). None for other values:
-    bytes are stored in the file as they are, and anything else is pickled as a whole.
+    pickle stream and its buffers one after the other: (their lengths, which of the buffers are aligned, contained, size,
+    form). None for other values: bytes are stored in the file as they are, and anything else is pickled as a whole.
     """
 
     __slots__ = ("path", "length", "kind", "stream")
@@ -34,7 +35,8 @@ class SpilledFile:
         self.stream: tuple[Any, ...] | None = None
         if type(stored) is Serialized and type(stored.data) is bytes:
             lengths = [len(stored.data), *(memoryview(buffer).nbytes for buffer in stored.buffers)]
-            self.stream = lengths, stored.contained, stored.size, stored.form
+            aligned = [is_aligned(buffer) for buffer in stored.buffers]
+            self.stream = lengths, aligned, stored.contained, stored.size, stored.form
 
     def write(self, file: Any, stored: Any) -> None:
         """Write the value to its file, which has just been opened. Raises OSError if that fails."""
@@ -56,9 +58,10 @@ class SpilledFile:
             if os.fstat(file.fileno()).st_size != self.length:
                 raise OSError(f"{self.path} is not as long as what was written to it")
             if self.stream is not None:
-                lengths, contained, size, form = self.stream
-                parts = [file.read(length) for length in lengths]
-                return Serialized(parts[0], tuple(parts[1:]), contained, size, form)
+                lengths, are_aligned, contained, size, form = self.stream
+                data = file.read(lengths[0])
+                buffers = [_read_aligned(file, n) if a else file.read(n) for n, a in zip(lengths[1:], are_aligned)]
+                return Serialized(data, tuple(buffers), contained, size, form)
             if self.kind is bytes:
                 return file.read()
             try:
@@ -73,6 +76,12 @@ class SpilledFile:
             os.unlink(self.path)
         except FileNotFoundError:
             return
+
+
+def _read_aligned(file: Any, length: int) -> memoryview:
+    buffer = aligned(length)
+    file.readinto(buffer)
+    return buffer.toreadonly()
 
 
 class SpillFolder:

@@ -167,6 +167,7 @@ class ThreadedRuntime(Runtime):
             if unwanted_end(worker) and not self.closed:
                 shut_down(handle, Context())
             handle.instance = handle.space = None  # others may still hold the handle
+            handle.methods = {}
             handle.inbox.close()
             self.worker_ended(worker)
             thread_ends()

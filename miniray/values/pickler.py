@@ -15,6 +15,8 @@ import threading
 import types
 from typing import Any, Callable
 
+from .buffers import frozen
+
 # Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
 
@@ -39,11 +41,11 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
     return register
 
 
-def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...], tuple[Any, ...], bool]:
+def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], bool]:
     """Pickle a value with protocol 5 and its buffers separately.
 
     definitions: see ByValuePickler.
-    Returns the stream; the buffers (each copied once, unless it is bytes already); the records with which `contain` was
+    Returns the stream; the buffers (each copied once, see `buffers.frozen`); the records with which `contain` was
     called; and whether anything was sent by value, so that the stream must be loaded into a `Space`.
     Raises what pickle or a user's hook raises. No lock is held: a hook may call anything, this function included.
     """
@@ -58,7 +60,7 @@ def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[bytes, ...
     finally:
         _thread.pickler = outer
     contained = () if pickler.contained is None else tuple(pickler.contained.values())
-    return file.getvalue(), tuple(map(_frozen, buffers)), contained, pickler.sent_by_value
+    return file.getvalue(), tuple(map(frozen, buffers)), contained, pickler.sent_by_value
 
 
 def contain(record: Any) -> bool:
@@ -72,14 +74,6 @@ def contain(record: Any) -> bool:
         return False
     pickler.keep(record)
     return True
-
-
-def _frozen(buffer: pickle.PickleBuffer) -> bytes:
-    with buffer.raw() as raw:
-        owner = raw.obj
-        if type(owner) is bytes and len(owner) == len(raw):
-            return owner
-        return bytes(raw)
 
 
 class ByValuePickler(pickle.Pickler):

@@ -16,7 +16,7 @@ uses msgpack for this, and the effect on the value is the same: two references t
 bytearray becomes bytes. (3) Everything else goes through pickle, which preserves both.
 
 Buffers. An object such as a numpy array hands its memory to pickle's protocol 5 separately from the stream (PEP 574).
-Each buffer is copied once, into bytes. All copies of the object then refer to the same bytes, and so they are
+Each buffer is copied once (see `buffers`). All copies of the object then refer to the same memory, and so they are
 read-only.
 
 By name or by value. If another process could import a function or a class, the stream holds only its name. Otherwise
@@ -87,7 +87,7 @@ class Serialized:
 
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
-    def __init__(self, data: Any, buffers: tuple[bytes, ...], contained: tuple[Any, ...], size: int, form: str):
+    def __init__(self, data: Any, buffers: tuple[Any, ...], contained: tuple[Any, ...], size: int, form: str):
         self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
 
 

@@ -514,6 +514,54 @@ def test_a_new_handle_by_name_keeps_an_actor_alive_that_was_about_to_end():
     assert actor.status is ALIVE
 
 
+def test_a_weak_handle_does_not_keep_an_actor_alive():
+    """It is counted in an object of its own, which is gone with the last weak handle."""
+    c = one_node()
+    actor = living_actor(c, name="n")
+    weak = c.add_weak_reference(NOW, actor)
+    assert c.add_weak_reference(NOW, actor) is weak is actor.weak_handle is not actor.handle
+    drop(c, weak)
+    assert actor.status is ALIVE and actor.weak_handle is weak
+    drop(c, actor.handle)
+    assert actor.status is DEAD and c.objects[weak.number] is weak
+    drop(c, weak)
+    assert actor.weak_handle is None and weak.number not in c.objects
+
+
+def test_an_actor_without_weak_handles_lives_on():
+    """Another one is counted in a new object."""
+    c = one_node()
+    actor = living_actor(c)
+    drop(c, c.add_weak_reference(NOW, actor))
+    assert actor.status is ALIVE and actor.weak_handle is None
+    assert c.add_weak_reference(NOW, actor).refs == 1
+
+
+def test_a_call_through_a_weak_handle_ends_before_its_actor():
+    """Nobody holds the actor any longer, but the call is unfinished."""
+    c = one_node()
+    actor = living_actor(c)
+    c.add_weak_reference(NOW, actor)
+    call = a_call(c, actor)
+    started(c, call)
+    drop(c, actor.handle)
+    assert actor.status is ALIVE
+    finish(c, call)
+    assert actor.status is DEAD and call.status is FINISHED
+
+
+def test_a_dead_actors_class_is_kept_for_a_weak_handle():
+    """The program may still read methods from it; their calls fail."""
+    c = one_node()
+    actor = living_actor(c)
+    actor.meta = "class"
+    weak = c.add_weak_reference(NOW, actor)
+    drop(c, actor.handle)
+    assert actor.meta == "class" and a_call(c, actor).status is FAILED
+    drop(c, weak)
+    assert actor.meta is None
+
+
 def test_late_reports_of_an_actors_dead_worker_are_ignored():
     """They change nothing, and the new worker continues."""
     c = one_node()

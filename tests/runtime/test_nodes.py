@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import miniray as ray
+from miniray import cluster_utils
 from miniray.core import node_ranking
 from miniray.core.cluster import Cluster
 from miniray.core.records import TaskRecord, TaskSpec, units
@@ -315,3 +316,32 @@ def test_a_worker_that_was_declared_dead_starts_nothing_more():
         before = core().number
         ray.get(node_of.remote())
         assert core().number == before + 1
+
+
+def test_the_nodes_of_a_cluster_have_their_ids_before_a_driver_connects():
+    """A node keeps its id and its address in every session, whatever becomes of the other nodes."""
+    nodes = cluster_utils.Cluster()
+    head, gone = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
+    nodes.remove_node(gone)
+    kept = nodes.add_node(num_cpus=1)
+    ids = [head.node_id, kept.node_id]
+    assert len({*ids, gone.node_id}) == 3 and kept.node_ip_address == "127.0.0.3"
+    for _ in range(2):
+        ray.init(address=nodes.address)
+        try:
+            assert [row["NodeID"] for row in ray.nodes()] == ids == [head.record.hex, kept.record.hex]
+            added = nodes.add_node(num_cpus=1)
+            assert added.node_id == added.record.hex and added.node_id not in ids
+            nodes.remove_node(added)
+        finally:
+            ray.shutdown()
+    nodes.shutdown()
+
+
+def test_a_driver_that_connects_cannot_set_the_clusters_configuration():
+    """Its head node was started with it. Nothing has been started after the error."""
+    nodes = cluster_utils.Cluster(initialize_head=True)
+    with pytest.raises(ValueError, match="_system_config"):
+        ray.init(address=nodes.address, _system_config={"object_timeout_milliseconds": 200})
+    assert not ray.is_initialized()
+    nodes.shutdown()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import platform
 import stat
 import subprocess
@@ -120,6 +121,17 @@ def test_a_spilled_value_comes_back_as_it_was(session, value):
     assert ref._record.status is SPILLED
     assert ray.get(ref) == value
     assert ref._record.status is READY and stats()["restored"] == 1 and len(others) == 5
+
+
+def test_an_array_that_was_spilled_is_aligned_again(session):
+    """And read-only. The other buffers of the value come back as the bytes that they were."""
+    numpy = pytest.importorskip("numpy")
+    ref = ray.put([numpy.arange(LARGE // 8), pickle.PickleBuffer(bytearray(b"other"))])
+    others = [put(number) for number in range(5)]
+    assert ref._record.status is SPILLED and len(others) == 5
+    array, other = ray.get(ref)
+    assert array.ctypes.data % 64 == 0 and not array.flags.writeable and array[-1] == LARGE // 8 - 1
+    assert other == b"other" and stats()["restored"] == 1
 
 
 def test_references_inside_a_spilled_value_stay_valid(session):

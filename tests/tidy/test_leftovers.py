@@ -21,6 +21,7 @@ LONG_FOR_A_REASON: dict[str, str] = {
 FOUND_BY_NAME = {
     "miniray.__main__": "python -m miniray",
     "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml",
+    "miniray.experimental.state.api": "Ray's older path to the state API",
     "miniray.util.state.common": "Ray's own path to the row classes",
     "miniray.util.state.exception": "Ray's own path to the state API's error",
 }

@@ -478,3 +478,22 @@ def test_a_serialized_value_can_be_read_on_many_threads_at_once():
     for thread in threads:
         thread.join()
     assert len(results) == 200 and all(back[0].a == [1] and back[1] == {"k": [3]} for back in results)
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 1000, 100_000])
+def test_the_memory_of_arrays_is_aligned_wherever_they_are_inside_a_value(count):
+    """Ray aligns arrays that are sent on their own. Here all are, and a stored array that is sent on is not copied."""
+    numpy = pytest.importorskip("numpy")
+    stored = serialize({"a": [numpy.arange(count)], "b": (numpy.ones((count, 3), "i2"), numpy.empty((0, 4)))})
+    value = deserialize(stored)
+    arrays = [*value["a"], *value["b"]]
+    assert all(array.ctypes.data % 64 == 0 and not array.flags.writeable for array in arrays)
+    assert value["a"][0].tolist() == list(range(count)) and value["b"][1].shape == (0, 4)
+
+
+def test_memory_that_was_aligned_before_is_shared():
+    """The memory of a class variable goes into the definition of its class, and from there into every value."""
+    numpy = pytest.importorskip("numpy")
+    (block,) = serialize(numpy.arange(1000)).buffers
+    (again,) = serialize([pickle.PickleBuffer(block)]).buffers
+    assert numpy.shares_memory(numpy.asarray(block), numpy.asarray(again))

@@ -138,7 +138,7 @@ def test_the_data_of_a_node_that_does_not_exist():
     hard = ("NODE_LABEL", (("zone", "in", ("a",)),), ())
     other = session.task(strategy=hard)
     assert step(session, other)[1] == {"needs": {"CPU": 1.0}, "strategy": list(hard), "label_selector": []}
-    assert "whose labels are zone in a, and none of the 1 nodes" in link(session, other).phrase
+    assert "whose labels match: zone in a, but there is no such node" in link(session, other).phrase
 
 
 def test_the_data_of_a_demand_that_is_too_large():

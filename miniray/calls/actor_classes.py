@@ -1,0 +1,104 @@
+"""What is known about an actor's class before it is used: its methods, and how each of them may be called."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+from ..options.signatures import checker, constructor_checker, is_async, is_generator
+from ..process.exits import ActorExit, WorkerExit
+from .definitions import Capture
+
+
+class MethodInfo:
+    """One method of an actor class.
+
+    check: raises TypeError for arguments that do not fit. generator: whether it yields. options: from its decorator.
+    builtin: the function to run, for the methods that every actor has; None for a method that is looked up in the
+    actor's class. bound: whether it is called without the instance, as a static or a class method.
+    """
+
+    __slots__ = ("name", "check", "generator", "options", "builtin", "bound")
+
+    def __init__(
+        self,
+        name: str,
+        check: Any,
+        generator: bool,
+        options: dict[str, Any],
+        builtin: Any = None,
+        bound: bool = False,
+    ):
+        self.name, self.check, self.generator, self.options, self.builtin = name, check, generator, options, builtin
+        self.bound = bound
+
+
+def _is_ready(instance: Any) -> bool:
+    return True
+
+
+def _terminate(instance: Any) -> None:
+    raise ActorExit("__ray_terminate__ was called")
+
+
+def _call(instance: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return function(instance, *args, **kwargs)
+
+
+def undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
+    """Runs if a call names a concurrency group that the actor lacks. As in Ray, it ends the worker."""
+    raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
+
+
+OF_EVERY_ACTOR = {
+    name: MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin)
+    for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))
+}
+
+
+class ClassInfo:
+    """The description of an actor's class, shared by all its variants, templates and handles.
+
+    The names modified_class and class_name are Ray's (ActorClassMetadata).
+    """
+
+    def __init__(self, cls: type):
+        self.modified_class = cls
+        self.class_name = cls.__qualname__
+        self.name = cls.__name__
+        self.module = getattr(cls, "__module__", "") or ""
+        self.check, self.capture = constructor_checker(cls), Capture(cls)
+        self.methods: dict[str, MethodInfo] = {}
+        self.is_async = False
+        for name, function in inspect.getmembers(
+            cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
+        ):
+            self._add(cls, name, function)
+        self.methods.update(OF_EVERY_ACTOR)  # these win, as in Ray
+
+    def _add(self, cls: type, name: str, function: Any) -> None:
+        plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+        bound = isinstance(plain, (staticmethod, classmethod))
+        self.is_async = self.is_async or is_async(function)
+        # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
+        function = inspect.unwrap(function)
+        try:
+            check = checker(function, skip_first=not bound)
+        except (TypeError, ValueError):
+            if name.startswith("__"):
+                return
+            raise
+        options = getattr(function, "__miniray_method__", {})
+        self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClassInfo, (self.modified_class,)
+
+    def check_groups(self, groups: dict[str, int]) -> None:
+        """Raise AssertionError if a method's decorator names a concurrency group that is not among these."""
+        for name, found in self.methods.items():
+            group = found.options.get("concurrency_group")
+            assert not group or group in groups, (
+                f"the method {self.name}.{name} has the concurrency_group {group!r}, which is not among the "
+                f"concurrency_groups of its class: {sorted(filter(None, groups))}"
+            )

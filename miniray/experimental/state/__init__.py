@@ -1,0 +1,1 @@
+"""Ray's older path to `miniray.util.state`."""
