@@ -503,7 +503,12 @@ class Drain:
     )
 
     def __init__(
-        self, workers: list[WorkerRecord], failure: Failure, exit_type: str, actor: Any = None, may_restart: bool = False
+        self,
+        workers: list[WorkerRecord],
+        failure: Failure,
+        exit_type: str,
+        actor: Any = None,
+        may_restart: bool = False,
     ):
         self.workers, self.failure, self.exit_type = workers, failure, exit_type
         self.actor, self.may_restart, self.until = actor, may_restart, 0.0
