@@ -29,8 +29,9 @@ object, `weak_handle`, which does not keep the actor alive. A call that was made
 
 *Death.* An actor ends for one of these reasons: its last handle was dropped and its last call has ended
 (`end_if_unwanted`); it was killed; it called exit_actor; its constructor raised, or has an argument that is an error;
-its worker died and no restart is left; its owner died and it is not detached. Its unfinished calls fail with the
-reason, and so does every later call (`submit`). Its name is free again. The record stays for the state rows, up to
+its worker died and no restart is left; its owner died and it is not detached. If it ended itself, it lives on without
+taking calls until the work that it has submitted is done (`exited`; see `ownership`). Its unfinished calls fail with
+the reason, and so does every later call (`submit`). Its name is free again. The record stays for the state rows, up to
 `dead_kept` records.
 
 *After death.* A finished call whose value is in an object store can be needed again: its value may be lost.
@@ -376,17 +377,15 @@ class ActorManager:
         may_restart: bool,
         exit_type: str,
     ) -> None:
-        """The actor ended itself in this call, or its constructor failed. It dies, or restarts, when the work that it has
-        submitted and its other running calls are over: at once, if there are none."""
+        """The actor ended itself in this call, or its constructor failed. It dies, or restarts, when the work that it
+        has submitted and its other running calls are over: at once, if there are none."""
         cluster, actor = self.cluster, worker.actor
         workers = [worker for group in actor.groups.values() for worker in group.workers]
         constructs = task.spec.kind == ACTOR_CREATION_TASK
         # This call counts as running until the actor has died. It is no reason to wait.
         if not constructs:
             actor.groups[task.spec.group].running -= 1
-        waits = actor.drain is not None or cluster.ownership.drain(
-            now, workers, failure, exit_type, actor, may_restart
-        )
+        waits = actor.drain is not None or cluster.ownership.drain(now, workers, failure, exit_type, actor, may_restart)
         if not constructs:
             actor.groups[task.spec.group].running += 1
         if not waits:
@@ -513,8 +512,8 @@ class ActorManager:
             self._fail_or_retry_sent(now, actor, task, "restarting", failure)
 
     def _fail_or_retry_sent(self, now: float, actor: ActorRecord, task: TaskRecord, what: str, why: Failure) -> None:
-        """A call cannot be answered, since its actor is restarting or ending (what). It waits for the restarted actor if
-        it has retries left, and fails otherwise."""
+        """A call cannot be answered, since its actor is restarting or ending (what). It waits for the restarted actor
+        if it has retries left, and fails otherwise."""
         unavailable = Failure("ACTOR_UNAVAILABLE", f"the actor is {what}: {why.message}", cause=why, about=actor)
         if task.cancel_requested or not self.cluster.task_manager.take_retry(task):
             self.cluster.task_manager.fail(now, task, unavailable)

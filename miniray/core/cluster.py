@@ -14,9 +14,9 @@ running. Therefore every event that a worker reports first asks whether the repo
 dead, and the task must still belong to the worker. Otherwise the event changes nothing.
 
 *Components.* Each component of the core has one job and changes its own tables: the task manager (arguments, attempts,
-retries), the scheduler (nodes and leases), the actor manager, the worker pool, the end of owners, the reference
-counter, the object stores, the placement groups, the wake-ups. This module only decides which components an event concerns, and in which
-order.
+retries), the scheduler (nodes and leases), the actor manager, the worker pool, ownership, the reference counter, the
+object stores, the placement groups, the wake-ups. This module only decides which components an event concerns, and in
+which order.
 
 *The order* matters most when a worker reports the end of a task. The worker's CPU goes to one of three:
 

@@ -1,45 +1,48 @@
 """Ownership: what becomes of the work and the values of a worker that ends.
 
 Theory of operation. A worker owns the tasks and calls that it submitted, the values that it put, and the actors that it
-created. (The driver owns what it made itself; that ends with the session.) An owner ends in one of two ways.
+created. (What the driver owns ends with the session.) An owner ends in one of two ways.
 
-*In good order.* Its process stays until all tasks and calls that it has submitted are over, retries included. This is
-the *drain*. Only then is it gone. The ends in good order are: the last handle of the actor was dropped; the actor called
-exit_actor or `__ray_terminate__`, or raised SystemExit; its constructor raised. A plain task that has ended is no end of
-an owner: its worker stays.
+*In good order.* The owner stays until all tasks and calls that it has submitted are over, retries included: it
+*drains*. Only then is it gone. These are the ends in good order: the last handle of an actor was dropped; an actor
+called exit_actor or `__ray_terminate__`, or raised SystemExit; a constructor raised. The end of a plain task is not the
+end of an owner, because the task's worker stays.
 
-*By a crash.* It is gone at once: `kill`, a worker or a node that dies, SystemExit in a plain task, cancel(force=True), the
-death of the actor's own owner, and a drain that has passed its limit.
+*By a crash.* The owner is gone at once. These are the crashes: `kill`, the death of a worker or a node, SystemExit in a
+plain task, `cancel` by force, the end of the actor's own owner, and a drain that has passed its limit.
 
-What then happens:
+What then becomes of what it owned:
 
-| of the owner | while it drains | when it is gone after a drain | when it crashes |
+| | while it drains | gone after a drain | gone by a crash |
 |---|---|---|---|
-| tasks, queued or running, and their retries | run to their end | (over) | end: OWNER_DIED |
+| tasks and their retries | run to their end | (over) | end: OWNER_DIED |
 | calls that were sent to an actor | run to their end | (over) | run to their end, once |
-| calls that were not sent: an argument is missing, or the actor is not alive | run to their end | (over) | end: OWNER_DIED |
-| values that it put, large values that its tasks returned | there | OWNER_DIED | OWNER_DIED |
-| small values that its tasks returned and that somebody holds | there | there | there |
-| returns that have no value yet | come | (over) | OWNER_DIED |
-| actors that it created, unless detached | live; are not waited for | die, by a crash | die, by a crash |
-| placement groups, detached actors | stay | stay | stay |
+| calls that were not sent yet | run to their end | (over) | end: OWNER_DIED |
+| returns without a value | come | (over) | OWNER_DIED |
+| small returns that somebody holds | stay | stay | stay |
+| large returns, values that were put | stay | OWNER_DIED | OWNER_DIED |
+| its actors, unless they are detached | live; nobody waits for them | crash | crash |
+| detached actors, placement groups | stay | stay | stay |
 
-*Why a sent call survives.* In Ray it is in the queue of the actor's process, which knows nothing of the caller's end. The
-owner is missing only when the call fails (it decides about retries) and when somebody wants the value. So `_orphan` takes
-the retries from the call, and gives its returns the error at once. A task needs its owner for longer: the owner holds the
-lease of the worker that runs it.
+*Why a sent call survives a crash.* In Ray the call is in the queue of the actor's process, which does not notice the
+end of the caller. Only two things need the owner: a retry, and the value. So `_orphan` takes the retries from the call
+and puts the error into its returns at once. A call was sent if its arguments are ready, its actor is alive, and no
+earlier call of the same caller waits for an argument. A normal task needs its owner for longer, since the owner holds
+the lease of the task's worker.
 
-*The limit.* A drain has no limit, except that after the last handle of the actor was dropped, the drain may take
-`drop_limit_s` longer. A drain that is cut then is a crash, as is a `kill` during the drain. A worker whose running task
-ended because the owner of that task crashed has the same limit for the work of the task.
+*The limit.* A drain may take forever, with one exception: from the moment when the last handle of the actor is dropped,
+the drain may take `drop_limit_s` longer. Then it is cut, which is a crash; so is `kill` during a drain. The worker of a
+task whose owner has crashed has the same limit for the work that the task has submitted.
 
-*During the drain* an actor that ended itself is still ALIVE and found by its name. Calls that run in its other threads go
-on, and the drain waits for them, too. The actor starts no other call: these wait, and share the fate of its worker. If it
-was dropped, it is DEAD and its name is free. In both cases the worker keeps its lease.
+*During the drain* an actor that ended itself is still ALIVE (after a failed constructor: PENDING_CREATION), and its
+name is taken. The drain also waits for the calls that run in the actor's other threads. The actor starts no further
+call; those wait, and fail with it. An actor that was dropped is DEAD, and its name is free. In both cases the worker
+keeps its lease.
 
-*How the end is noticed.* `WorkerRecord.unfinished` counts the tasks and calls of a worker that are not over. All workers
-of an actor are one owner, as they are one process in Ray, so a `Drain` has a list of workers. Whoever ends the last task
-of a draining worker puts its Drain on the worklist `Tables.drained`; `settle` works that off at the end of the event.
+*How the end is noticed.* `WorkerRecord.unfinished` counts the tasks and calls of a worker that are not over. All
+workers of an actor are one owner, as they are one process in Ray; `Drain` lists them. When a task of a draining worker
+ends, the task manager puts the Drain on the worklist `Tables.drained`. `settle` works the list off at the end of the
+event.
 
 Ray: core_worker/core_worker.h (Exit), gcs/gcs_actor_manager.h, raylet/node_manager.h.
 """
@@ -89,8 +92,8 @@ class Ownership:
         """Let an owner, which is these workers, end in good order. Returns False, and does nothing, if it has no
         unfinished work: the caller ends it at once.
 
-        failure, exit_type: of the workers, when they are gone. actor: the actor that ended itself and is still ALIVE; it
-        dies, or restarts, when the drain is over. limited: the drain has a limit.
+        failure, exit_type: of the workers, when they are gone. actor: the actor that ended itself and is still ALIVE;
+        it dies, or restarts, when the drain is over. limited: the drain has a limit.
         """
         drain = Drain(workers, failure, exit_type, actor, may_restart)
         if not self._waits(drain):
@@ -198,7 +201,7 @@ class Ownership:
 
     @staticmethod
     def _was_sent(call: TaskRecord) -> bool:
-        """Whether a call had left its caller. It had not if it waits for an argument, or for an earlier call of the same
+        """Whether a call had left its caller. It had not if it waits for an argument, or is behind a call of the same
         caller that does, or if its actor is not alive."""
         if call.worker is not None:
             return True

@@ -205,7 +205,9 @@ class PlacementGroups:
         for worker in list(cluster.workers.values()):
             if worker.status is WorkerStatus.DEAD or worker.bundle is None or worker.bundle not in group.bundles:
                 continue
-            if worker.actor is not None:
+            if worker.drain is not None and worker.drain.actor is None:  # its actor is DEAD already
+                cluster.ownership.cut(now, worker.drain)
+            elif worker.actor is not None:
                 failure = Failure("ACTOR_PLACEMENT_GROUP_REMOVED", why, about=worker.actor)
                 cluster.actor_manager.died(now, worker.actor, failure, may_restart=False)
             else:

@@ -157,7 +157,8 @@ OBJECT_MOVES: Moves = {
     ObjectStatus.READY: {
         ObjectStatus.SPILLED: ("object_spilled", "make_room"),
         ObjectStatus.LOST: ("remove_node", "lose_object"),
-        ObjectStatus.FAILED: ("worker_died",),  # the worker that owned it
+        # The worker that owned it crashed, or ended when the last task that it had submitted was over.
+        ObjectStatus.FAILED: ("worker_died", "task_finished"),
         ObjectStatus.RELEASED: ("references_dropped", "task_finished"),
         ObjectStatus.ENDED: ("session_ended",),
     },
@@ -202,7 +203,8 @@ ACTOR_MOVES: Moves = {
         ),
     },
     ActorStatus.ALIVE: {
-        ActorStatus.RESTARTING: ("worker_died", "remove_node", "kill_actor"),
+        # actor_exited: its code raised SystemExit with an error.
+        ActorStatus.RESTARTING: ("worker_died", "remove_node", "kill_actor", "actor_exited"),
         ActorStatus.DEAD: (
             "kill_actor",
             "actor_exited",
@@ -257,6 +259,7 @@ WORKER_MOVES: Moves = {
             "kill_actor",
             "actor_exited",
             "references_dropped",
+            "task_finished",  # its actor had ended, and this was the last task that it had submitted
             "remove_placement_group",
             "session_ending",
         ),

@@ -39,6 +39,9 @@ class CoreAccess:
         self.options = options
         self.lock = CoreLock()
         self.cluster = Cluster()
+        limit_ms = (options.get("_system_config") or {}).get("kill_worker_timeout_milliseconds")
+        if type(limit_ms) is int:
+            self.cluster.ownership.drop_limit_s = limit_ms / 1000
         self.now: Callable[[], float] = time.perf_counter
         self.epoch = time.time() - time.perf_counter()
         self.dropped = dropped

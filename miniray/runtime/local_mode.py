@@ -308,7 +308,12 @@ class LocalRuntime(Runtime):
             worker.handle.loop.cancel(task)
 
     def call_later(self, at: float) -> None:
-        """Does nothing: only interrupts have deadlines, and an interrupt is carried out at once here."""
+        """Have `timer` called at this time, if it is the limit of a drain. An interrupt has a deadline, too, but is
+        carried out at once here."""
+        with self.lock:
+            wanted = any(drain.until == at for drain in self.cluster.ownership.drains)
+        if wanted:
+            self.run_later(at - self.now(), self.timer)
 
     def nobody_else(self) -> bool:
         """Whether nothing can end this wait: nothing is delayed, and all other threads wait without a timeout."""

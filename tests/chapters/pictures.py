@@ -188,7 +188,7 @@ def _store_counters() -> str:
 
 def _reasons() -> str:
     """The reasons that `state.explain` gives for a waiting task, by the stage that the task has reached."""
-    stages = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "mailbox", "running")
+    stages = ("task", "arguments", "scheduling", "busy_nodes", "actor_to_come", "ending_actor", "mailbox", "running")
     files = [ROOT / "miniray/observe/explain" / name for name in ("links.py", "resource_links.py")]
     body = [node for path in files for node in ast.parse(path.read_text(encoding="utf-8")).body]
     edges = set()

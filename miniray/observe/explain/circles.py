@@ -13,7 +13,7 @@ from typing import Any
 from ...core.cluster import Cluster
 from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, Waiter, WorkerRecord
 from ...core.transitions import TaskStatus, WorkerStatus
-from .links import calls_ahead, link, missing
+from .links import calls_ahead, link, missing, not_run_by_ending_actor, work_of
 from .sentence import Explanation, Link, Record, tell
 
 
@@ -89,6 +89,9 @@ def _needs(runtime: Any, record: Record) -> tuple[int, Sequence[Record]] | None:
     if record.status is TaskStatus.PENDING_ARGS_AVAIL:
         absent = missing(record.deps)
         return (len(absent), absent) if absent else None
+    if not_run_by_ending_actor(record) and record.actor is not None:
+        work = work_of(runtime.cluster, record.actor.drain)
+        return len(work), work
     if record.status is TaskStatus.PENDING_NODE_ASSIGNMENT:
         return (1, [record.actor.creation]) if record.spec.kind == ACTOR_TASK and record.actor is not None else None
     if record.worker is None:
@@ -119,6 +122,8 @@ def something_runs(runtime: Any, cluster: Cluster) -> bool:
         busy = worker.running or worker.task is not None
         if busy and _blocked(runtime, worker) is None and not _held_back(worker):
             return True
+    if any(drain.until for drain in cluster.ownership.drains):
+        return True  # it will be cut
     return bool(cluster.task_manager.interrupted) or any(
         not runtime.waits_forever(thread.ident or 0) for thread in threading.enumerate() if not thread.daemon
     )

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...core.cluster import Cluster
 from ...core.records import (
+    ACTOR_CREATION_TASK,
     ACTOR_TASK,
     FAILED,
     LOST,
@@ -18,6 +19,7 @@ from ...core.records import (
     READY,
     SPILLED,
     ActorRecord,
+    Drain,
     ObjectRecord,
     PlacementGroupRecord,
     StreamRecord,
@@ -37,7 +39,7 @@ def link(runtime: Any, record: Record) -> Link:
     if isinstance(record, TaskRecord):
         return _of_task(runtime, record)
     if isinstance(record, ActorRecord):
-        return _of_actor(record)
+        return _of_actor(runtime.cluster, record)
     if isinstance(record, PlacementGroupRecord):
         return of_placement_group(runtime.cluster, record)
     if isinstance(record, StreamRecord):
@@ -109,6 +111,8 @@ def _of_task(runtime: Any, task: TaskRecord) -> Link:
         )
     if status is TaskStatus.PENDING_ARGS_AVAIL:
         return _of_arguments(cluster, task)
+    if not_run_by_ending_actor(task):
+        return _of_ending_actor(cluster, task)
     if status is TaskStatus.PENDING_NODE_ASSIGNMENT:
         return _of_actor_to_come(task) if task.spec.kind == ACTOR_TASK else of_scheduling(cluster, task)
     if task.worker is None:
@@ -161,6 +165,27 @@ def calls_ahead(task: TaskRecord) -> tuple[str, list[TaskRecord]]:
             if call.owner is task.owner and call.status is TaskStatus.PENDING_ARGS_AVAIL:
                 return "mailbox_order", [call]
     return "mailbox_order" if group.limit == 1 else "concurrency_limit", running
+
+
+def work_of(cluster: Cluster, drain: Drain) -> list[TaskRecord]:
+    """What an owner that has ended waits for: tasks that it has submitted, and calls that its actor still runs."""
+    work = [task for task in cluster.tasks.values() if task.owner in drain.workers and not task.t_finished]
+    if drain.actor is not None:
+        work += [call for call in drain.actor.calls.values() if call.worker is not None]
+    return [task for task in work if task.spec.kind != ACTOR_CREATION_TASK]
+
+
+def not_run_by_ending_actor(task: TaskRecord) -> bool:
+    """Whether this is a call of an actor that has ended itself and starts no more calls."""
+    actor = task.actor
+    return task.spec.kind == ACTOR_TASK and actor is not None and actor.drain is not None and task.worker is None
+
+
+def _of_ending_actor(cluster: Cluster, task: TaskRecord) -> Link:
+    actor = task.actor
+    assert actor is not None
+    phrase = f"is queued at {name_of(actor)}, which has ended itself, runs no more calls, and waits for"
+    return link_from(task, "actor_ending", phrase, next=work_of(cluster, actor.drain)[0], actor_id=actor.hex)
 
 
 def _of_mailbox(task: TaskRecord) -> Link:
@@ -219,7 +244,7 @@ def _of_running(runtime: Any, task: TaskRecord) -> Link:
 # ------------------------------------------------------------ actors
 
 
-def _of_actor(actor: ActorRecord) -> Link:
+def _of_actor(cluster: Cluster, actor: ActorRecord) -> Link:
     if actor.status is ActorStatus.DEAD:
         failure: Any = actor.failure
         said = failure.message
@@ -228,6 +253,12 @@ def _of_actor(actor: ActorRecord) -> Link:
         return link_from(
             actor, "actor_dead", f"is dead: {said}", error_type=failure.error_type, restarts=actor.restarts
         )
+    if actor.drain is not None:
+        work = work_of(cluster, actor.drain)
+        phrase = f"has ended itself, and waits for {count(len(work), 'task')} that it has submitted or runs, the first"
+        step = link_from(actor, "actor_ending", phrase, next=work[0], work=[task.hex for task in work])
+        step.names_next = True
+        return step
     if actor.status is ActorStatus.ALIVE:
         running = sum(call.worker is not None for call in actor.calls.values())
         waiting = len(actor.calls) - running

@@ -214,9 +214,19 @@ def task_state(task: Task) -> str:
         if task.t_started:
             return "RUNNING"
         return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"
-    if status is FAILED and left_by_itself(task):
-        return "FINISHED"
+    if status is FAILED:
+        if left_by_itself(task):
+            return "FINISHED"
+        if orphaned(task):
+            return "PENDING_NODE_ASSIGNMENT" if task.t_ready else "PENDING_ARGS_AVAIL"
     return status.name
+
+
+def orphaned(task: Task) -> bool:
+    """Whether the owner of the task crashed before the task was given to a worker. In Ray nobody is left to report its
+    end, and its row shows forever the state in which it was."""
+    failure = task.failure
+    return failure is not None and failure.error_type == "OWNER_DIED" and failure.cause is None and not task.t_leased
 
 
 def left_by_itself(task: Task) -> bool:
@@ -229,7 +239,8 @@ def left_by_itself(task: Task) -> bool:
         and task.spec.kind == ACTOR_TASK
         and task.t_started > 0
         and worker.exit_type == "INTENDED_USER_EXIT"
-        and task.failure is actor.failure
+        and task.failure is not None
+        and actor.failure in (task.failure, task.failure.cause)
     )
 
 
@@ -237,7 +248,7 @@ def failure_of(task: Task) -> Failure | None:
     """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of
     its actor, which followed."""
     failure = task.failure
-    if failure is None or left_by_itself(task):
+    if failure is None or left_by_itself(task) or orphaned(task):
         return None
     if (
         task.spec.kind == ACTOR_CREATION_TASK

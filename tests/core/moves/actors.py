@@ -149,6 +149,13 @@ def the_worker_of_an_actor_crashes() -> Stage:
     return c, actor, *crash_of(actor.worker)
 
 
+@plays(ALIVE, RESTARTING, "actor_exited")
+def an_actor_ends_itself_because_of_an_error() -> Stage:
+    c = one_node()
+    actor = living_actor(c, max_restarts=1)
+    return c, actor, actor.worker, a_call(c, actor), "it raised SystemExit(1)", True
+
+
 @plays(ALIVE, RESTARTING, "remove_node")
 def the_node_of_an_actor_dies() -> Stage:
     c = one_node()

@@ -383,3 +383,13 @@ def somebody_asks_again_whether_a_group_is_ready() -> Stage:
     group = a_group(c, CPU)
     drop(c, group.ready)
     return c, group.ready, group, "placed"
+
+
+@plays(READY, ERROR, "task_finished")
+def the_owner_of_a_value_ends_with_the_last_task_that_it_has_submitted() -> Stage:
+    c = one_node()
+    actor = living_actor(c)
+    value = put(c, owner=actor.worker)
+    task, _ = running_task(c, owner=actor.worker)
+    drop(c, actor.handle)
+    return c, value, *result_of(task)

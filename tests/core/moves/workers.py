@@ -15,6 +15,7 @@ from tests.core.builders import (
     a_task,
     an_actor,
     crash_of,
+    drop,
     error_of,
     finish,
     finished_task,
@@ -205,6 +206,16 @@ def the_actor_of_a_worker_is_no_longer_held() -> Stage:
     c = one_node()
     actor = living_actor(c)
     return c, actor.worker, deque([actor.handle])
+
+
+@plays(LEASED, GONE, "task_finished")
+def the_last_task_of_an_actor_that_was_dropped_is_over() -> Stage:
+    c = one_node()
+    actor = living_actor(c)
+    worker = actor.worker
+    task, _ = running_task(c, owner=worker)
+    drop(c, actor.handle)
+    return c, worker, *result_of(task)
 
 
 @plays(LEASED, GONE, "remove_placement_group")
