@@ -62,6 +62,7 @@ from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 PENDING_ARGS_AVAIL, PENDING_NODE = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
 ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
+UNWANTED = "all references to the actor were removed"  # the reason of an end, for errors and state rows
 DEAD_KEPT = 100_000  # Ray: maximum_gcs_destroyed_actor_cached_count
 
 
@@ -362,7 +363,7 @@ class ActorManager:
         self.died(
             now,
             actor,
-            Failure("ACTOR_DIED", "all references to the actor were removed", about=actor),
+            Failure("ACTOR_DIED", UNWANTED, about=actor),
             False,
             exit_type="INTENDED_SYSTEM_EXIT",
             unwanted=True,

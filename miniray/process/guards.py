@@ -1,9 +1,11 @@
-"""Guards: functions of `os`, `signal` and `time` that act on the worker instead of the process while a session runs.
+"""Guards: functions of the standard library that act on the worker instead of the process while a session runs.
 
 In Ray a worker is a process and may end itself. Here a worker is a thread of a process that it shares with everybody.
-So in a task `os._exit`, `os.abort` and signals to the own process end only the worker; on the driver they do what they
-always do. `time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the
-real function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see
+So in a task `os._exit` and `os.abort` end only the worker; on the driver they do what they always do. The modules beside
+this one do the same for threads, signals, exit functions, child processes and random numbers (see `worker_process`).
+
+`time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the real
+function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see
 `ctrl_c`).
 """
 
@@ -14,11 +16,12 @@ import signal
 import time
 from typing import Any, Callable
 
-from . import context, ctrl_c, threads
+from . import children, context, ctrl_c, exit_functions, random_numbers, threads, worker_signals
 from .context import current
 from .exits import WorkerExit
 from .our_code import only_waits
 from .replaced import replace, restore_all
+from .worker_process import here
 
 _users = 0  # how many sessions have the guards installed
 
@@ -28,16 +31,20 @@ def _in_task() -> bool:
 
 
 def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
-    """Guard a function: in a task it raises WorkerExit with the reason. reason: called with the arguments; None for a
-    call that does the process no harm, which goes to the original."""
+    """Guard a function: in a task it raises WorkerExit with the reason, and in a thread that a task has started it ends
+    the worker and the thread. reason: called with the arguments; None for a call that does the process no harm, which
+    goes to the original."""
     original = getattr(module, name)
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        if _in_task():
-            why = reason(*args, **kwargs)
-            if why is not None:
-                raise WorkerExit(why)
-        return original(*args, **kwargs)
+        process = here()
+        why = reason(*args, **kwargs) if process is not None or _in_task() else None
+        if why is None:
+            return original(*args, **kwargs)
+        if process is not None and process.handle is not None:
+            worker_signals.end_worker(process, why)
+            raise SystemExit
+        raise WorkerExit(why)
 
     _put(module, name, guarded)
 
@@ -78,11 +85,15 @@ def install() -> None:
         return
     ctrl_c.install()
     threads.install()
+    exit_functions.install()
+    children.install()
+    random_numbers.install()
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
     _guard(os, "kill", _signal_to_self)
     _guard(signal, "raise_signal", lambda number: _signal_to_self(0, number))
+    worker_signals.install()
 
 
 def uninstall() -> None:
@@ -90,5 +101,6 @@ def uninstall() -> None:
     global _users
     _users -= 1
     if _users == 0:
+        random_numbers.uninstall()
         restore_all()  # first: some of the guards stand before what `ctrl_c` has put in place
         ctrl_c.uninstall()

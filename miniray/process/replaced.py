@@ -22,9 +22,10 @@ def restore_all() -> None:
 
 
 def is_guard(function: Any) -> bool:
-    """Whether this function replaces a built-in function, and should be treated as one."""
+    """Whether this function replaces something that is no plain function, such as a built-in function or a method of an
+    object, and should be treated as that."""
     return any(
-        isinstance(original, types.BuiltinFunctionType) and vars(owner).get(name) is function
+        not isinstance(original, types.FunctionType) and vars(owner).get(name) is function
         for owner, name, original in saved
     )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from . import worker_thread
 from .replaced import replace
-from .worker_process import STAMP, get_ident, here, threads
+from .worker_process import MAIN, STAMP, get_ident, here, serving, threads
 from .worker_thread import WorkerThread
 
 real_main_thread = threading.main_thread
@@ -31,9 +31,10 @@ def _main_thread() -> threading.Thread:
     process = here()
     if process is None or not process.main_ident:
         return real_main_thread()
-    # On the main thread itself this makes the object. Other threads of the worker find it: the first `start` made it.
-    found = threads.get(process.main_ident)
-    return found if found is not None else threading.current_thread()
+    if serving.get(get_ident()) == (process, MAIN):  # this is it, or a thread on which a signal handler runs for it
+        return threading.current_thread()
+    # Other threads of the worker find it: the first `start` made it.
+    return threads.get(process.main_ident) or real_main_thread()
 
 
 @wraps(threading.enumerate)

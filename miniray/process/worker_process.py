@@ -31,12 +31,33 @@ class WorkerProcess:
 
     main_ident: of the worker's thread, if this counts as a main thread (MAIN above); otherwise 0, also in local_mode,
     where tasks run on their caller's thread. unnamed_threads: how many of its other threads have got a name.
+    exit_functions: see `exit_functions`. exits: its code has raised SystemExit. children: see `children`; the processes
+    that it has started, by number. random, numpy_random: its generators, see `random_numbers`. signals: its table, see
+    `worker_signals`. handle: the WorkerHandle of its thread, of an actor's first thread; None in local_mode, and when the
+    thread has ended.
     """
 
-    __slots__ = ("main_ident", "unnamed_threads")
+    __slots__ = (
+        "main_ident",
+        "unnamed_threads",
+        "exit_functions",
+        "exits",
+        "children",
+        "random",
+        "numpy_random",
+        "signals",
+        "handle",
+    )
 
     def __init__(self) -> None:
         self.main_ident = self.unnamed_threads = 0
+        self.exit_functions: list[Any] | None = None
+        self.exits = False
+        self.children: dict[int, str] | None = None
+        self.random: Any = None
+        self.numpy_random: Any = None
+        self.signals: Any = None
+        self.handle: Any = None
 
 
 def here() -> WorkerProcess | None:
@@ -48,9 +69,11 @@ def here() -> WorkerProcess | None:
     return handle.process if handle is not None else None  # None: the thread has outlived its worker
 
 
-def thread_begins(process: WorkerProcess, role: str) -> None:
-    """Called by each thread of a worker when it begins to serve."""
-    ident = get_ident()
+def thread_begins(handle: Any, role: str) -> None:
+    """Called by each thread of a worker when it begins to serve. handle: its WorkerHandle."""
+    ident, process = get_ident(), handle.process
+    if process.handle is None:
+        process.handle = handle
     serving[ident] = process, role
     if role == MAIN:
         process.main_ident = ident

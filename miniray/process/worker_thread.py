@@ -57,7 +57,7 @@ class WorkerThread(threading.Thread):
     @property
     def name(self) -> str:
         """The thread's name."""
-        return self.seen_as if self._seen_from_inside() else self._name  # type: ignore[attr-defined, no-any-return]
+        return self.seen_as if self._seen_from_inside() else self._name
 
     @name.setter
     def name(self, name: str) -> None:

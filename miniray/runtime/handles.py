@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+from contextvars import Context
 from typing import Any
 
 from ..core.records import TaskRecord, Waiter, WorkerRecord
@@ -32,6 +33,7 @@ class WorkerHandle:
         "loop",  # the AsyncWorker of an async actor, otherwise None
         "sent",  # an asynchronous exception has been sent to the thread and may not have been raised yet
         "process",  # the worker's WorkerProcess; all threads of an actor share it
+        "context",  # in which all calls of an actor run on this thread, as in Ray; None for a worker of plain tasks
         "environ",  # the actor's environment variables, as an Execution's; unset until somebody reads `os.environ`
     )
 
@@ -39,6 +41,7 @@ class WorkerHandle:
         self.record = record
         self.space: Any = space
         self.process = process
+        self.context = Context() if record.actor is not None else None
         self.ident = 0
         self.waiter: Waiter | None = None
         self.waiting: Any = ()

@@ -27,7 +27,7 @@ from .outcomes import Outcome
 from .runtime import Runtime
 from .verbs import Verbs
 from .waiting import get_ident
-from .worker import report, run_attempt
+from .worker import end_process, report, run_attempt
 
 BLOCKED, DEAD = WorkerStatus.BLOCKED, WorkerStatus.DEAD
 
@@ -242,6 +242,8 @@ class LocalRuntime(Runtime):
         handle.ident = get_ident()
         outcome = outside_of_event_loops(run_attempt, self, worker, task)
         following = self.report_from_inside(report, self, worker, task, outcome)
+        if worker.status is DEAD:
+            end_process(self, worker, handle)
         if following is not None:
             self.runnable.appendleft(partial(self._execute, worker, following))
         if ctrl_c.in_task or ctrl_c.postponed is not None:
@@ -291,12 +293,15 @@ class LocalRuntime(Runtime):
     def stop_worker(self, worker: WorkerRecord) -> None:
         """Drop the worker's copies of classes. There is no thread to stop."""
         if worker.handle is not None:
+            end_process(self, worker, worker.handle)
             worker.handle.space = None
 
     def kill_worker(self, worker: WorkerRecord) -> None:
         """Drop the actor's instance. Its task that runs further down the stack goes on; the core ignores the report."""
         handle = worker.handle
         if handle is not None:
+            if handle.user_task is None:
+                end_process(self, worker, handle)
             handle.instance = handle.space = None
             handle.methods = {}
             if handle.loop is not None:

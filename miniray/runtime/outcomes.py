@@ -197,6 +197,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if isinstance(error, ActorExit):
         return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: {error}")
     if isinstance(error, SystemExit):
+        worker.handle.process.exits = True
         if actor is not None and error.code == 0:
             return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
         return Outcome(

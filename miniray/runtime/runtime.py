@@ -49,8 +49,7 @@ class Runtime(Getting, Verbs):
     profiling spans that the program has recorded, for the timeline.
     asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
     captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
-    how to log a line of text; takes its level first. postponed: interrupts that are still to be raised (see
-    `interrupts`); empty in local_mode.
+    how to log a line of text; takes its level first.
 
     Set by the logs. unfinished_lines: lines that tasks have begun to print. end_lines: called with an execution at the
     end of its task, if there are such lines. worker_ended: called by a worker's thread before it ends.
@@ -70,7 +69,6 @@ class Runtime(Getting, Verbs):
         self.exported: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
         self.say: Callable[[str, str], None] = lambda level, text: None
-        self.postponed: Any = ()
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
         self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
@@ -94,11 +92,6 @@ class Runtime(Getting, Verbs):
         """Kill some of the workers of a session that is ending."""
         for worker in workers:
             self.kill_worker(worker)
-
-    def take_postponed(self, handle: Any) -> BaseException | None:
-        """Remove and return the exception in `postponed` that is meant for this worker, or None. Called by the worker's
-        own thread, which raises it. Never called in local_mode, where `postponed` is empty."""
-        raise NotImplementedError
 
     def nobody_else(self) -> bool:
         """Whether no other thread could end this thread's wait. Part of the stuck check (see `waiting`)."""

@@ -43,10 +43,12 @@ import sys
 import threading
 from collections import deque
 from contextvars import Context
+from signal import SIGINT
 from typing import Any
 
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from ..process import random_numbers, worker_signals
 from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
 from ..process.worker_process import LOOP, MAIN, POOL, thread_begins, thread_ends
 from .ending import end_session
@@ -57,7 +59,7 @@ from .outcomes import Outcome
 from .runtime import Runtime
 from .timers import Timers
 from .verbs import Verbs
-from .worker import report, run_attempt, shut_down, unwanted_end
+from .worker import end_process, kill_children, report, run_attempt, shut_down, unwanted_end
 
 DEAD = WorkerStatus.DEAD
 STARTING_AT_A_TIME = 4  # how many threads of actors may be starting at the same time
@@ -116,6 +118,8 @@ class ThreadedRuntime(Runtime):
 
     def _start_thread(self, worker: WorkerRecord) -> None:
         actor = worker.actor
+        if "numpy.random" in sys.modules:
+            random_numbers.install_numpy()
         handle = new_handle(worker)
         handle.done = _thread.allocate_lock()
         handle.done.acquire()
@@ -147,7 +151,7 @@ class ThreadedRuntime(Runtime):
     def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
         handle.ident = _thread.get_ident()
         actor = worker.actor
-        thread_begins(handle.process, MAIN if actor is None or actor.in_order else LOOP if actor.is_async else POOL)
+        thread_begins(handle, MAIN if actor is None or actor.in_order else LOOP if actor.is_async else POOL)
         if threading.gettrace() is not None:  # set by a debugger or coverage; threading.Thread does the same
             sys.settrace(threading.gettrace())
         if threading.getprofile() is not None:
@@ -165,7 +169,8 @@ class ThreadedRuntime(Runtime):
             discard_interrupt(handle)  # the exception was meant for a task that is already over
         finally:
             if unwanted_end(worker) and not self.closed:
-                shut_down(handle, Context())
+                shut_down(handle, handle.context or Context())
+            end_process(self, worker, handle)
             handle.instance = handle.space = None  # others may still hold the handle
             handle.methods = {}
             handle.inbox.close()
@@ -224,6 +229,8 @@ class ThreadedRuntime(Runtime):
         if handle is None:  # the thread has ended, or has not been started and will then see that the worker is dead
             return
         handle.inbox.put(None)
+        if handle.process.children and handle.user_task is not None:  # it may be waiting for one of them, in C code
+            kill_children(self, handle, reap=False)
         if handle.loop is None or handle.waiter is not None:
             self.interrupts.raise_in(handle, WorkerExit)
         if (
@@ -254,8 +261,19 @@ class ThreadedRuntime(Runtime):
             return
         if handle.loop is not None:
             handle.loop.cancel(task)
+        elif handle.process.signals is not None and worker_signals.handles_interrupts(handle.process):
+            task.was_interrupted = True  # whatever the handler makes of it
+            worker_signals.act(handle.process, SIGINT, by_python=True)
         else:
             self.interrupts.raise_in(handle, TaskInterrupt, task)
+
+    def raise_in_task(self, handle: WorkerHandle, error: Any, task: TaskRecord) -> None:
+        """Raise an exception in a task, if it still runs. error: a class, which Python calls there."""
+        self.interrupts.raise_in(handle, error, task)
+
+    def crash(self, worker: WorkerRecord, why: str) -> None:
+        """End a worker as if its process had died. Called on any thread."""
+        self.tell(self.cluster.worker_died, worker, Failure("WORKER_DIED", why, about=worker))
 
     def timer(self) -> None:
         """Called at each time that was given to `call_later`: retry the postponed interrupts, then tell the core."""

@@ -84,7 +84,7 @@ class Waiting(CoreAccess):
     driver_waiters: the waiters of the driver's threads, each with the list of records it waits for. A thread removes
     its own entry without the lock when its wait is over. waits: who was in get or wait, and when, for the timeline:
     tuples of (worker or None, task number, start, end). stuck: see the stuck check above; called with the awaited
-    records.
+    records. postponed: interrupts that are still to be raised (see `interrupts`); empty in local_mode.
     """
 
     allocate_lock = staticmethod(_thread.allocate_lock)  # the kind of lock that `park` sleeps on
@@ -95,6 +95,7 @@ class Waiting(CoreAccess):
         self.driver_waiters: dict[Waiter, list[Any]] = {}
         self.waits: deque[tuple[WorkerRecord | None, int, float, float]] = deque(maxlen=20_000)
         self.stuck: Callable[[list[Any]], None] | None = None
+        self.postponed: Any = ()
 
     @parks_here
     def park(self, lock: Any, timeout: float | None) -> bool:
@@ -199,12 +200,13 @@ class Waiting(CoreAccess):
         if execution is None:
             return False
         handle = execution.worker.handle
-        if (
-            execution.thread != get_ident()
-            or handle is None
-            or type(seconds) not in (int, float)
-            or not 0 < seconds < 1e8
-        ):
+        if execution.thread != get_ident() or handle is None:
+            return False
+        # A loop that does little else than sleep(0) is inside a call of ours nearly every time that `raise_in` looks.
+        late = self.take_postponed(handle) if self.postponed else None
+        if late is not None:
+            raise late
+        if type(seconds) not in (int, float) or not 0 < seconds < 1e8:
             return False
         lock = self.allocate_lock()
         lock.acquire()
@@ -230,6 +232,11 @@ class Waiting(CoreAccess):
     def waits_forever(self, ident: int) -> bool:
         """Whether this thread of the driver is in `wait_for` without a timeout."""
         return any(waiter.thread == ident and not waiter.timed for waiter in self.driver_waiters.copy())
+
+    def take_postponed(self, handle: Any) -> BaseException | None:
+        """Remove and return the exception in `postponed` that is meant for this worker, or None. Called by the worker's
+        own thread, which raises it. Never called in local_mode, where `postponed` is empty."""
+        raise NotImplementedError
 
     def take_interrupt(self, handle: Any) -> BaseException:
         """Remove and return the exception that is to be raised in a worker's thread. Only that thread calls this."""

@@ -1,7 +1,8 @@
 """A worker: runs one attempt of a task and reports the outcome. The same code serves every runtime.
 
 A task sees what it would see in a process of its own, as far as one process allows: fresh copies of its arguments, its
-own copies of functions and classes that travel by value, and an empty `contextvars` context.
+own copies of functions and classes that travel by value, and an empty `contextvars` context. The calls of an actor run
+in the one context of their thread, as they would in a process: what one call sets, the next one finds.
 
 `async_worker` runs the calls of async actors. It shares everything here except `_run`, whose counterpart there awaits.
 """
@@ -13,9 +14,11 @@ import logging
 from contextvars import Context
 from typing import Any
 
+from ..core.actor_manager import UNWANTED
 from ..core.cluster import NOTHING
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from ..process import children, exit_functions, worker_signals
 from ..process.context import Execution, current
 from ..process.exits import TaskInterrupt, WorkerExit
 from ..process.our_code import enters_user_code
@@ -36,7 +39,14 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
     """
     handle = worker.handle
     execution = Execution(runtime, worker, task, handle.space, handle.ident)
-    return Context().run(_run, runtime, execution, handle)
+    context = handle.context
+    if context is None:
+        return Context().run(_run, runtime, execution, handle)
+    try:
+        outcome: Outcome = context.run(_run, runtime, execution, handle)
+        return outcome
+    finally:
+        context.run(current.set, None)  # the context lives on, but must not keep the task's record and arguments
 
 
 @enters_user_code
@@ -158,15 +168,43 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
 def _farewell(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> None:
     """Let the actor clean up before the core is told that it ends, because it has exited or its constructor has failed.
     To everybody else the actor is still alive."""
-    context = Context()
+    context = worker.handle.context or Context()
     context.run(current.set, Execution(runtime, worker, task, worker.handle.space, worker.handle.ident))
-    shut_down(actor_handle(worker), context)
+    try:
+        shut_down(actor_handle(worker), context)
+    finally:
+        context.run(current.set, None)
 
 
 def unwanted_end(worker: WorkerRecord) -> bool:
     """Whether this is the worker of an actor that was ended because its last handle was dropped."""
-    actor = worker.actor
-    return actor is not None and actor.out_of_scope and worker.exit_type == "INTENDED_SYSTEM_EXIT"
+    return bool(worker.actor is not None and worker.exit_detail == UNWANTED)
+
+
+def ends_in_order(worker: WorkerRecord, handle: WorkerHandle) -> bool:
+    """Whether a dead worker's exit functions run (see `process.exit_functions`): it was neither killed nor crashed."""
+    intended = worker.exit_type in ("INTENDED_USER_EXIT", "USER_ERROR") or handle.process.exits
+    return intended or unwanted_end(worker) or worker.actor is None and worker.exit_type == "INTENDED_SYSTEM_EXIT"
+
+
+def end_process(runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle) -> None:
+    """At the end of a worker's thread: what Ray's worker does when its process ends. Does nothing if the worker lives."""
+    process = handle.process
+    if process.exit_functions and not runtime.closed and ends_in_order(worker, handle):
+        exit_functions.run(process)
+    if worker.status is DEAD:
+        if process.children:
+            kill_children(runtime, handle, reap=True)
+        if process.signals is not None:
+            worker_signals.stop_timers(process)
+        if process.handle is handle:
+            process.handle = None
+
+
+def kill_children(runtime: Runtime, handle: WorkerHandle, reap: bool) -> None:
+    """Kill the processes that the worker has started. reap: also wait until they have ended."""
+    if children.wanted(runtime.options):
+        children.kill(handle.process, reap)
 
 
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:

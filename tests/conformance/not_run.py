@@ -46,6 +46,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "tasks/cancel_force",
         "tasks/cancel_reaches_children",
         "wanted/cancel_of_a_sleeping_task",
+        "workers/children_end_with_their_worker",
     ),
     "a wait must time out while the task runs": (
         "util/pool_async_results",
@@ -56,6 +57,13 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a task that waits for itself raises DeadlockError at once, since no other thread could end the wait": (
         "reports/actor_waiting_on_itself",
         "wanted/deadlock_is_named",
+    ),
+    "a task runs on its caller's thread, which is the main thread also for an actor that has several threads on Ray, and on "
+    "which another task may have left an event loop or a signal handler": (
+        "threads/signals_a_task_sends_itself",
+        "threads/threads_that_tasks_see",
+        "threads/timers_and_waits_of_tasks",
+        "threads/what_the_main_thread_allows",
     ),
     "an actor without handles does not get to clean up, since its cleanup may need other tasks to run": (
         "actors/asked_to_clean_up",
