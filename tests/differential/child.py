@@ -66,7 +66,6 @@ def run(program: Program, ray: Any) -> list[list[Any]]:
     lines: list[list[Any]] = []
     main = types.ModuleType("__main__")
     old_main, sys.modules["__main__"] = sys.modules["__main__"], main
-    main.__file__ = f"{program.name}.py"
     now = -1
 
     def emit(line: str) -> None:
