@@ -17,6 +17,7 @@ from tests.differential.program import Program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LAST_SECONDS = 5.0
+START_SECONDS = 200.0
 
 
 @dataclass
@@ -74,18 +75,34 @@ class Backend:
             self._child.stdin.flush()
         except BrokenPipeError:
             return Answer([(-1, "DIED")], "died")
-        line = self._line(self.timeout_s)
+        line, at = self._answer_line(self.timeout_s)
         asked_to_stop = line is None
         if asked_to_stop:
             os.kill(self._child.pid, signal.SIGUSR1)
-            line = self._line(LAST_SECONDS)
+            line, _ = self._answer_line(LAST_SECONDS)
         seconds = time.monotonic() - started
         if not line:
-            return Answer([(-1, "HUNG" if line is None else "DIED")], "hung" if line is None else "died", seconds)
+            return Answer([(at, "HUNG" if line is None else "DIED")], "hung" if line is None else "died", seconds)
         lines = [(i, text) for i, text in json.loads(line)["lines"]]
         return Answer(lines, "hung" if asked_to_stop else "answered", seconds)
 
+    def _answer_line(self, timeout_s: float) -> tuple[bytes | None, int]:
+        """The line with the answer, as `_line` gives it, and the statement that the program has reached."""
+        at, deadline = -1, time.monotonic() + timeout_s
+        while (line := self._line(max(0.0, deadline - time.monotonic()))) and line.startswith(b"@"):
+            at = int(line[1:])
+        return line, at
+
     def _start(self) -> None:
+        """Start a session; a loaded machine may need a second try."""
+        for _ in range(3):
+            self._start_child()
+            if self._line(START_SECONDS) == b"ready":
+                return
+            self.close()
+        raise RuntimeError(f"no session of {self.name}: run `python -m tests.differential.child {self.name}`")
+
+    def _start_child(self) -> None:
         self.sessions += 1
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "RAY_DEDUP_LOGS": "0"}
         self._child = subprocess.Popen(
@@ -98,9 +115,6 @@ class Backend:
             preexec_fn=(lambda: os.nice(self.nice) and None) if self.nice else None,
         )
         self._buffer, self._asked = b"", 0
-        if self._line(120.0) != b"ready":
-            self.close()
-            raise RuntimeError(f"no session of {self.name}: run `python -m tests.differential.child {self.name}`")
 
     def _line(self, timeout_s: float) -> bytes | None:
         """The child's next line; b"" if it ended, None if the time is over."""
@@ -139,7 +153,7 @@ class Backend:
 
 def all_backends(python: str, ray_python: str, cache: pathlib.Path | None, **more: Any) -> dict[str, Backend]:
     """Every backend by its name. Ray is asked politely, gets more time, and its answers are kept."""
-    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 60.0, "nice": 10, "cache": cache, **more}
+    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 90.0, "nice": 10, "cache": cache, **more}
     return {
         "ray": Backend("ray", programs_per_session=60, **ray),
         "ray-dashboard": Backend("ray-dashboard", programs_per_session=60, **ray),

@@ -1,7 +1,7 @@
 """The process that runs programs, one after the other, in one session of Ray or of miniray.
 
 It reads a program per line of its stdin and writes an answer per line of its stdout: for each line that a program showed, the
-index of its statement and the text. SIGUSR1 from the runner makes a program that hangs give up where it is.
+index of its statement and the text. Before, it writes `@` with the index of each statement that it enters. SIGUSR1 from the runner makes a program that hangs give up where it is.
 
     python -m tests.differential.child BACKEND        ray, ray-dashboard, threaded, local_mode
 """
@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 from tests.differential.program import PRELUDE, Program
@@ -61,12 +62,11 @@ def package_of(backend: str) -> Any:
     return ray
 
 
-def run(program: Program, ray: Any) -> list[list[Any]]:
-    """The lines of one program: [index of the statement, text]."""
+def run(program: Program, ray: Any, at: Callable[[int], None]) -> list[list[Any]]:
+    """The lines of one program: [index of the statement, text]. `at` is told each statement before it runs."""
     lines: list[list[Any]] = []
     main = types.ModuleType("__main__")
     old_main, sys.modules["__main__"] = sys.modules["__main__"], main
-    main.__file__ = f"{program.name}.py"
     now = -1
 
     def emit(line: str) -> None:
@@ -78,6 +78,7 @@ def run(program: Program, ray: Any) -> list[list[Any]]:
         execute(PRELUDE.read_text(encoding="utf-8"), f"<prelude of {program.name}>", main)
         vars(main).update(emit=emit, ray=ray)
         for now, statement in enumerate(program.statements):
+            at(now)
             try:
                 execute(statement.text, f"<{program.name} {now}>", main)
             except Hung:
@@ -134,9 +135,14 @@ def main() -> None:
     signal.signal(signal.SIGUSR1, give_up)
     answers.write("ready\n")
     answers.flush()
+
+    def at(index: int) -> None:
+        answers.write(f"@{index}\n")
+        answers.flush()
+
     for question in questions:
         program = Program.from_json(question)
-        lines = run(program, ray)
+        lines = run(program, ray, at)
         answers.write(json.dumps({"key": program.key, "lines": lines, "threads": threading.active_count()}) + "\n")
         answers.flush()
     with contextlib.suppress(Exception):

@@ -88,7 +88,7 @@ class Comparison:
 def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
     """The zoos that are wanted, and so many random programs. They take turns: a run that is cut short has seen of each."""
     random_programs = map(generate, range(seed, seed + count))
-    turns: list[Iterator[Program]] = [random_programs]
+    turns: list[Iterator[Program]] = [random_programs] * 4  # a zoo's program is as much as several of them
     if zoo in ("interpreter", "all"):
         turns.insert(0, interpreter_zoo.programs())
     if zoo in ("class", "all"):

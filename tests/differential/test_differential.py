@@ -155,7 +155,8 @@ def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Back
     try:
         hung = quick.answer(program("show(1)", "import threading\nthreading.Event().wait()", "show(2)"))
         assert (hung.end, hung.lines) == ("hung", [(0, "1"), (1, "HUNG")])
-        assert quick.answer(program("import os\nos._exit(1)")).end == "died"
+        died = quick.answer(program("show(2)", "import os\nos._exit(1)"))
+        assert (died.end, died.lines) == ("died", [(1, "DIED")])
         assert quick.answer(program("show(3)")).lines == [(0, "3")]
     finally:
         quick.close()
