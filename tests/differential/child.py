@@ -50,7 +50,8 @@ def package_of(backend: str) -> Any:
     if backend.startswith("ray"):
         import ray
 
-        ray.init(**init)
+        # Not whatever cluster somebody else has started on this machine.
+        ray.init(address="local", **init)
         return ray
     os.environ["MINIRAY_STRICT_METRICS"] = "0"
     import miniray.testing
