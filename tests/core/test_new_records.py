@@ -16,6 +16,7 @@ from miniray.core.records import (
     Attempt,
     Bundle,
     ConcurrencyGroup,
+    Drain,
     Failure,
     NodeRecord,
     ObjectRecord,
@@ -77,7 +78,7 @@ def test_a_record_holds_what_it_is_given_and_nothing_else(kind):
 
 def test_the_records_of_this_page_are_all_there_are():
     """A new class belongs into the table above."""
-    known = {*CLASSES, Attempt, PlacementGroupRecord}
+    known = {*CLASSES, Attempt, Drain, PlacementGroupRecord}
     slotted = {
         kind for kind in vars(records).values() if isinstance(kind, type) and kind.__module__ == records.__name__
     }

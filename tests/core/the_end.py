@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from miniray.core.records import (
+    ActorRecord,
     ACTOR_CREATION_TASK,
     ACTOR_TASK,
     ObjectRecord,
@@ -131,11 +132,17 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
             and waits_for_a_reason(game, creation)
             or any(waits_for_a_reason(game, call) for call in calls if call.worker is not None or call.pending)
             or any(orphan_waits(game, worker) for worker in task.actor.groups[task.spec.group].workers)
+            or waits_for_itself(task.actor)
         )
     wanted = task.spec.scheduling_class
     if wanted in game.cluster.scheduler.infeasible:
         return wanted.group is not None or wanted.strategy[0] == "NODE_AFFINITY"
     return somebody_stays(game, wanted)
+
+
+def waits_for_itself(actor: ActorRecord) -> bool:
+    """Whether the actor has ended itself and waits for calls that it has submitted to itself: it starts no call."""
+    return actor.drain is not None and any(call.owner in actor.drain.workers for call in actor.calls.values())
 
 
 def never_comes(game: RandomEvents, obj: ObjectRecord) -> bool:
