@@ -1,4 +1,5 @@
-"""The definition of a function or an actor class that is sent to workers: captured once in a session, and checked then."""
+"""The definition of a function or an actor class that is sent to workers: captured once in a session, and checked
+then."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def check_definition(runtime: Runtime, target: Any, captured: Any) -> None:
     limit = _refuse_bytes()
     if size > limit:
         raise ValueError(
-            f"The {name} is too large ({size // _MIB} MiB > FUNCTION_SIZE_ERROR_THRESHOLD={limit // _MIB} MiB). {advice}"
+            f"The {name} is too large ({size // _MIB} MiB > FUNCTION_SIZE_ERROR_THRESHOLD={limit // _MIB} MiB). "
+            f"{advice}"
         )
     runtime.say("WARNING", f"Warning: The {name} is very large ({size // _MIB} MiB). {advice}")
 

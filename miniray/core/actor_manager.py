@@ -23,9 +23,10 @@ RESTARTING, and its constructor runs again as a further attempt of the same task
 place in the queue. Calls that were sent are retried if they have retries left, and otherwise fail with
 ACTOR_UNAVAILABLE (`_retry_or_fail_calls`). New calls wait until the actor is ALIVE again.
 
-*Handles.* Every handle refers to an object, which counts it (`reference_counter`). A handle that was found by the actor's
-name, or by the actor itself, is weak, as in Ray, and so are its copies, wherever they are sent: it refers to a second
-object, `weak_handle`, which does not keep the actor alive. A call that was made through it does, until it has ended.
+*Handles.* Every handle refers to an object, which counts it (`reference_counter`). A handle that was found by the
+actor's name, or by the actor itself, is weak, as in Ray, and so are its copies, wherever they are sent: it refers to a
+second object, `weak_handle`, which does not keep the actor alive. A call that was made through it does, until it has
+ended.
 
 *Death.* An actor ends for one of these reasons: its last handle was dropped and its last call has ended
 (`end_if_unwanted`); it was killed; it called exit_actor; its constructor raised, or has an argument that is an error;
@@ -247,7 +248,7 @@ class ActorManager:
 
     def _add_worker(self, now: float, actor: ActorRecord, group: ConcurrencyGroup) -> WorkerRecord:
         """Have one more worker started for the group."""
-        worker = self.cluster.worker_pool.new(now, actor.node, actor)
+        worker: WorkerRecord = self.cluster.worker_pool.new(now, actor.node, actor)
         worker.group = group
         group.workers.append(worker)
         self.cluster.actions.append(StartWorker(worker))

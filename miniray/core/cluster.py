@@ -164,8 +164,8 @@ class Cluster(Tables):
     # ------------------------------------------------------------ workers
 
     def worker_started(self, now: float, worker: WorkerRecord) -> list[Action]:
-        """A worker has started. If it was given a task, it finds the task in its record. The worker of an async actor gets
-        its calls by RunTask."""
+        """A worker has started. If it was given a task, it finds the task in its record. The worker of an async actor
+        gets its calls by RunTask."""
         if worker.status is DEAD:
             return self._done(now)
         move(worker, WorkerStatus.LEASED)
@@ -498,7 +498,7 @@ class Cluster(Tables):
     def add_weak_reference(self, now: float, actor: ActorRecord) -> ObjectRecord:
         """The program has one more handle of the kind that does not keep its actor alive. Returns the record that the
         handle refers to; it is passed on, copied and dropped like any other."""
-        record = self.actor_manager.weak_handle(now, actor)
+        record: ObjectRecord = self.actor_manager.weak_handle(now, actor)
         record.refs += 1
         return record
 

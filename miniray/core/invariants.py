@@ -694,7 +694,8 @@ def _tasks_that_hold(cluster: Any) -> Iterator[TaskRecord]:
 
 
 def times_and_states_agree(cluster: Any) -> None:
-    """What a record has been through is noted in it: the time of each state, the earlier attempts, the reason of an end."""
+    """What a record has been through is noted in it: the time of each state, the earlier attempts, the reason of an
+    end."""
     for task in cluster.tasks.values():
         _attempts(task)
     for obj in cluster.objects.values():

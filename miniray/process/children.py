@@ -1,7 +1,7 @@
 """The processes that a task or an actor starts end with its worker, as in Ray, whichever way it ends.
 
-All of Python's ways to start a process end in one of a few functions. While a session runs, each notes the number of the
-process that a worker starts. `os.system` is not among them: it waits for its process itself.
+All of Python's ways to start a process end in one of a few functions. While a session runs, each notes the number of
+the process that a worker starts. `os.system` is not among them: it waits for its process itself.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _born(number: int) -> str:
 
 
 def kill(process: WorkerProcess, reap: bool) -> None:
-    """Kill the worker's children that still run. reap: also wait until they have ended, which takes no time to speak of,
-    so that no trace of them is left."""
+    """Kill the worker's children that still run. reap: also wait until they have ended, which takes no time to speak
+    of, so that no trace of them is left."""
     for number, born in list((process.children or {}).items()):
         try:
             if born == _born(number) and os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:

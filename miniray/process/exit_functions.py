@@ -1,8 +1,8 @@
 """`atexit` in a worker: what a task or an actor registers runs when its worker ends, not when the program does.
 
-As in Ray, it runs if the worker ends in order: the actor exits, or nobody holds it any more, or its constructor fails, or
-its code raises SystemExit, or a worker of plain tasks is no longer needed. It does not run if the worker is killed or
-crashes, nor at the end of the session.
+As in Ray, it runs if the worker ends in order: the actor exits, or nobody holds it any more, or its constructor fails,
+or its code raises SystemExit, or a worker of plain tasks is no longer needed. It does not run if the worker is killed
+or crashes, nor at the end of the session.
 
 What a module registers while it is being imported belongs to the module. All workers share it, so it runs at the end of
 the program.

@@ -1,8 +1,9 @@
 """Guards: functions of the standard library that act on the worker instead of the process while a session runs.
 
 In Ray a worker is a process and may end itself. Here a worker is a thread of a process that it shares with everybody.
-So in a task `os._exit` and `os.abort` end only the worker; on the driver they do what they always do. The modules beside
-this one do the same for threads, signals, exit functions, child processes and random numbers (see `worker_process`).
+So in a task `os._exit` and `os.abort` end only the worker; on the driver they do what they always do. The modules
+beside this one do the same for threads, signals, exit functions, child processes and random numbers (see
+`worker_process`).
 
 `time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the real
 function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see

@@ -1,10 +1,10 @@
 """`random` and `numpy.random` in a worker: each worker draws from generators of its own.
 
 In Ray each process has its own global generators. Here the functions of the two modules, such as `random.randint`, are
-methods of one object for everybody: tasks that seed it and draw at the same time would get each other's numbers, and the
-driver's sequence would move. So while a session runs, each of these functions looks at who calls it. On the driver it is
-the original; in a task it is the same method of the worker's own generator, which starts with a random seed, as Ray's
-do. Generators that a program makes itself, such as `random.Random(7)`, are left alone.
+methods of one object for everybody: tasks that seed it and draw at the same time would get each other's numbers, and
+the driver's sequence would move. So while a session runs, each of these functions looks at who calls it. On the driver
+it is the original; in a task it is the same method of the worker's own generator, which starts with a random seed, as
+Ray's do. Generators that a program makes itself, such as `random.Random(7)`, are left alone.
 
 A module that has said `from random import randint` before the session started has the original, and draws with the
 driver. The functions of `numpy.random` are replaced when the session or a worker starts and numpy has been imported.
@@ -67,7 +67,8 @@ def install() -> None:
 
 
 def install_numpy() -> None:
-    """The same for numpy alone: called when a worker starts, since numpy may have been imported after the session began."""
+    """The same for numpy alone: called when a worker starts, since numpy may have been imported after the session
+    began."""
     numpy = sys.modules.get("numpy.random")
     generator = getattr(getattr(numpy, "mtrand", None), "_rand", None)
     if generator is not None and "numpy" not in _done:

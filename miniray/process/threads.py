@@ -1,12 +1,13 @@
-"""`threading` as a task sees it: the threads of its own worker, and, in a plain task or actor, itself as the main thread.
+"""`threading` as a task sees it: the threads of its own worker, and, in a plain task or actor, itself as the main
+thread.
 
 In Ray a plain task runs in the main thread of a process, where Python allows more than elsewhere: `asyncio` makes an
-event loop for `get_event_loop`, and signal handlers can be set. Both ask `threading.main_thread()`. As in Ray, the calls
-of async actors, and of actors with several threads, do not run in a main thread.
+event loop for `get_event_loop`, and signal handlers can be set. Both ask `threading.main_thread()`. As in Ray, the
+calls of async actors, and of actors with several threads, do not run in a main thread.
 
-A thread that a task starts belongs to the task's worker. It gets a stamp by which `worker_process.here` finds the worker.
-It may call itself a non-daemon thread, as on Ray; yet the program does not wait for it when it ends. On Ray its process
-would be killed then.
+A thread that a task starts belongs to the task's worker. It gets a stamp by which `worker_process.here` finds the
+worker. It may call itself a non-daemon thread, as on Ray; yet the program does not wait for it when it ends. On Ray its
+process would be killed then.
 """
 
 from __future__ import annotations

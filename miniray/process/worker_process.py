@@ -1,8 +1,8 @@
 """What a worker has for itself because it would be a process: its main thread, signal handlers, exit functions, random
 numbers, child processes.
 
-A worker's handle holds one WorkerProcess, and all threads of an actor share it. The modules beside this one ask `here()`
-for that of the caller, and keep what they need in it.
+A worker's handle holds one WorkerProcess, and all threads of an actor share it. The modules beside this one ask
+`here()` for that of the caller, and keep what they need in it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from . import context
 from .context import current
 
 MAIN, LOOP, POOL = "main", "loop", "pool"
-"""What a worker's thread does: it runs plain tasks, or the calls of an actor one by one; an async actor's event loop; or
-some of the calls of an actor with several threads."""
+"""What a worker's thread does: it runs plain tasks, or the calls of an actor one by one; an async actor's event loop;
+or some of the calls of an actor with several threads."""
 
 # Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
 threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
@@ -33,8 +33,8 @@ class WorkerProcess:
     where tasks run on their caller's thread. unnamed_threads: how many of its other threads have got a name.
     exit_functions: see `exit_functions`. exits: its code has raised SystemExit. children: see `children`; the processes
     that it has started, by number. random, numpy_random: its generators, see `random_numbers`. signals: its table, see
-    `worker_signals`. handle: the WorkerHandle of its thread, of an actor's first thread; None in local_mode, and when the
-    thread has ended.
+    `worker_signals`. handle: the WorkerHandle of its thread, of an actor's first thread; None in local_mode, and when
+    the thread has ended.
     """
 
     __slots__ = (

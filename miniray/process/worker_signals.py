@@ -8,8 +8,8 @@ Where a handler runs. If the task sends itself a signal, the handler runs at onc
 another thread of the worker sends it, Python would interrupt the main thread; here the handler runs on a thread of its
 own, while the task goes on. It gets the task's frame, and sees the task's context and the task's thread as the main
 thread. If it returns, nothing else happens. If it raises, this very exception is raised in the task, in the user's code
-or out of a wait, and never in the middle of our own code (see `runtime.interrupts`). A call into C, such as the wait for
-a lock, is not interrupted: the exception is raised when the call returns.
+or out of a wait, and never in the middle of our own code (see `runtime.interrupts`). A call into C, such as the wait
+for a lock, is not interrupted: the exception is raised when the call returns.
 
 As in Ray's workers, SIGINT is blocked (only `interrupt_main` and `ray.cancel` call its handler), SIGTERM raises
 SystemExit(1), and a signal without a handler ends the worker. The calls of async actors, and of actors with several
@@ -59,9 +59,9 @@ class _Resumed(BaseException):
 
 
 class Signals:
-    """One worker's table. handlers: those that differ from SIG_DFL, by the signal's number. contexts: in which they were
-    set. timers: those that run, by Python's number for the kind. wakeup: of `set_wakeup_fd`. pauses: the task is in
-    `pause`."""
+    """One worker's table. handlers: those that differ from SIG_DFL, by the signal's number. contexts: in which they
+    were set. timers: those that run, by Python's number for the kind. wakeup: of `set_wakeup_fd`. pauses: the task is
+    in `pause`."""
 
     def __init__(self) -> None:
         self.handlers: dict[int, Any] = {number: signal.SIG_IGN for number in IGNORED if number is not None}

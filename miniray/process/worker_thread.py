@@ -1,10 +1,11 @@
 """The `threading.Thread` of a worker's thread.
 
-A worker's thread is started by `_thread`, since `Thread.start` makes the caller wait until the new thread answers: up to a
-millisecond if other threads run. So `threading` does not know the thread, and the first `current_thread()` in it, in a log
-record for instance, would make a stand-in, a "Dummy" thread. Nobody can join a stand-in; and before Python 3.13, a forked
-child whose main thread is a stand-in ends with exit code 1. So while a session runs, `current_thread()` in a worker makes
-a WorkerThread instead: a complete Thread, as if `Thread.start` had started it. A worker that is never asked needs none.
+A worker's thread is started by `_thread`, since `Thread.start` makes the caller wait until the new thread answers: up
+to a millisecond if other threads run. So `threading` does not know the thread, and the first `current_thread()` in it,
+in a log record for instance, would make a stand-in, a "Dummy" thread. Nobody can join a stand-in; and before Python
+3.13, a forked child whose main thread is a stand-in ends with exit code 1. So while a session runs, `current_thread()`
+in a worker makes a WorkerThread instead: a complete Thread, as if `Thread.start` had started it. A worker that is never
+asked needs none.
 
 This uses what `threading` itself does in a new thread. In a Python where that is not found, the stand-in is made.
 """
@@ -80,7 +81,8 @@ _HANDLE = "_os_thread_handle" if hasattr(threading.Thread(), "_os_thread_handle"
 
 
 def _register(thread: Any) -> None:
-    """What `threading` does in a new thread, for the calling one. Raises AttributeError if this Python does otherwise."""
+    """What `threading` does in a new thread, for the calling one. Raises AttributeError if this Python does
+    otherwise."""
     thread._set_ident()
     if hasattr(thread, "_set_native_id"):
         thread._set_native_id()
@@ -93,8 +95,8 @@ def _register(thread: Any) -> None:
 
 
 def _new_dummy(cls: Any) -> Any:
-    """Stands in for `_DummyThread.__new__`. In a worker's thread it returns an object of another class, which Python then
-    leaves as it is."""
+    """Stands in for `_DummyThread.__new__`. In a worker's thread it returns an object of another class, which Python
+    then leaves as it is."""
     found = serving.get(get_ident())
     if found is not None:
         try:

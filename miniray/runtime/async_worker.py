@@ -165,8 +165,8 @@ class AsyncWorker:
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:
-        """The outcome of a call that ends by a CancelledError. If nobody cancelled the call, its code raised the error by
-        itself, and may be retried like any other error, as in Ray."""
+        """The outcome of a call that ends by a CancelledError. If nobody cancelled the call, its code raised the error
+        by itself, and may be retried like any other error, as in Ray."""
         task = execution.task
         if task.cancel_requested:
             task.was_interrupted = True

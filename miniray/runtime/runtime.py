@@ -276,8 +276,8 @@ class Runtime(Getting, Verbs):
     def find_and_hold_actor(
         self, find: Callable[[Cluster], ActorRecord | None], weak: bool = False
     ) -> ObjectRecord | None:
-        """As `find_and_hold`, for a handle to the actor that `find` returns. weak: a handle that does not keep the actor
-        alive."""
+        """As `find_and_hold`, for a handle to the actor that `find` returns. weak: a handle that does not keep the
+        actor alive."""
         with self.lock:
             now = self.now()  # for the same reason as in add_reference
             actor = find(self.cluster)

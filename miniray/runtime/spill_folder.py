@@ -24,8 +24,9 @@ class SpilledFile:
     """The file of a spilled value. `read` returns what was given to `write`.
 
     length: size of the file in bytes. kind: the type of the stored value. stream: for a Serialized whose file holds its
-    pickle stream and its buffers one after the other: (their lengths, which of the buffers are aligned, contained, size,
-    form). None for other values: bytes are stored in the file as they are, and anything else is pickled as a whole.
+    pickle stream and its buffers one after the other: (their lengths, which of the buffers are aligned, contained,
+    size, form). None for other values: bytes are stored in the file as they are, and anything else is pickled as a
+    whole.
     """
 
     __slots__ = ("path", "length", "kind", "stream")

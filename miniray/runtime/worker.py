@@ -188,7 +188,8 @@ def ends_in_order(worker: WorkerRecord, handle: WorkerHandle) -> bool:
 
 
 def end_process(runtime: Runtime, worker: WorkerRecord, handle: WorkerHandle) -> None:
-    """At the end of a worker's thread: what Ray's worker does when its process ends. Does nothing if the worker lives."""
+    """At the end of a worker's thread: what Ray's worker does when its process ends. Does nothing if the worker
+    lives."""
     process = handle.process
     if process.exit_functions and not runtime.closed and ends_in_order(worker, handle):
         exit_functions.run(process)

@@ -80,8 +80,9 @@ _tracked: ByIdentity[Tracked] = ByIdentity()  # every class and TypeVar that was
 class Space:
     """The copies of functions and classes by value that belong to one worker, one actor or the driver.
 
-    The owner of the space (a worker, an actor, a session) holds the only strong reference to it. pinned: references that
-    live as long as the space, by the number of their object (see `object_ref.pin`); not used in the driver's space.
+    The owner of the space (a worker, an actor, a session) holds the only strong reference to it. pinned: references
+    that live as long as the space, by the number of their object (see `object_ref.pin`); not used in the driver's
+    space.
     """
 
     __slots__ = ("_classes", "loaded", "pinned", "_lock", "__weakref__")

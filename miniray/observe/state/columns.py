@@ -156,8 +156,8 @@ def object_entries(cluster: Cluster) -> list[ObjectRecord]:
 
 
 def is_referenced(obj: ObjectRecord) -> bool:
-    """Whether the program, an unfinished task or a stored value holds a reference to the object. As in Ray, a weak handle
-    holds none."""
+    """Whether the program, an unfinished task or a stored value holds a reference to the object. As in Ray, a weak
+    handle holds none."""
     if obj.actor is not None and obj.actor.handle is not obj:
         return False
     return obj.uses > 0 or obj.held > 0 or own_references(obj) > 0

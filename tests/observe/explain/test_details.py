@@ -134,7 +134,10 @@ def test_the_data_of_a_node_that_does_not_exist():
     task = session.task(selector=labels)
     data = {"needs": {"CPU": 1.0}, "strategy": ["DEFAULT"], "label_selector": list(labels)}
     assert step(session, task) == ("no_such_node", data)
-    assert "whose labels match: zone not in a, b and gpu set and old not set, but there is no such node" in link(session, task).phrase
+    assert (
+        "whose labels match: zone not in a, b and gpu set and old not set, but there is no such node"
+        in link(session, task).phrase
+    )
     hard = ("NODE_LABEL", (("zone", "in", ("a",)),), ())
     other = session.task(strategy=hard)
     assert step(session, other)[1] == {"needs": {"CPU": 1.0}, "strategy": list(hard), "label_selector": []}
