@@ -6,8 +6,10 @@
 
 Every worker has a copy of the tree in a temporary folder, writes one mutant after the other into it, and runs the parts of the
 suite that could notice it, the quickest first, up to the first failure. A part that takes many times as long as without the
-mutant has noticed it, too. A test with threads that fails must fail again alone. tests/mutants/equivalent.md lists mutants that change nothing, with the reason; they are not run.
-The tests of the pages and of tidiness are left out: they compare the source's text, and the soak and the benchmarks.
+mutant has noticed it, too. A test with threads that fails must fail again alone. Left out are the tests of the pages and of
+tidiness, which compare the source's text, the soak and the benchmarks.
+
+tests/mutants/equivalent.md lists mutants that change nothing, with the reason; they are not run.
 
 Exit status 1: fewer than --at-least percent of the mutants that change something were noticed.
 """
