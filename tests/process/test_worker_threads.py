@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import miniray as ray
-from miniray.process import worker_process
+from miniray.process import context, worker_process
 from miniray.process.worker_thread import WorkerThread
 
 
@@ -91,26 +91,28 @@ def test_threads_of_a_task_belong_to_its_worker():
 
 def test_the_driver_sees_no_thread_of_a_worker_and_none_is_left():
     """A program that joins all threads that it sees does not wait for workers."""
-    actors = [ray.remote(Plain).remote() for _ in range(3)]
+    actors = [ray.remote(Plain).options(num_cpus=0).remote() for _ in range(3)]
     assert [name for name, *_ in ray.get([actor.facts.remote() for actor in actors])] == ["MainThread"] * 3
     assert not [thread for thread in threading.enumerate() if isinstance(thread, WorkerThread)]
-    assert [thread for thread in worker_process.threads.values() if isinstance(thread, WorkerThread)]
-    ray.shutdown()
-    assert not [thread for thread in threading.enumerate() if isinstance(thread, WorkerThread)]
-    assert not worker_process.serving
+    handles = [handle for handle in context.running().threads if handle.record.actor is not None]
+    idents, ended = {handle.ident for handle in handles}, [handle.done for handle in handles]
+    assert len(idents) == 3 and all(isinstance(worker_process.threads[ident], WorkerThread) for ident in idents)
+    for actor in actors:
+        ray.kill(actor)
+    assert all(done.acquire(timeout=60) for done in ended)
+    assert not [ident for ident in idents if isinstance(worker_process.threads.get(ident), WorkerThread)]
+    assert not idents & set(worker_process.serving)
 
 
 def test_another_thread_can_wait_for_the_thread_of_an_actor_that_ends():
     """`join` returns, and the thread is not alive any more."""
-    seen: list[threading.Thread] = []
-    handle = ray.remote(Plain).remote()
-    ray.get(handle.facts.remote())
-    seen += [thread for thread in worker_process.threads.values() if isinstance(thread, WorkerThread)]
-    ray.kill(handle)
-    del handle
-    assert len(seen) == 1
-    seen[0].join(timeout=60)
-    assert not seen[0].is_alive()
+    actor = ray.remote(Plain).remote()
+    ray.get(actor.facts.remote())
+    ident = next(handle.ident for handle in context.running().threads if handle.record.actor is not None)
+    thread = worker_process.threads[ident]
+    ray.kill(actor)
+    thread.join(timeout=60)
+    assert not thread.is_alive()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
