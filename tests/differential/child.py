@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import linecache
 import os
@@ -24,6 +25,8 @@ from typing import Any
 from tests.differential.program import PRELUDE, Program
 
 INIT = {"num_cpus": 2, "resources": {"chip": 20}, "include_dashboard": False, "log_to_driver": False}
+SUBMODULES = ("dag", "types", "util.metrics", "util.multiprocessing", "util.queue", "util.state")
+"""Programs use them as attributes of `ray`, which on Ray they are once they have been imported."""
 MOST_LINES = 400
 
 
@@ -133,6 +136,8 @@ def main() -> None:
     questions = os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     ray = package_of(sys.argv[1])
+    for name in SUBMODULES:
+        importlib.import_module(f"ray.{name}")
     signal.signal(signal.SIGUSR1, give_up)
     answers.write("ready\n")
     answers.flush()

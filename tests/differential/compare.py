@@ -12,6 +12,9 @@ from tests.differential.rules import table
 KNOWN = {section.about: [re.compile(p) for p in section.alternatives] for section in table("known.txt")}
 """What the portability page says, by a phrase of it, with the patterns of the signatures that it explains."""
 
+PRIVATE = re.compile("<(FuncWrapper|Variant|ActorOptionWrapper|ActorVariant)>")
+"""Classes whose names no program sees."""
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -46,7 +49,7 @@ def lines_by_statement(answer: Answer) -> dict[int, list[str]]:
     """The lines of each statement that showed any."""
     found: dict[int, list[str]] = {}
     for index, text in answer.lines:
-        found.setdefault(index, []).append(text)
+        found.setdefault(index, []).append(PRIVATE.sub("<what options gave>", text))
     return found
 
 
