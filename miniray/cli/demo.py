@@ -180,7 +180,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         "-o",
         "--output",
         metavar="DIR",
-        help="write timeline.json and timeline.html to this folder, which must exist (default: a new temporary folder)",
+        help="write timeline.json and timeline.html to this folder (default: a new temporary folder)",
     )
     parser.add_argument(
         "--num-cpus", type=int, metavar="N", help="CPUs of the session (default: those of this machine)"
@@ -198,6 +198,12 @@ def run(args: argparse.Namespace) -> int:
         return 1
     num_bytes = sum(os.path.getsize(path) for path in paths)
     print(f"Names defined in {len(paths):,} Python files ({size(num_bytes)}) below {for_terminal(args.path)}\n")
+    try:
+        folder = args.output or tempfile.mkdtemp(prefix="miniray-demo-")
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        print(f"Error: {for_terminal(args.output)} cannot be made: {error.strerror}", file=sys.stderr)
+        return 1
     started, cpu_started = time.perf_counter(), time.process_time()
     ray.init(num_cpus=args.num_cpus)
     try:
@@ -208,8 +214,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(account(wall_s, cpu_s)))
         print("\nTimeline")
         for name in ("timeline.json", "timeline.html"):
-            path = os.path.join(args.output or tempfile.mkdtemp(prefix="miniray-demo-"), name)
-            args.output = os.path.dirname(path)
+            path = os.path.join(folder, name)
             ray.timeline(path)
             print(f"  {for_terminal(path)}  ({size(os.path.getsize(path))})")
         del kept

@@ -59,9 +59,11 @@ def run(args: argparse.Namespace) -> int:
 
     def interrupt() -> None:
         """Write the report while the program is still stuck, then interrupt it. Called on the timer's thread."""
-        if context.session is not None:
-            seen.append(write(context.session))
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            if context.session is not None:
+                seen.append(write(context.session))
+        finally:  # whatever happens to the report, the program must not hang
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     timer = threading.Timer(args.after, interrupt)
     timer.daemon = True

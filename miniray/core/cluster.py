@@ -74,9 +74,9 @@ Awaited = Iterable["ObjectRecord | StreamRecord"]
 class Cluster(Tables):
     """All of the core's tables, and one method for every event that changes them.
 
-    after_event: hooks for tests and fault injection. Each is called with `now` at the end of every event, when the
-    tables are consistent, and returns further actions. A hook may report events of its own; these do not call the hooks
-    again.
+    after_event: hooks for tests and fault injection. Each is called with `now` at the end of every event, when nothing
+    more follows from it, and returns further actions. (While a worker reports, it is still `Scheduler.reporting`.) A
+    hook may report events of its own; these do not call the hooks again.
     """
 
     def __init__(self, record_limit: int = 100_000):

@@ -80,12 +80,12 @@ def require(holds: Any, entity: Any, what: str, *about: Any) -> None:
 
 
 def history_of(cluster: Any, entity: Any) -> str:
-    """What happened to an entity, as lines of text: first from its own record, then from the event log. Empty if the
-    entity is not a record."""
-    if not hasattr(entity, "story"):
-        return ""
+    """What happened to an entity, as lines of text: first from its own record, if that tells its story, then from the
+    event log. Empty if neither says anything."""
+    told = entity.story() if hasattr(entity, "story") else []
     logged = [f"at {event.at:.6f}: {event.text}" for event in cluster.events if event.about is entity]
-    return "\nIts history:" + "".join(f"\n  {line}" for line in [*entity.story(), *logged])
+    lines = [*told, *logged]
+    return "\nIts history:" + "".join(f"\n  {line}" for line in lines) if lines else ""
 
 
 def nothing_is_left_to_do(cluster: Any) -> None:

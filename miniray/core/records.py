@@ -82,7 +82,8 @@ def amounts(resources: dict[str, int]) -> dict[str, float]:
 
 def _moments(record: Any, **labels: str) -> list[str]:
     """One line for each of the record's times that is set, earliest first. labels: the text for each slot."""
-    noted = sorted((getattr(record, slot), text) for slot, text in labels.items() if getattr(record, slot))
+    noted = [(getattr(record, slot), text) for slot, text in labels.items() if getattr(record, slot)]
+    noted.sort(key=lambda moment: moment[0])  # equal times stay in the order of the labels
     return [f"at {at:.6f}: {text}" for at, text in noted]
 
 

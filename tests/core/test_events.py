@@ -1,4 +1,4 @@
-"""What holds for every event: the hooks at its end, the CPU that goes back to the one who waits, and the session's last events."""
+"""Every event: the hooks at its end, the CPU that returns to a waiting task, and the session's last events."""
 
 from __future__ import annotations
 
