@@ -39,7 +39,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .actions import RunTask, StartWorker
-from .records import READY, ActorRecord, ConcurrencyGroup, Failure, ObjectRecord, TaskRecord, WorkerRecord
+from .records import (
+    NO_DEVICES,
+    READY,
+    ActorRecord,
+    ConcurrencyGroup,
+    Failure,
+    ObjectRecord,
+    TaskRecord,
+    WorkerRecord,
+)
 from .tables import Tables
 from .transitions import ActorStatus, TaskStatus, WorkerStatus, move
 
@@ -94,7 +103,7 @@ class ActorManager:
 
     def placed(self, now: float, actor: ActorRecord, worker: WorkerRecord) -> None:
         """The scheduler has leased a worker for the constructor. The actor keeps the lease until it dies."""
-        actor.worker, actor.node, actor.lease, actor.gpu_ids = worker, worker.node, worker.lease, worker.gpu_ids
+        actor.worker, actor.node, actor.lease, actor.devices = worker, worker.node, worker.lease, worker.devices
         group = actor.groups[""]
         worker.group = group
         group.workers.append(worker)
@@ -339,7 +348,7 @@ class ActorManager:
         may_revive = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation
         actor.worker = actor.node = actor.lease = None
-        actor.gpu_ids = ()
+        actor.devices = NO_DEVICES
         if restart:
             move(actor, RESTARTING)
             actor.restarts += 1
