@@ -204,7 +204,8 @@ def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
 
 
 def test_a_task_with_labels_on_the_only_node_runs_when_an_actor_ends():
-    """It was ranked while the node was full, and the room that the actor left was noted for no ranking: the task waited for ever."""
+    """It was ranked while the node was full, and the room that the actor left was noted for no ranking: the task waited
+    for ever."""
     c = one_node(cpus=1, labels={"zone": "a"})
     actor = living_actor(c, holds_cpus=1)
     task = submitted(c, selector=(("zone", "in", ("a",)),))
@@ -251,7 +252,7 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     for _ in range(3):
         submitted(c, GPU=0.6)
     assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
-    assert submitted(c, GPU=1).worker.gpu_ids == (3,)
+    assert submitted(c, GPU=1).worker.devices == {"GPU": (3,)}
 
 
 def test_what_must_run_on_a_dead_node_fails():
@@ -458,7 +459,8 @@ def test_a_lost_value_of_an_actor_that_was_killed_holds_the_reason_of_its_death(
 
 
 def test_a_late_timer_leaves_the_next_attempt_alone():
-    """A task was cancelled and returned all the same. It runs again for its lost value when the time of the first attempt is up."""
+    """A task was cancelled and returned all the same. It runs again for its lost value when the time of the
+    first attempt is up."""
     c = one_node()
     task, _ = running_task(c, retries=1)
     c.cancel(NOW, task, False, False)

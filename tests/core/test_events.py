@@ -1,4 +1,5 @@
-"""What holds for every event: the hooks at its end, the CPU that goes back to the one who waits, and the session's last events."""
+"""What holds for every event: the hooks at its end, the CPU that goes back to the one who waits, and the
+session's last events."""
 
 from __future__ import annotations
 

@@ -150,7 +150,8 @@ class Run:
         return self.local.tree
 
     def measure(self, part: str) -> None:
-        """Run one part without a mutant: its time sets its limit, and a test that fails, as one may on a busy machine, is left out."""
+        """Run one part without a mutant: its time sets its limit, and a test that fails, as one may on a busy machine, is
+        left out."""
         tests = part.split()
         for _ in range(LEFT_OUT + 1):
             outcome = self.tree().run(tests, 600)
