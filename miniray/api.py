@@ -19,12 +19,13 @@ from typing import (
     overload,
 )
 
-from .actor import ActorClass, ActorHandle, find
+from .actor import ActorClass, ActorHandle, find, make_actor_class
 from .calls.wait import wait as wait, whole_milliseconds
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .observe.explain.explanation import explain_object
+from .options.known_options import check_encodes
 from .options.when_given import check_tensor_transport
 from .process import context, replaced
 from .process.context import current
@@ -125,8 +126,8 @@ def _make_remote(decorated: Any, options: dict[str, Any] | None) -> Any:
     if inspect.isfunction(decorated) and not replaced.is_guard(decorated):
         return RemoteFunction(decorated, options)
     if inspect.isclass(decorated):
-        return ActorClass(decorated, options)
-    if not callable(decorated) and not hasattr(decorated, "__module__"):  # the classes of these errors are Ray's
+        return make_actor_class(decorated, options)
+    if not hasattr(decorated, "__module__"):  # the classes of these errors are Ray's
         raise AttributeError(f"@remote is for functions and classes, and {decorated!r} is neither")
     raise TypeError(
         f"The @remote decorator must be applied to either a function or a class, and {decorated!r} is neither."
@@ -260,6 +261,7 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
         raise TypeError(f"the name of an actor must be a string, got {name!r}")
     if namespace is not None:
         _check_namespace(namespace)
+    check_encodes(name if isinstance(name, str) else None, namespace)
     handle = find(runtime, name, namespace or runtime.options["namespace"], weak=True)
     if handle is None:
         raise ValueError(
@@ -326,8 +328,11 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     runtime.tell(runtime.cluster.cancel, task, force, recursive)
 
 
-def get_gpu_ids() -> list[int]:
-    """Return the indexes of the GPUs that this task or actor may use; an empty list on the driver."""
+def get_gpu_ids() -> list[int] | list[str]:
+    """Return the ids of the GPUs that this task or actor may use; an empty list on the driver.
+
+    They are indices; strings if CUDA_VISIBLE_DEVICES was set when the session started.
+    """
     session_or_start()
     return gpu_ids()
 

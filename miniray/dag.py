@@ -145,7 +145,7 @@ class ClassNode(DAGNode):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             return super().__getattr__(name)
-        cls = self._remote._info.modified_class
+        cls = self._remote._info.plain_class
         if name == "bind" and not hasattr(cls, "bind"):
             return super().__getattr__(name)
         getattr(cls, name)  # raises AttributeError if there is no such method

@@ -1,12 +1,13 @@
 """RemoteFunction: the result of `@remote` on a function. Ray: ray.remote_function.
 
 Three classes share the work. A `Source` holds the plain function and captures it once per session. A `Variant` is the
-source with one set of options; `.options(...)` returns one. `RemoteFunction` is the variant that the decorator itself
-creates.
+source with one set of options; `.options(...)` returns one. A `RemoteFunction` is what the decorator itself returns. It
+has a variant with the decorator's options.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, Callable, Generic, TypeVar, overload
 
@@ -55,7 +56,7 @@ class Variant(Generic[Refs]):
         self._runtime: Runtime | None = None
         self._spec: Any = None  # the TaskSpec made at the first call in the session `_runtime`
 
-    def remote(self, /, *args: Any, **kwargs: Any) -> Refs:
+    def remote(self, *args: Any, **kwargs: Any) -> Refs:
         """Submit a task that calls the function with these arguments, and return at once.
 
         An ObjectRef among the arguments is replaced by its value before the function is called; a reference inside
@@ -127,14 +128,49 @@ class Variant(Generic[Refs]):
             max_calls=source.max_calls,
         )
 
-    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Return a graph node that calls this function when the graph is executed. See `miniray.dag`."""
         from .dag import FunctionNode
 
         return FunctionNode(self, args, kwargs, self._given)
 
+    def _capture(self, runtime: Runtime) -> None:
+        self._source.capture(runtime)
 
-class RemoteFunction(Variant[Refs]):
+    def _here(self) -> Variant[Refs]:
+        return self  # immutable, so that all workers can share it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return export(self, _rebuild_variant, (self._source.function, self._given))
+
+
+Variant.remote.__annotations__.clear()  # as in Ray, `inspect` and editors see (*args, **kwargs)
+
+
+def _remote_of(variant: Variant[Refs]) -> Callable[..., Refs]:
+    """`remote` of a remote function: a function that has the name, the documentation and the signature of the user's.
+
+    It does not refer to the RemoteFunction, which refers to it (see `Source`).
+    """
+
+    @functools.wraps(variant._source.function)
+    def remote(*args: Any, **kwargs: Any) -> Any:
+        runtime = variant._runtime  # from here on, this is `Variant.remote`, written out to save a call
+        if runtime is None or runtime.closed or runtime.asks_caller:
+            return variant._first(args, kwargs)
+        variant._check(args, kwargs)
+        spec = variant._spec
+        task = runtime.submit(spec, args, kwargs)
+        if spec.num_returns == 1:
+            ref: Any = _new_ref(ObjectRef)
+            ref._record = task.returns[0]
+            return ref
+        return refs_of(task)
+
+    return remote
+
+
+class RemoteFunction(Generic[Refs]):
     """A function whose `.remote(...)` submits a task and returns a reference to its result at once. Made by `@remote`.
 
     The function is captured (code, defaults, closure and the globals it uses) at its first `.remote()` in a session.
@@ -144,7 +180,7 @@ class RemoteFunction(Variant[Refs]):
     Creating one raises ValueError for a coroutine function and for bad options, TypeError for options of a wrong type.
     """
 
-    __slots__ = ()
+    __slots__ = ("remote", "_variant", "__dict__", "__weakref__")
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any] | None = None):
         if inspect.iscoroutinefunction(function):
@@ -153,14 +189,25 @@ class RemoteFunction(Variant[Refs]):
                 "actor, or a plain function that calls asyncio.run."
             )
         source = Source(function)
-        super().__init__(source, when_given.task_options(options or {}, None, source.generator))
+        given = when_given.task_options(options or {}, None, source.generator)
         # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
         # worker.
-        source.max_calls = self._given.get("max_calls", 1 if self._given.get("num_gpus") else 0) or 0
+        source.max_calls = given.get("max_calls", 1 if given.get("num_gpus") else 0) or 0
+        self._variant: Variant[Refs] = Variant(source, given)
+        # Submits a task. Its type is given here, since Ray's remote functions have no `__annotations__`.
+        self.remote: Callable[..., Refs] = _remote_of(self._variant)
 
     @property
     def _function(self) -> Callable[..., Any]:
-        return self._source.function
+        return self._variant._source.function
+
+    @property
+    def _default_options(self) -> dict[str, Any]:
+        return self._variant._given
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a graph node that calls this function when the graph is executed. See `miniray.dag`."""
+        return self._variant.bind(*args, **kwargs)
 
     @overload
     def options(self, *, num_returns: Any, **task_options: Any) -> Variant[Any]: ...
@@ -173,11 +220,11 @@ class RemoteFunction(Variant[Refs]):
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
-        given = when_given.task_options(task_options, self._given, self._source.generator)
-        return Variant(self._source, {**self._given, **given})
+        source, decorated = self._variant._source, self._variant._given
+        return Variant(source, {**decorated, **when_given.task_options(task_options, decorated, source.generator)})
 
     def _capture(self, runtime: Runtime) -> None:
-        self._source.capture(runtime)
+        self._variant._capture(runtime)
 
     def _here(self) -> RemoteFunction[Refs]:
         return self  # immutable, so that all workers can share it
@@ -192,11 +239,11 @@ class RemoteFunction(Variant[Refs]):
         return f"RemoteFunction({self._function.__qualname__})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return export(self, _rebuild, (self._function, self._given))
+        return export(self, RemoteFunction, (self._function, self._default_options))
 
 
-def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> RemoteFunction[Any]:
-    return RemoteFunction(function, options)
+def _rebuild_variant(function: Callable[..., Any], options: dict[str, Any]) -> Variant[Any]:
+    return Variant(Source(function), options)
 
 
 def export(

@@ -6,17 +6,15 @@ import tempfile
 from typing import Any
 
 from .actor import ActorHandle, weak_handle
-from .core.records import amounts
+from .core.records import ACCELERATORS, amounts
 from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
+from .process import accelerators
 from .process.context import Execution, current
 from .process.environment import env_of
 from .runtime_env import RuntimeEnv
 from .runtime.runtime import Runtime
 from .session import session_or_start
 from .calls.placement import captures, lease_in_group
-
-# The families of accelerators that Ray knows.
-ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")
 
 
 class RuntimeContext:
@@ -141,8 +139,9 @@ class RuntimeContext:
         return amounts(worker.lease.hold) if worker.lease is not None else {}
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        """The indexes, as strings, of the accelerators that this worker may use. Only "GPU" is ever filled."""
-        return {name: [str(index) for index in gpu_ids()] if name == "GPU" else [] for name in ACCELERATORS}
+        """The ids, as strings, of the devices that this worker may use, for each of Ray's accelerators."""
+        found = _device_ids()
+        return {name: [str(one) for one in found.get(name, ())] for name in ACCELERATORS}
 
     def get_resource_ids(self) -> dict[str, list[str]]:
         """The same as `get_accelerator_ids`."""
@@ -224,13 +223,16 @@ def get_runtime_context() -> RuntimeContext:
     return RuntimeContext(session_or_start(), current.get())
 
 
-def gpu_ids() -> list[int]:
-    """The indexes of the GPUs that this worker may use; [] on the driver."""
+def gpu_ids() -> list[int] | list[str]:
+    """The ids of the GPUs that this worker may use (see `process.accelerators`); [] on the driver."""
+    return _device_ids().get("GPU", [])
+
+
+def _device_ids() -> dict[str, list[int] | list[str]]:
     execution = current.get()
     if execution is None:
-        return []
-    actor = execution.worker.actor
-    return list(actor.gpu_ids if actor is not None else execution.worker.gpu_ids)
+        return {}
+    return accelerators.ids_of(execution, (env_of(execution) or {}).get("env_vars"))
 
 
 def current_placement_group_id() -> str | None:

@@ -16,7 +16,7 @@ from .exceptions import DeadlockError
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init
-from .process import context, environment, guards
+from .process import accelerators, context, environment, guards
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.core_lock import CoreLock
@@ -235,6 +235,7 @@ def with_job_config(given: dict[str, Any]) -> dict[str, Any]:
 def check(address: str | None, given: dict[str, Any]) -> None:
     """Raise Ray's errors for bad arguments of `init`. Nothing has been started yet."""
     check_init(given)
+    accelerators.check_visible({**(given["resources"] or {}), "GPU": given["num_gpus"]}, os.environ)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
     if address not in (None, "local", "auto") and clusters.get(address) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable
 
-from ..options.signatures import checker, constructor_checker, is_async, is_generator
+from ..options.signatures import checker, is_async, is_generator
 from ..process.exits import ActorExit, WorkerExit
 from .definitions import Capture
 
@@ -50,6 +50,31 @@ def undeclared_group(instance: Any, *args: Any, **kwargs: Any) -> None:
     raise WorkerExit("SYSTEM_ERROR: a call named a concurrency group that the actor does not have")
 
 
+def _no_arguments(self: Any) -> None:
+    """The constructor of actors whose class has none that is written in Python."""
+
+
+def _is_function_or_method(member: Any) -> bool:
+    return inspect.isfunction(member) or inspect.ismethod(member)
+
+
+def modify_class(cls: type) -> type:
+    """The subclass that actors are instances of, with the methods that every actor has. Ray: _modify_class."""
+    if hasattr(cls, "__ray_actor_class__"):
+        return cls
+
+    class Class(cls):  # type: ignore[misc]
+        __ray_actor_class__ = cls
+        __ray_ready__ = _is_ready
+        __ray_call__ = _call
+        __ray_terminate__ = _terminate
+
+    Class.__module__, Class.__name__ = cls.__module__, cls.__name__
+    if not _is_function_or_method(Class.__init__):
+        Class.__init__ = _no_arguments  # type: ignore[method-assign]
+    return Class
+
+
 OF_EVERY_ACTOR = {
     name: MethodInfo(name, checker(builtin, skip_first=True), False, {}, builtin)
     for name, builtin in (("__ray_ready__", _is_ready), ("__ray_call__", _call), ("__ray_terminate__", _terminate))
@@ -62,32 +87,29 @@ class ClassInfo:
     The names modified_class and class_name are Ray's (ActorClassMetadata).
     """
 
-    def __init__(self, cls: type):
-        self.modified_class = cls
+    def __init__(self, modified_class: Any):
+        """modified_class: the class of the actors, made by `modify_class`."""
+        cls = self.plain_class = modified_class.__ray_actor_class__
+        self.modified_class = modified_class
         self.class_name = cls.__qualname__
         self.name = cls.__name__
         self.module = getattr(cls, "__module__", "") or ""
-        self.check, self.capture = constructor_checker(cls), Capture(cls)
+        self.check, self.capture = checker(modified_class.__init__, skip_first=True), Capture(modified_class)
         self.methods: dict[str, MethodInfo] = {}
         self.is_async = False
-        for name, function in inspect.getmembers(
-            cls, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
-        ):
-            self._add(cls, name, function)
-        self.methods.update(OF_EVERY_ACTOR)  # these win, as in Ray
+        for name, function in inspect.getmembers(modified_class, _is_function_or_method):
+            if name not in OF_EVERY_ACTOR:
+                self._add(modified_class, name, function)
+        self.methods.update(OF_EVERY_ACTOR)
 
     def _add(self, cls: type, name: str, function: Any) -> None:
         plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-        bound = isinstance(plain, (staticmethod, classmethod))
+        static = isinstance(plain, staticmethod)
+        bound = static or inspect.ismethod(function)
         self.is_async = self.is_async or is_async(function)
         # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
         function = inspect.unwrap(function)
-        try:
-            check = checker(function, skip_first=not bound)
-        except (TypeError, ValueError):
-            if name.startswith("__"):
-                return
-            raise
+        check = checker(function, skip_first=not (static or inspect.ismethod(function)))
         options = getattr(function, "__miniray_method__", {})
         self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound)
 

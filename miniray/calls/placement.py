@@ -11,7 +11,7 @@ from typing import Any, Mapping
 from ..core.records import SchedulingClass, amounts, units
 from ..core.scheduler import fits
 from ..options.stand_ins import PlacementGroup
-from ..process import environment
+from ..process import accelerators, environment
 from ..runtime.runtime import Runtime
 from ..process.context import Execution, current
 
@@ -30,8 +30,8 @@ def scheduling_class(
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
         _check_bundle(runtime, strategy, need)
-    if hold.get("GPU"):
-        environment.install()  # each worker reads its own GPUs in CUDA_VISIBLE_DEVICES
+    if not accelerators.VARIABLES.keys().isdisjoint(hold):
+        environment.install()  # each worker reads its own devices in variables such as CUDA_VISIBLE_DEVICES
     return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
 
 

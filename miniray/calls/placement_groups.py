@@ -12,6 +12,7 @@ from ..core.records import PENDING, PlacementGroupRecord, amounts, units
 from ..core.transitions import PlacementGroupStatus
 from ..exceptions import RaySystemError
 from ..object_ref import ObjectRef
+from ..options.known_options import check_encodes
 from ..process.context import current
 from ..runtime.runtime import Runtime
 from ..session import session_or_start
@@ -94,6 +95,8 @@ def find_placement_group(name: str) -> tuple[str, list[dict[str, float]]]:
     """
     if not isinstance(name, (str, bytes)):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
+    if isinstance(name, str):
+        check_encodes(name)
     runtime = session_or_start()
     with runtime.locked() as cluster:
         for group in cluster.placement_groups.values():

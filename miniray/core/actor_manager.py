@@ -49,6 +49,7 @@ from collections.abc import Iterable
 from .actions import RunTask, StartWorker
 from .records import (
     ACTOR_CREATION_TASK,
+    NO_DEVICES,
     READY,
     ActorRecord,
     ConcurrencyGroup,
@@ -112,7 +113,7 @@ class ActorManager:
 
     def placed(self, now: float, actor: ActorRecord, worker: WorkerRecord) -> None:
         """The scheduler has leased a worker for the constructor. The actor keeps the lease until it dies."""
-        actor.worker, actor.node, actor.lease, actor.gpu_ids = worker, worker.node, worker.lease, worker.gpu_ids
+        actor.worker, actor.node, actor.lease, actor.devices = worker, worker.node, worker.lease, worker.devices
         group = actor.groups[""]
         worker.group = group
         group.workers.append(worker)
@@ -437,7 +438,7 @@ class ActorManager:
         may_revive = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation
         actor.worker = actor.node = actor.lease = None
-        actor.gpu_ids = ()
+        actor.devices = NO_DEVICES
         if restart:
             move(actor, RESTARTING)
             actor.restarts += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import devices
 from .records import (
     ACTOR_CREATION_TASK,
     ACTOR_TASK,
@@ -131,7 +132,7 @@ def workers_hold_what_they_lease(cluster: Any) -> None:
 def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]]) -> None:
     """Add what the node's workers hold to `held`, under their bundle or else under the node."""
     starting = idle = 0
-    gpus = dict(node.gpu_free)
+    free = {(name, index): left for name, each in node.free_devices.items() for index, left in each.items()}
     for worker in node.workers.values():
         _worker(cluster, node, worker)
         starting += worker.status is WorkerStatus.STARTING and worker.actor is None
@@ -143,8 +144,9 @@ def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]])
             taken[name] = taken.get(name, 0) + amount
         if worker.lent:
             taken["CPU"] -= worker.lent
-        for index in worker.gpu_ids:
-            gpus[index] += min(UNIT, worker.lease.hold["GPU"])
+        for name, indices in worker.devices.items():
+            for index in indices:
+                free[name, index] += min(UNIT, worker.lease.hold[name])
     require(node.starting == starting, node, "counts {} starting workers and has {}", node.starting, starting)
     require(
         idle == len(node.idle) == len({worker.number for worker in node.idle}),
@@ -153,13 +155,15 @@ def _workers_of(cluster: Any, node: NodeRecord, held: dict[Any, dict[str, int]])
         idle,
         node.idle,
     )
-    for index, amount in gpus.items():
+    for (name, index), amount in free.items():
+        left = node.free_devices[name][index]
         require(
-            amount == UNIT and node.gpu_free[index] >= 0,
+            amount == UNIT and left >= 0,
             node,
-            "GPU {}: {} units are free, with those that workers hold {}",
+            "{} {}: {} units are free, with those that workers hold {}",
+            name,
             index,
-            node.gpu_free[index],
+            left,
             amount,
         )
 
@@ -200,16 +204,16 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
             require(worker.actor.status is not DEAD_ACTOR, worker, "is alive, but {} is dead", worker.actor)
             require(worker in worker.group.workers, worker, "is not among the workers of its group of {}", worker.actor)
     if lease is None:
-        require(not worker.lent and not worker.gpu_ids, worker, "has no lease and still has GPUs or has lent a CPU")
+        require(not worker.lent and not worker.devices, worker, "has no lease and still has devices or has lent a CPU")
         return
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} units of {}", worker.lent, lease)
-    gpu = lease.hold.get("GPU", 0)
+    counts = {name: max(1, lease.hold[name] // UNIT) for name in lease.devices}
     require(
-        len(worker.gpu_ids) == (max(1, gpu // UNIT) if gpu else 0),
+        {name: len(indices) for name, indices in worker.devices.items()} == counts,
         worker,
-        "holds {} units of GPU and was given the GPUs {}",
-        gpu,
-        worker.gpu_ids,
+        "holds {} and was given the devices {}",
+        lease,
+        worker.devices,
     )
 
 
@@ -279,12 +283,12 @@ def queues_hold_what_waits(cluster: Any) -> None:
 
 def _could_run(cluster: Any, task: TaskRecord, wanted: SchedulingClass) -> bool:
     """Whether a node, or a bundle, has room for the task now."""
-    scheduler, gpus = cluster.scheduler, wanted.need.get("GPU")
+    scheduler = cluster.scheduler
     if wanted.group is not None:
         return any(
             bundle.node is not None
             and fits(bundle.available, wanted.need)
-            and (gpus is None or scheduler._pick_gpus(bundle.node, gpus))
+            and devices.pick(bundle.node, wanted) is not None
             for bundle in scheduler._bundles(wanted)
         )
     nodes = scheduler.alive

@@ -69,6 +69,14 @@ class _Dropped:
 
 DROPPED = _Dropped()
 
+# Resources whose devices are also counted one by one, because a task is told which of them it may use. These are the
+# accelerators that Ray knows (ray/_private/accelerators).
+ACCELERATORS = ("GPU", "TPU", "NPU", "HPU", "neuron_cores", "RBLN", "FURIOSA", "MBLT", "TTNPU")
+
+# Accelerator -> the indices of its devices that a worker was given. Read-only: NO_DEVICES is shared.
+Devices = dict[str, tuple[int, ...]]
+NO_DEVICES: Devices = {}
+
 
 def units(resources: dict[str, float]) -> dict[str, int]:
     """Convert amounts as users write them (0.5) to the core's whole units (5000)."""
@@ -121,6 +129,7 @@ class SchedulingClass:
     __slots__ = (
         "need",  # units by resource name that a node must have free
         "hold",  # units that a lease takes: `need`, or nothing for a default actor, which needs a CPU only to be placed
+        "devices",  # the part of `hold` that is counted by device: units by accelerator
         "strategy",  # where a task may run; see the forms in __init__
         "selector",  # labels that the node must have: (key, operator, values), see scheduler.labels_match
         "queue",  # tasks that wait for a node, oldest first; also cancelled tasks, which are skipped at the head
@@ -143,6 +152,7 @@ class SchedulingClass:
         """strategy: ("DEFAULT",), ("SPREAD",), ("NODE_AFFINITY", node's hex, soft), ("NODE_LABEL", hard, soft), or
         ("PLACEMENT_GROUP", group's number, bundle index or -1 for any)."""
         self.need, self.hold, self.strategy, self.selector = need, hold, strategy, selector
+        self.devices = {name: amount for name, amount in hold.items() if name in ACCELERATORS}
         self.queue: deque[TaskRecord] = deque()
         self.group = None
         self.spread_at = 0
@@ -440,7 +450,7 @@ class WorkerRecord:
         "running",  # only of an async actor's worker: its unfinished calls by number
         "actor",  # the ActorRecord that lives in it, or None
         "group",  # the ConcurrencyGroup that it serves, or None
-        "gpu_ids",  # indices of the GPUs that it was given
+        "devices",  # the accelerators' devices that it was given
         "owns",  # whether it ever submitted a task, created an actor or a placement group, or put a value
         "unfinished",  # how many of the tasks and calls that it submitted are not over; constructors do not count
         "drain",  # the Drain in which it waits for them; None if it has not ended, or has nothing to wait for
@@ -468,7 +478,7 @@ class WorkerRecord:
         self.handle = self.lease = self.bundle = self.task = self.group = self.drain = self.exit_type = None
         self.owns = False
         self.running: dict[int, TaskRecord] = {}
-        self.gpu_ids: tuple[int, ...] = ()
+        self.devices = NO_DEVICES
         self.lent = self.tasks_done = self.unfinished = 0
         self.calls: dict[tuple[str, str], int] | None = None
         self.t_created = self.t_started = self.t_died = 0.0
@@ -538,7 +548,7 @@ class NodeRecord:
         "workers",  # its living workers by number
         "starting",  # how many workers were ordered for tasks (not for actors) and have not answered yet
         "store",  # its ObjectStore
-        "gpu_free",  # GPU index -> units of this GPU that are free
+        "free_devices",  # accelerator -> index of a device -> units of this device that are free
         "t_started",  # it joined
         "t_died",  # it died
         "death_message",  # why it died, "" while it lives
@@ -554,7 +564,9 @@ class NodeRecord:
         self.idle: list[WorkerRecord] = []
         self.workers: dict[int, WorkerRecord] = {}
         self.starting = 0
-        self.gpu_free = {index: UNIT for index in range(total.get("GPU", 0) // UNIT)}
+        self.free_devices = {
+            name: dict.fromkeys(range(amount // UNIT), UNIT) for name, amount in total.items() if name in ACCELERATORS
+        }
         self.t_started, self.t_died, self.death_message = now, 0.0, ""
 
     @property
@@ -612,7 +624,7 @@ class ActorRecord:
         "calls",  # its unfinished calls by number, in order of submission
         "out_of_scope",  # the program dropped its last handle; the actor ends after its last call
         "repr_name",  # runtime: `repr` of the instance, if its class defines __repr__
-        "gpu_ids",  # indices of the GPUs that its worker was given
+        "devices",  # the accelerators' devices that its worker was given
         "t_created",  # `.remote()` of the class was called
         "t_alive",  # its constructor last returned
         "t_died",  # it became DEAD
@@ -657,7 +669,7 @@ class ActorRecord:
         self.creation = self.handle = self.weak_handle = self.worker = self.node = self.failure = self.drain = None
         self.calls: dict[int, TaskRecord] = {}
         self.lease = None
-        self.gpu_ids: tuple[int, ...] = ()
+        self.devices = NO_DEVICES
         self.out_of_scope = False
         self.lineage = 0
         self.repr_name = ""

@@ -32,9 +32,8 @@ turn. When its task is woken or resumes, the worker takes back as much as is fre
 rest, because waiting for the rest could deadlock again. `WorkerRecord.lent` is what the worker has not got back. It is
 settled when the lease ends, so no count ever becomes negative; for a while more tasks may run than there are CPUs.
 
-*GPUs.* They are counted like any resource, and also one by one, because a task is told which GPUs it may use. A demand
-of one or more takes GPUs that are wholly free. A fraction shares the fullest GPU that has enough left. Two half-free
-GPUs do not make a free one, so `_pick_gpus` may refuse a node with enough in sum. A blocked worker keeps them.
+*Accelerators.* GPUs and the like are counted as any resource is, and also one by one (see `devices`). A blocked worker
+keeps them.
 
 Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.h.
 """
@@ -44,6 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from . import devices
 from .actions import RunTask, Say, StartWorker, StopWorker
 from .node_ranking import FreedNodes, NodeRanking, rank
 from .records import (
@@ -374,7 +374,7 @@ class Scheduler:
         for name, amount in wanted.need.items():  # fits(), inlined: this is the hot path
             if node.available.get(name, 0) < amount:
                 return False
-        if "GPU" in wanted.need and not self._pick_gpus(node, wanted.need["GPU"]):
+        if wanted.devices and devices.pick(node, wanted) is None:
             return False
         # Tasks without a CPU demand wait only while as many workers are starting as there are CPUs. So short tasks
         # share a few workers. Tasks that block, on each other for example, still get a worker each: a worker that has
@@ -429,7 +429,7 @@ class Scheduler:
             and self._has_room(first, task, wanted)
         ):
             return first
-        if "CPU" not in need or "GPU" in need:  # the ranking does not know of starting workers, nor of single GPUs
+        if "CPU" not in need or wanted.devices:  # the ranking knows neither starting workers nor single devices
             among = [n for n in self.alive if self._allowed(n, wanted) and self._has_room(n, task, wanted)]
             return min(among, key=lambda n: (rank(n, need), n is not first), default=None)
         if wanted.ranking is None:
@@ -475,7 +475,7 @@ class Scheduler:
             if (
                 node is not None
                 and fits(bundle.available, wanted.need)
-                and ("GPU" not in wanted.need or self._pick_gpus(node, wanted.need["GPU"]))
+                and (not wanted.devices or devices.pick(node, wanted) is not None)
             ):
                 self._lease(now, task, wanted, node, bundle)
                 return True
@@ -518,8 +518,8 @@ class Scheduler:
         available = worker.node.available if bundle is None else bundle.available
         for name, amount in wanted.hold.items():
             available[name] -= amount
-        if "GPU" in wanted.hold:
-            self._take_gpus(worker, wanted.hold["GPU"])
+        if wanted.devices:
+            devices.take(worker, wanted)
 
     def give_back(self, worker: WorkerRecord) -> None:
         """End the worker's lease, if it has one, and return what it holds and has not lent."""
@@ -535,9 +535,9 @@ class Scheduler:
             worker.lent = 0
         if len(self.alive) > 1:
             self.freed_nodes.note(node)
-        for index in worker.gpu_ids:
-            node.gpu_free[index] += min(UNIT, wanted.hold["GPU"])
-        worker.gpu_ids, worker.lease, worker.bundle = (), None, None
+        if worker.devices:
+            devices.give_back(worker, wanted)
+        worker.lease = worker.bundle = None
 
     def _assign(self, now: float, worker: WorkerRecord, task: TaskRecord, starting: bool = False) -> None:
         """Give the task to the worker. One that reports or starts reads it from its record; others get a RunTask."""
@@ -548,20 +548,6 @@ class Scheduler:
                 self.cluster.store.fetched(now, dep, worker.node)
         if worker is not self.reporting and not starting:
             self.cluster.actions.append(RunTask(worker, task))
-
-    @staticmethod
-    def _pick_gpus(node: NodeRecord, amount: int) -> tuple[int, ...]:
-        """The indices of the GPUs that the node would give for this amount (units). Empty if it cannot."""
-        if amount >= UNIT:
-            free = [index for index, left in node.gpu_free.items() if left == UNIT]
-            return tuple(free[: amount // UNIT]) if len(free) >= amount // UNIT else ()
-        partly = sorted((left, index) for index, left in node.gpu_free.items() if left >= amount)
-        return (partly[0][1],) if partly else ()
-
-    def _take_gpus(self, worker: WorkerRecord, amount: int) -> None:
-        worker.gpu_ids = self._pick_gpus(worker.node, amount)
-        for index in worker.gpu_ids:
-            worker.node.gpu_free[index] -= min(UNIT, amount)
 
     # ------------------------------------------------------------ lending a CPU
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .known_options import METHOD_CALL_OPTIONS, TASK_OPTIONS, check_not_none, wrong_type
+from .known_options import METHOD_CALL_OPTIONS, TASK_OPTIONS, check_encodes, check_not_none, wrong_type
 from .resources import check_reserved_names
 from .stand_ins import PlacementGroup, SchedulingStrategy
 
@@ -34,9 +34,11 @@ def check_task_call(options: Mapping[str, Any]) -> None:
 
     Raises TypeError for max_retries=None; OverflowError for a number beyond 32 bits (64 bits for
     _generator_backpressure_num_objects); ValueError for an unknown scheduling strategy, a bundle index without a
-    placement group, and a label that is not a string; AssertionError for a placement_group of another kind.
+    placement group, and a label that is not a string; AssertionError for a placement_group of another kind;
+    UnicodeEncodeError for a name that has no UTF-8 form.
     """
     check_not_none(options, "max_retries")
+    check_encodes(options.get("name"))
     for name in "num_returns", "max_retries", "_generator_backpressure_num_objects":
         number = options.get(name)
         if isinstance(number, int) and number >= (2**63 if name[0] == "_" else 2**31):
@@ -50,9 +52,10 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
     Raises TypeError if max_restarts, max_task_retries or max_pending_calls is None, and for a list of concurrency
     groups or a group size of a wrong type; AttributeError for a group name that is not a string; OverflowError for a
     number beyond 32 bits; ValueError for an empty name or namespace; and, for strategy, placement group and labels,
-    what `check_task_call` raises.
+    what `check_task_call` raises; UnicodeEncodeError for a name or namespace that has no UTF-8 form.
     """
     _check_names_of_actor(options)
+    check_encodes(options.get("name"), options.get("namespace"))
     check_not_none(options, "max_restarts", "max_task_retries", "max_pending_calls")
     for number in "max_concurrency", "max_pending_calls":
         if (options.get(number) or 0) >= 2**31:
@@ -65,7 +68,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
     """Check what Ray checks only when a method is called. options: those of `@method` and `.options()`, merged.
 
     Raises TypeError for an unknown name or a wrong type; AssertionError for a retry_exceptions that is neither a bool
-    nor a list; OverflowError for a num_returns beyond 32 bits.
+    nor a list; OverflowError for a num_returns beyond 32 bits; UnicodeEncodeError for a name without a UTF-8 form.
     """
     for name, value in options.items():
         option = METHOD_CALL_OPTIONS.get(name)
@@ -75,6 +78,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
             continue
         assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or Exception classes; not {value!r}"
         raise wrong_type(name, option.types, value)
+    check_encodes(options.get("name"), options.get("concurrency_group"))
     num_returns = options.get("num_returns")
     if isinstance(num_returns, str) and num_returns not in ("streaming", "dynamic"):
         raise wrong_type("num_returns", (int,), num_returns)

@@ -187,6 +187,16 @@ def wrong_type(name: str, types: Iterable[type], value: object) -> TypeError:
     return TypeError(f"option '{name}' must be {expected}, not {value!r} of type {type(value).__name__}")
 
 
+def check_encodes(*texts: str | None) -> None:
+    """Raise UnicodeEncodeError for text that has no UTF-8 form, since it contains a lone surrogate. None passes.
+
+    Ray sends names and the like as UTF-8.
+    """
+    for text in texts:
+        if text is not None and not text.isascii():
+            text.encode()
+
+
 def check_not_none(options: Mapping[str, Any], *names: str) -> None:
     """Raise TypeError if one of these options was given as None."""
     for name in names:

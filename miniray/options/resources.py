@@ -27,14 +27,18 @@ def requested_resources(options: Mapping[str, Any], default_num_cpus: float) -> 
     not a whole number; AttributeError for a resource whose name is not a string, as Ray does.
     """
     check_reserved_names(options)
-    amounts: dict[Any, Any] = dict(options.get("resources") or {})
-    for name in amounts:
+    custom: dict[Any, Any] = options.get("resources") or {}
+    for name in custom:
         if not isinstance(name, str):
             raise AttributeError(f"a resource's name must be a string, not {name!r}")
-    amounts["CPU"] = options.get("num_cpus", default_num_cpus)
-    amounts["GPU"] = options.get("num_gpus")
-    amounts["memory"] = int(options.get("memory") or 0)
-    amounts["object_store_memory"] = options.get("object_store_memory")
+        name.encode()  # raises UnicodeEncodeError for a lone surrogate, since Ray sends names as UTF-8
+    amounts = {
+        "CPU": options.get("num_cpus", default_num_cpus),
+        "GPU": options.get("num_gpus"),
+        **custom,
+        "memory": int(options.get("memory") or 0),
+        "object_store_memory": options.get("object_store_memory"),
+    }
     if options.get("accelerator_type") is not None:
         # Only nodes with this accelerator have this resource. The amount is too small to limit how many tasks share it.
         amounts[f"accelerator_type:{options['accelerator_type']}"] = 0.001

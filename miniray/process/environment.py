@@ -6,9 +6,9 @@ Changes that the task makes stay with the task, or with the actor for as long as
 process is never touched: a C library, which reads the real environment, sees none of this, but programs that the task
 starts do, since they get a copy.
 
-A task with GPUs sees their numbers in CUDA_VISIBLE_DEVICES in the same way.
+A task with GPUs or other accelerators sees their ids in CUDA_VISIBLE_DEVICES or the like in the same way.
 
-Nothing is replaced, and nothing costs time, until the first variable or GPU is asked for.
+Nothing is replaced, and nothing costs time, until the first variable or accelerator is asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from functools import wraps
 from typing import Any, Callable
 
 from ..options.runtime_env_fields import check_variable
+from . import accelerators
 from .context import Execution, current
 from .replaced import replace
 
@@ -112,9 +113,9 @@ def layer() -> Layer | None:
 def _layer_of(execution: Execution) -> Layer | None:
     variables = (env_of(execution) or {}).get("env_vars")
     actor = execution.worker.actor
-    gpus = (execution.worker if actor is None else actor).gpu_ids
-    if gpus:
-        variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)), **(variables or {})}
+    if (execution.worker if actor is None else actor).devices:
+        real = {os.fsdecode(key): os.fsdecode(value) for key, value in vars(os.environ)["_data"].items()}
+        variables = {**(variables or {}), **accelerators.variables_of(execution, variables, real)}
     if not variables:
         return None
     if actor is None:

@@ -165,6 +165,8 @@ class Door:
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         stream = outlet.redirected.get(self.name, self.face)
         if stream is self.face:
+            if not text.isascii():
+                text.encode()  # raises UnicodeEncodeError for a lone surrogate, as a worker's log does in Ray
             outlet.write(execution, self.name, text)
         elif stream is not None:
             redirected: int = stream.write(text)

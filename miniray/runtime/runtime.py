@@ -7,6 +7,7 @@ actors, values, nodes and placement groups).
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import Any, Callable
 
@@ -27,6 +28,7 @@ from ..core.records import (
     units,
 )
 from ..ids import task_hex
+from ..process import accelerators
 from ..process.context import current
 from ..values import errors
 from ..values.arguments import PLAIN, pack
@@ -49,7 +51,8 @@ class Runtime(Getting, Verbs):
     profiling spans that the program has recorded, for the timeline.
     asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
     captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
-    how to log a line of text; takes its level first.
+    how to log a line of text; takes its level first. visible_devices: the ids in variables such as
+    CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
     Set by the logs. unfinished_lines: lines that tasks have begun to print. end_lines: called with an execution at the
     end of its task, if there are such lines. worker_ended: called by a worker's thread before it ends.
@@ -73,6 +76,7 @@ class Runtime(Getting, Verbs):
         self.end_lines: Callable[[Any], None] = lambda execution: None
         self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
         self.last_node = 0
+        self.visible_devices = accelerators.visible(os.environ)
         self.carriers.update(
             {
                 act.RunTask: lambda a: self.run_task(a.worker, a.task),

@@ -10,6 +10,7 @@ from typing import Any
 from miniray import api, runtime_context
 from miniray.calls import placement_groups as groups
 from miniray.ids import PlacementGroupID
+from miniray.options.known_options import check_encodes
 from miniray.options.when_given import task_options
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -122,6 +123,7 @@ def placement_group(
         raise ValueError(f"the lifetime of a placement group must be None or 'detached', not {lifetime!r}")
     if not isinstance(name, str):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
+    check_encodes(name)
     amounts = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     reserved = [{resource: amount for resource, amount in bundle.items() if amount} for bundle in amounts]
     group_hex = groups.create_placement_group(reserved, strategy, name, lifetime == "detached", bundle_label_selector)
@@ -194,6 +196,7 @@ def _check_bundles(bundles: Any) -> None:
         for resource, amount in bundle.items():
             if not isinstance(resource, str) or not resource:
                 raise ValueError(f"the name of a resource must be a string, not {resource!r} as in bundle {bundle!r}")
+            check_encodes(resource)
             # Ray accepts a negative amount, and the group then waits forever.
             if not isinstance(amount, (int, float)) or not amount >= 0:
                 raise ValueError(f"an amount must be a number of at least 0, not {amount!r} as in bundle {bundle!r}")

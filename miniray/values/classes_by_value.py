@@ -175,19 +175,17 @@ def _first_attributes(cls: type) -> dict[str, Any]:
     first = {name: attributes[name] for name in names if name in attributes}
     if isinstance(cls, enum.EnumMeta):
         first["__qualname__"] = cls.__qualname__  # copies of other classes have the bare name, as in Ray
-    if "__slots__" in attributes:
-        # Taken from the descriptors: __slots__ itself may be an exhausted iterator, and its private names are
-        # unmangled.
-        first["__slots__"] = (*_slots_of(cls), *(name for name in ("__dict__", "__weakref__") if name in attributes))
     return first
 
 
 def _slots_of(cls: type) -> tuple[str, ...]:
-    return tuple(
-        name
-        for name, value in vars(cls).items()
-        if type(value) is types.MemberDescriptorType and value.__objclass__ is cls
-    )
+    """Return the names in `__slots__`, whose descriptors are not sent: as in Ray, a copy keeps what was in the slots in
+    its `__dict__`.
+
+    A private name is not the name of its descriptor, so that one is sent, and the receiver fails to find it.
+    """
+    names = vars(cls).get("__slots__", ())
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _members(cls: type) -> dict[str, Any] | None:

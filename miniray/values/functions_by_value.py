@@ -123,9 +123,6 @@ def _make_code(data: bytes, constants: tuple[Any, ...]) -> types.CodeType:
 @reduces(types.MethodType)
 def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
     function, owner = method.__func__, method.__self__
-    found = getattr(owner if isinstance(owner, type) else type(owner), getattr(function, "__name__", ""), None)
-    if found is function or getattr(found, "__func__", None) is function:
-        return NotImplemented  # pickle sends it by its name; the receiver looks it up in the copy of the class
     return types.MethodType, (function, owner)
 
 

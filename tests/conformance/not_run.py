@@ -69,6 +69,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "actors/asked_to_clean_up",
     ),
     "a task prints to its caller's stdout, since it runs on the caller's thread": (
+        "errors/text_that_utf8_cannot_encode",
         "logs/log_of_one_task",
         "logs/log_to_driver_off",
         "logs/worker_prints_reach_the_driver",

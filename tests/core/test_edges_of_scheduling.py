@@ -251,7 +251,7 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     for _ in range(3):
         submitted(c, GPU=0.6)
     assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
-    assert submitted(c, GPU=1).worker.gpu_ids == (3,)
+    assert submitted(c, GPU=1).worker.devices == {"GPU": (3,)}
 
 
 def test_what_must_run_on_a_dead_node_fails():

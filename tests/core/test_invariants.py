@@ -72,7 +72,10 @@ BREAKS = {
         "of 40000 CPU, 1 are free and 40000 are held",
     ),
     "a resource is negative": (lambda c, e: e["node"].available.update(CPU=-1), "-1 are free"),
-    "a GPU is both free and held": (lambda c, e: e["node"].gpu_free.update({0: 10_000}), "GPU 0: 10000 units are free"),
+    "a GPU is both free and held": (
+        lambda c, e: e["node"].free_devices["GPU"].update({0: 10_000}),
+        "GPU 0: 10000 units are free",
+    ),
     "a bundle has more free than it has": (
         lambda c, e: e["group"].bundles[0].available.update(CPU=20_000),
         "of 10000 CPU, 20000 are free",

@@ -36,7 +36,7 @@ FIRST |= {WorkerStatus.STARTING}
 # Class -> what is given to it, where a text does not do, and the slots that it computes from what is given.
 CLASSES: dict[type, tuple[dict, dict]] = {
     Failure: ({}, {}),
-    SchedulingClass: ({}, {"plain": False}),
+    SchedulingClass: ({"hold": {"CPU": 1, "GPU": UNIT}}, {"plain": False, "devices": {"GPU": UNIT}}),
     TaskSpec: ({}, {"streams": False}),
     TaskRecord: ({"spec": SPEC}, {"retries_left": 3}),
     ObjectRecord: ({"number": 7, "status": READY}, {"size": -1}),
@@ -48,7 +48,7 @@ CLASSES: dict[type, tuple[dict, dict]] = {
             "name": "127.0.0.2",
             "alive": True,
             "available": {"CPU": 4, "GPU": 2 * UNIT + 1},
-            "gpu_free": {0: UNIT, 1: UNIT},
+            "free_devices": {"GPU": {0: UNIT, 1: UNIT}},
             "t_started": 5.0,
         },
     ),

@@ -153,7 +153,7 @@ def test_shares_of_different_gpus_do_not_add_up_in_a_bundle_either():
     task = submitted(c, GPU=0.8, strategy=in_group(group))
     assert group.status is CREATED and task.worker is None
     finish(c, kept[0])
-    assert task.worker.gpu_ids == (0,)
+    assert task.worker.devices == {"GPU": (0,)}
 
 
 # ---------------------------------------------------------------- removal

@@ -194,16 +194,16 @@ def test_whole_gpus_are_given_by_number():
     """Two tasks never get the same GPU."""
     c = one_node(cpus=4, GPU=3)
     (_, first), (second_task, second) = running_task(c, GPU=1), running_task(c, GPU=2)
-    assert first.gpu_ids == (0,) and second.gpu_ids == (1, 2)
+    assert first.devices == {"GPU": (0,)} and second.devices == {"GPU": (1, 2)}
     finish(c, second_task)
-    assert running_task(c, GPU=1)[1].gpu_ids == (1,)
+    assert running_task(c, GPU=1)[1].devices == {"GPU": (1,)}
 
 
 def test_parts_of_gpus_fill_one_before_the_next_is_touched():
     """Two halves share a GPU, so a task that needs a whole one still finds one."""
     c = one_node(cpus=4, GPU=2)
-    assert [running_task(c, GPU=0.5)[1].gpu_ids for _ in range(2)] == [(0,), (0,)]
-    assert running_task(c, GPU=1)[1].gpu_ids == (1,)
+    assert [running_task(c, GPU=0.5)[1].devices for _ in range(2)] == [{"GPU": (0,)}] * 2
+    assert running_task(c, GPU=1)[1].devices == {"GPU": (1,)}
 
 
 def test_two_halves_of_different_gpus_are_not_a_whole_one():
@@ -214,7 +214,7 @@ def test_two_halves_of_different_gpus_are_not_a_whole_one():
     drop(c, *running[0].returns)
     assert wanted.status is WAITS
     finish(c, running[0])
-    assert wanted.status is LEASED and wanted.worker.gpu_ids == (0,)
+    assert wanted.status is LEASED and wanted.worker.devices == {"GPU": (0,)}
 
 
 # ---------------------------------------------------------------- nodes

@@ -16,7 +16,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "observe": ("observe",),
     "references": ("object_ref",),
     "session": ("session", "cluster_utils"),
-    "calls": ("calls", "remote_function", "actor", "runtime_context", "dag"),
+    "calls": ("calls", "remote_function", "actor", "actor_handle", "runtime_context", "dag"),
     "api": (
         "api",
         "_raylet",

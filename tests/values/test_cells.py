@@ -160,7 +160,7 @@ def test_the_snapshot_of_a_function_is_dropped_when_no_task_will_call_it_again(c
     """
 
     def snapshot(remote):
-        source = remote._source if hasattr(remote, "_source") else remote.__ray_metadata__
+        source = remote._variant._source if hasattr(remote, "_variant") else remote.__ray_metadata__
         return weakref.ref(source.capture(ray.api.session))
 
     dropped = []

@@ -89,14 +89,16 @@ def _of_busy_nodes(
             holders=held,
             **details,
         )
-    if "GPU" in wanted.need:
-        return link_from(
-            task,
-            "no_whole_gpu",
-            f"needs {spell({'GPU': wanted.need['GPU']})} of one device, and no single GPU of node {node.name} has that "
-            "much left",
-            **details,
-        )
+    for name, amount in wanted.devices.items():
+        left = [units for units in node.free_devices[name].values() if units >= min(amount, UNIT)]
+        if len(left) < max(1, amount // UNIT):
+            return link_from(
+                task,
+                "no_whole_device",
+                f"needs {spell({name: amount})} of one device, and no single {name} of node {node.name} has that much "
+                "left",
+                **details,
+            )
     if node.starting:
         which = "the worker that is" if node.starting == 1 else f"one of the {node.starting} workers that are"
         return link_from(task, "workers_starting", f"waits for {which} starting on node {node.name}", **details)

@@ -57,6 +57,12 @@ _lenient = False
 _remaking = threading.local()  # .now: this thread is unpickling a metric
 
 
+def _check_ascii(*texts: str) -> None:
+    """Raise UnicodeEncodeError, a ValueError, for text that is not ASCII: as in Ray, metrics have no other."""
+    for text in texts:
+        text.encode("ascii")
+
+
 class Metric:
     """The base class of Counter, Gauge and Histogram. As in Ray, a bare Metric has an `info` and records nothing.
 
@@ -65,8 +71,10 @@ class Metric:
     record must give a value for each of them, unless `set_default_tags` did.
 
     Raises ValueError for an empty name; TypeError if the name is not a str, tag_keys is not a tuple, or a key is not a
-    str; AttributeError if the description is not a str. Unlike Ray, raises ValueError if the driver already made a
-    metric of this name (see `set_lenient`). Ray: python/ray/util/metrics.py.
+    str; AttributeError if the description is not a str; UnicodeEncodeError for a description or a key beyond ASCII.
+    Unlike Ray, raises ValueError if the driver already made a metric of this name (see `set_lenient`).
+
+    Ray: python/ray/util/metrics.py.
     """
 
     _kind = ""  # "counter", "gauge" or "histogram"
@@ -170,6 +178,8 @@ class Metric:
         missing = [key for key in self._tag_keys if key not in given]
         if missing:
             raise ValueError(f"Missing value for tag key(s): {','.join(missing)}.")
+        for key, value in given.items():
+            _check_ascii(key, value)
         # Turn a subclass of str into a plain str, so that its own methods do not run while a page is written.
         return {key: str.__str__(given[key]) for key in self._tag_keys}
 
@@ -190,6 +200,7 @@ class Metric:
             return
         if not isinstance(self._description, str):
             raise AttributeError(f"the description of a metric must be str, got {type(self._description)}")
+        _check_ascii(self._description, *self._tag_keys)
         by_program = self._owner == DRIVER and not getattr(_remaking, "now", False)
         with registry.lock:
             if by_program and self._name in registry.current.driver_names and not _is_lenient():
@@ -243,7 +254,8 @@ class Counter(Metric):
 
         tags: override the default tags. The errors, in this order: TypeError if a tag's value is not a str; ValueError
         with the name of an undeclared tag (see `set_lenient`); ValueError with the name of a declared tag without a
-        value. NaN and infinity are dropped, as in Ray, because the sum could not recover from them.
+        value; UnicodeEncodeError for a tag beyond ASCII. NaN and infinity are dropped, as in Ray, because the sum could
+        not recover from them.
         """
         number = value if type(value) is float else _as_float(value)
         if number <= 0.0:
@@ -492,8 +504,8 @@ def _is_unusable(name: str) -> bool:
     if _VALID_NAME.fullmatch(name):
         return False
     warnings.warn(
-        f"Invalid metric name: {name!r}. Nothing is recorded under it. A name consists of the letters a to z, digits, "
-        "_ and :, and does not begin with a digit.",
+        f"Invalid metric name: {name!r}. The metric will be discarded: nothing is recorded. A name consists of the "
+        "letters a to z, digits, _ and :, and does not begin with a digit.",
         UserWarning,
         stacklevel=4,
     )

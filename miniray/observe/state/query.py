@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import string
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -227,14 +228,24 @@ def _test(name: str, equal: bool, wanted: Any, columns: Mapping[str, Column]) ->
     if column.kind == "any" and not isinstance(wanted, str):
         return lambda entry, look: (read(entry, look) == wanted) is equal
     text = str(wanted).lower()
+    folded = _fold(str(wanted))
 
     def same_text(entry: Any, look: Any) -> bool:
         cell = read(entry, look)
         if isinstance(cell, str):
-            return (cell.lower() == text) is equal
+            # The first comparison is the fast one; what it finds equal may differ in letters beyond ASCII.
+            return (cell.lower() == text and _fold(cell) == folded) is equal
         return not equal and not (sparse and cell is None)
 
     return same_text
+
+
+_LOWER = {ord(letter): ord(letter.lower()) for letter in string.ascii_uppercase}
+
+
+def _fold(text: str) -> str:
+    """The text with its ASCII letters in lower case: Ray's filters distinguish the cases of all other letters."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
 def _number(column: str, kind: str, text: str) -> int | bool:

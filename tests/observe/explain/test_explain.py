@@ -102,7 +102,7 @@ def test_a_part_of_a_gpu_must_come_from_one_device():
         session.start(session.task(f"half{i}", GPU=0.6))
     reason, sentence = said(session, session.task("whole", GPU=0.8))
     assert (reason, sentence) == (
-        "no_whole_gpu",
+        "no_whole_device",
         f"task whole needs 0.8 GPU of one device, and no single GPU of {NODE} has that much left",
     )
 
