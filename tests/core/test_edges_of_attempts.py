@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import Wake
-from miniray.core.records import FAILED, Waiter
+from miniray.core.records import FAILED, LOST, Waiter
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
@@ -19,6 +19,7 @@ from tests.core.builders import (
     living_actor,
     one_node,
     put,
+    raise_in,
     run_call,
     running_task,
     started,
@@ -55,6 +56,43 @@ def test_a_late_timer_leaves_the_next_attempt_alone():
     started(c, task)
     c.timer(NOW + 10)
     assert task.attempt == 1 and task.status is TaskStatus.SUBMITTED_TO_WORKER and not task.failure
+
+
+def test_a_worker_counts_the_attempts_that_failed_too():
+    """Every one that it has reported, of its tasks and of its actor's calls."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c, retries=1)
+    raise_in(c, task, retry=True)
+    started(c, task)
+    finish(c, task)
+    assert worker.tasks_done == 2
+    actor = living_actor(c)
+    raise_in(c, a_call(c, actor))
+    assert (actor.worker.tasks_done, actor.tasks_done) == (2, 1)
+
+
+def test_a_cancelled_task_whose_argument_is_lost_does_not_wait_for_it():
+    """It has not begun, and need not."""
+    c = one_node()
+    value = a_value(c, LARGE, retries=1)
+    task = submitted(c, deps=(value,))
+    worker = task.worker
+    c.lose_object(NOW, value)
+    c.cancel(NOW, task, False, False)
+    c.arguments_lost(NOW, worker, task)
+    assert task.status is TaskStatus.FAILED and task.failure.error_type == "TASK_CANCELLED"
+    assert value.status is LOST and worker.status is WorkerStatus.IDLE
+
+
+def test_a_task_whose_lost_argument_is_there_again_waits_for_a_worker_only():
+    """It was rebuilt between the look of the worker and its report. The attempt is the same."""
+    c = one_node()
+    value = a_value(c)
+    task = submitted(c, deps=(value,))
+    c.arguments_lost(NOW, task.worker, task)
+    assert task.worker is not None and task.status is TaskStatus.SUBMITTED_TO_WORKER and task.attempt == 0
+    finish(c, task)
+    assert task.status is TaskStatus.FINISHED
 
 
 def test_a_call_that_was_not_begun_is_not_counted():

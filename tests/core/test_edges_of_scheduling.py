@@ -11,6 +11,7 @@ from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStat
 from tests.core.builders import (
     LARGE,
     NOW,
+    a_call,
     a_group,
     a_task,
     a_value,
@@ -370,7 +371,36 @@ def test_what_is_copied_is_counted_and_makes_room_for_itself():
     assert (store.counters["evicted"], store.used) == (1, LARGE) and list(first.locations) == [1]
 
 
+def test_a_spilled_value_that_is_read_on_another_node_is_not_in_its_memory():
+    """The reader has it for this one use; the bytes are counted as transferred."""
+    c = several_nodes(1, 1, store_bytes=LARGE)
+    obj = put(c, LARGE)
+    put(c, LARGE)
+    obj.value = "file"
+    c.object_spilled(NOW, obj)
+    c.object_used(NOW, obj, node(c, 2))
+    assert list(obj.locations) == [1] and not node(c, 2).store.objects
+    assert node(c, 2).store.counters["transferred_bytes"] == LARGE
+
+
 # ---------------------------------------------------------------- streams
+
+
+def test_a_generator_that_is_held_back_lends_its_cpu():
+    """That of an actor holds none that others could have."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c, returns="streaming")
+    waiting = submitted(c)
+    waiter = Waiter(1, "generator")
+    c.producer_waits(NOW, task.stream, waiter, worker)
+    assert worker.status is WorkerStatus.BLOCKED and waiting.worker is not None
+    c.stream_item(NOW, worker, task, "an item", 8)
+    assert c.take_item(NOW, task.stream)[1] == [Wake(waiter)] and task.stream.producer_waiter is None
+    c = one_node()
+    actor = living_actor(c)
+    call = a_call(c, actor, returns="streaming")
+    c.producer_waits(NOW, call.stream, Waiter(1, "method"), actor.worker)
+    assert actor.worker.status is WorkerStatus.LEASED
 
 
 def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
