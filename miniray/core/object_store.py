@@ -194,9 +194,9 @@ class Stores:
             node.store.counters["spill_failures"] += 1
         self.cluster.events.add(now, "spill_failed", f"object {obj.hex} could not be spilled: {why}", obj)
 
-    def restored(self, now: float, obj: ObjectRecord) -> bool:
-        """The runtime has read a spilled value from its file. Returns whether it is in memory again, on the node that
-        spilled it. A value larger than the store stays in its file; only the reader has it."""
+    def restored(self, now: float, obj: ObjectRecord) -> None:
+        """The runtime has read a spilled value from its file: it is in memory again, on the node that spilled it. A value
+        larger than the store stays in its file; only the reader has it."""
         node = next(iter(obj.locations.values()))
         store = node.store
         store.counters["restored"] += 1
@@ -205,14 +205,13 @@ class Stores:
             now, "restored", f"object {obj.hex}, {obj.size} bytes, was read back from its file", obj
         )
         if obj.size > store.capacity:
-            return False
+            return
         obj.locations.clear()
         store.spilled -= obj.size
         move(obj, READY)
         self._add(obj, node)
         if store.used > store.capacity:
             self.make_room(now, node)
-        return True
 
     def forget(self, obj: ObjectRecord) -> None:
         """Remove the object from all stores. The caller drops the value; this drops the file of a value in memory."""

@@ -50,6 +50,7 @@ def _checked(name: str) -> Any:
 
     def and_check(self: CheckedCluster, now: float, *args: Any, **kwargs: Any) -> Any:
         result = event(self, now, *args, **kwargs)
+        assert type(result[-1] if type(result) is tuple else result) is list, f"{name} returns its actions"
         check(self)
         return result
 

@@ -17,17 +17,14 @@ from tests.core.builders import (
     a_value,
     add_node,
     an_actor,
-    crash,
     drop,
     finish,
-    finished_task,
     free,
     living_actor,
     node,
     one_node,
     put,
     raise_in,
-    run_call,
     running_task,
     several_nodes,
     started,
@@ -204,7 +201,7 @@ def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
 
 
 def test_a_task_with_labels_on_the_only_node_runs_when_an_actor_ends():
-    """The ranking dates from when the node was full; what the actor returned was not noted, and the task waited forever."""
+    """It was ranked while the node was full, and the room that the actor left was noted for no ranking: the task waited for ever."""
     c = one_node(cpus=1, labels={"zone": "a"})
     actor = living_actor(c, holds_cpus=1)
     task = submitted(c, selector=(("zone", "in", ("a",)),))
@@ -251,7 +248,7 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     for _ in range(3):
         submitted(c, GPU=0.6)
     assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
-    assert submitted(c, GPU=1).worker.devices == {"GPU": (3,)}
+    assert submitted(c, GPU=1).worker.gpu_ids == (3,)
 
 
 def test_what_must_run_on_a_dead_node_fails():
@@ -374,7 +371,36 @@ def test_what_is_copied_is_counted_and_makes_room_for_itself():
     assert (store.counters["evicted"], store.used) == (1, LARGE) and list(first.locations) == [1]
 
 
+def test_a_spilled_value_that_is_read_on_another_node_is_not_in_its_memory():
+    """The reader has it for this one use; the bytes are counted as transferred."""
+    c = several_nodes(1, 1, store_bytes=LARGE)
+    obj = put(c, LARGE)
+    put(c, LARGE)
+    obj.value = "file"
+    c.object_spilled(NOW, obj)
+    c.object_used(NOW, obj, node(c, 2))
+    assert list(obj.locations) == [1] and not node(c, 2).store.objects
+    assert node(c, 2).store.counters["transferred_bytes"] == LARGE
+
+
 # ---------------------------------------------------------------- streams
+
+
+def test_a_generator_that_is_held_back_lends_its_cpu():
+    """That of an actor holds none that others could have."""
+    c = one_node(cpus=1)
+    task, worker = running_task(c, returns="streaming")
+    waiting = submitted(c)
+    waiter = Waiter(1, "generator")
+    c.producer_waits(NOW, task.stream, waiter, worker)
+    assert worker.status is WorkerStatus.BLOCKED and waiting.worker is not None
+    c.stream_item(NOW, worker, task, "an item", 8)
+    assert c.take_item(NOW, task.stream)[1] == [Wake(waiter)] and task.stream.producer_waiter is None
+    c = one_node()
+    actor = living_actor(c)
+    call = a_call(c, actor, returns="streaming")
+    c.producer_waits(NOW, call.stream, Waiter(1, "method"), actor.worker)
+    assert actor.worker.status is WorkerStatus.LEASED
 
 
 def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
@@ -437,146 +463,3 @@ def test_the_items_of_a_stream_are_numbered_from_two_and_its_error_is_the_next()
     raise_in(c, task)
     numbers = [obj.number & 0xFFFF for obj in (task.returns[0], taken, *task.stream.items[1:])]
     assert numbers == [1, 2, 3, 4] and task.stream.items[2].status is FAILED
-
-
-# ---------------------------------------------------------------- attempts
-
-
-def test_a_lost_value_of_an_actor_that_was_killed_holds_the_reason_of_its_death():
-    """No call of it can run again."""
-    c = one_node()
-    actor = living_actor(c, max_restarts=1, max_task_retries=1)
-    call = a_call(c, actor)
-    started(c, call)
-    finish(c, call, LARGE)
-    c.kill_actor(NOW, actor)
-    obj = call.returns[0]
-    c.lose_object(NOW, obj)
-    waiter = Waiter(1, "driver")
-    assert c.wait_for(NOW, waiter, (obj,)) == [Wake(waiter)]
-    assert obj.status is FAILED and obj.value is actor.failure and obj.size == LARGE
-
-
-def test_a_late_timer_leaves_the_next_attempt_alone():
-    """A task was cancelled and returned anyway. It runs again for its lost value when the first attempt's time is up."""
-    c = one_node()
-    task, _ = running_task(c, retries=1)
-    c.cancel(NOW, task, False, False)
-    finish(c, task, LARGE)
-    c.lose_object(NOW, task.returns[0])
-    submitted(c, deps=task.returns)
-    started(c, task)
-    c.timer(NOW + 10)
-    assert task.attempt == 1 and task.status is TaskStatus.SUBMITTED_TO_WORKER and not task.failure
-
-
-def test_a_call_that_was_not_begun_is_not_counted():
-    """Its argument was lost on the way to the actor, which has run no call yet."""
-    c = one_node()
-    actor = living_actor(c)
-    value = a_value(c, LARGE, retries=1)
-    call = a_call(c, actor, deps=(value,))
-    c.lose_object(NOW, value)
-    c.arguments_lost(NOW, call.worker, call)
-    assert actor.tasks_done == 0 and call.attempt == 0
-    started(c, value.task)
-    finish(c, value.task, LARGE)
-    run_call(c, call)
-    assert actor.tasks_done == 1
-
-
-def test_a_task_knows_the_tasks_that_made_its_arguments():
-    """Each once, in the order of the arguments, also when the arguments are gone; what was put was made by none."""
-    c = one_node()
-    first, second = finished_task(c), finished_task(c)
-    one = finished_task(c, deps=second.returns)
-    many = finished_task(c, deps=(*second.returns, put(c), *first.returns, *second.returns))
-    assert one.producers == (second.number,) and many.producers == (second.number, first.number)
-    assert finished_task(c, deps=(put(c),)).producers == ()
-
-
-# ---------------------------------------------------------------- what is let go
-
-
-def test_a_task_whose_values_are_all_small_keeps_no_arguments():
-    """They stay with their owner and cannot be lost; one large value among them is enough to keep the arguments."""
-    c = one_node()
-    for sizes, kept in (((8, 8), False), ((8, LARGE), True)):
-        task, _ = running_task(c, returns=2, retries=1, deps=(put(c),))
-        finish(c, task, *sizes)
-        assert (task.args is not None, len(task.deps)) == (kept, kept)
-
-
-def test_a_rebuilt_value_holds_what_it_contains_now():
-    """What only the lost value contained is freed."""
-    c = one_node()
-    inner = put(c)
-    task, _ = running_task(c, retries=1)
-    finish(c, task, LARGE, contained=((inner,),))
-    drop(c, inner)
-    assert inner.number in c.objects
-    c.lose_object(NOW, task.returns[0])
-    submitted(c, deps=task.returns)
-    started(c, task)
-    finish(c, task, LARGE)
-    assert inner.number not in c.objects and not task.returns[0].contained
-
-
-def test_a_value_whose_owner_died_is_dropped_by_the_runtime():
-    """Not by the core, under its lock: dropping it may run code of the program."""
-    c = one_node()
-    _, worker = running_task(c)
-    obj = put(c, LARGE, owner=worker)
-    obj.value = "the value"
-    c.references.take_freed()
-    crash(c, worker)
-    assert obj.status is FAILED and c.references.take_freed() == ["the value"]
-
-
-def test_a_worker_that_is_ended_with_its_task_has_ended_as_intended():
-    """Cancelled by force: it did not crash, and the log does not say so."""
-    c = one_node()
-    task, worker = running_task(c)
-    c.cancel(NOW, task, True, False)
-    assert (worker.status, worker.exit_type) == (WorkerStatus.DEAD, "INTENDED_SYSTEM_EXIT")
-    assert "worker_died" not in [event.kind for event in c.events]
-
-
-@pytest.mark.parametrize("record_limit", [1, 100])
-def test_a_task_does_not_keep_its_freed_value(record_limit):
-    """The two refer to each other: only the cyclic collector would find them. Whatever frees the value ends that."""
-    c = one_node(record_limit=record_limit)
-    small = a_value(c)
-    large = a_value(c, LARGE)
-    unneeded, _ = running_task(c)
-    drop(c, *unneeded.returns)
-    finish(c, unneeded)
-    drop(c, small, large)
-    assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
-
-
-def test_arguments_are_dropped_in_the_order_of_the_call():
-    """So the finalisers of their values run in this order, too."""
-    c = one_node()
-    values = [put(c), put(c), put(c)]
-    for number, obj in enumerate(values):
-        obj.value = f"value {number}"
-    task, _ = running_task(c, deps=tuple(values))
-    drop(c, *values)
-    c.references.take_freed()
-    finish(c, task)
-    assert c.references.take_freed() == ["value 0", "value 1", "value 2"]
-
-
-def test_a_child_of_a_dead_worker_fails_with_its_owner_s_death():
-    """Those that run, those that wait, and the large values that they made."""
-    c = one_node(cpus=2)
-    parent, worker = running_task(c)
-    ended = submitted(c, owner=worker, parent=parent.hex)
-    started(c, ended)
-    finish(c, ended, LARGE)
-    running, waiting = (submitted(c, owner=worker, parent=parent.hex, cpus=n) for n in (1, 2))
-    started(c, running)
-    crash(c, worker)
-    for obj in (ended.returns[0], running.returns[0], waiting.returns[0]):
-        assert obj.status is FAILED and obj.value.error_type == "OWNER_DIED"

@@ -352,3 +352,11 @@ def test_without_a_node_there_is_none_of_any_kind():
     session = StillSession()
     words = "needs a node of any kind, but there is no such node (0 nodes are alive)"
     assert link(session, session.task()).phrase == words
+
+
+def test_only_what_is_lacking_is_among_what_is_held():
+    """A group holds a disk as well, which nobody waits for, and no GPU."""
+    session = StillSession(CPU=1, disk=1, GPU=1)
+    session.group({"CPU": 1, "disk": 1, "GPU": 0}, name="group")
+    held = step(session, session.task(GPU=1))[1]["holders"]
+    assert [(one["holder"], one["resource"]) for one in held] == [("placement group 'group'", "CPU")]
