@@ -12,7 +12,7 @@ from tests.differential.rules import table
 KNOWN = {section.about: [re.compile(p) for p in section.alternatives] for section in table("known.txt")}
 """What the portability page says, by a phrase of it, with the patterns of the signatures that it explains."""
 
-PRIVATE = re.compile("<(FuncWrapper|Variant|ActorOptionWrapper|ActorVariant)>")
+PRIVATE = re.compile("<(FuncWrapper|Variant|ActorOptionWrapper|ActorVariant|_ActorMethodOptionsWrapper|ActorMethod)>")
 """Classes whose names no program sees."""
 
 
