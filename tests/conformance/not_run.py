@@ -14,9 +14,15 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
 
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a call blocks its thread until a later call releases it": (
+        "actors/an_actor_that_has_left_and_drains",
+        "actors/children_of_an_owner_that_ends",
         "actors/concurrency_groups",
         "actors/max_pending_calls",
         "actors/threads_in_an_actor",
+        "actors/values_of_an_owner_that_ends",
+        "actors/work_of_an_actor_that_is_terminated",
+        "actors/work_of_an_owner_that_crashes",
+        "actors/work_of_an_owner_that_ends_in_good_order",
         "async_actors/a_blocked_group_holds_up_only_itself",
         "async_actors/blocking_get_blocks_the_loop",
         "faults/queued_calls_at_a_crash",
