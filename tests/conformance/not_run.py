@@ -66,6 +66,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     ),
     "a task runs on its caller's thread, which is the main thread also for an actor that has several threads on Ray, and on "
     "which another task may have left an event loop or a signal handler": (
+        "threads/contextvars_and_locals",
         "threads/signals_a_task_sends_itself",
         "threads/threads_that_tasks_see",
         "threads/timers_and_waits_of_tasks",
