@@ -195,8 +195,8 @@ class Stores:
         self.cluster.events.add(now, "spill_failed", f"object {obj.hex} could not be spilled: {why}", obj)
 
     def restored(self, now: float, obj: ObjectRecord) -> None:
-        """The runtime has read a spilled value from its file: it is in memory again, on the node that spilled it. A value
-        larger than the store stays in its file; only the reader has it."""
+        """The runtime has read a spilled value from its file: it is in memory again, on the node that spilled it. A
+        value larger than the store stays in its file; only the reader has it."""
         node = next(iter(obj.locations.values()))
         store = node.store
         store.counters["restored"] += 1
