@@ -37,7 +37,7 @@ SMALL, LARGE = 8, 4 * INLINE_BYTES
 HUGE = 1 << 40
 # No check follows these events. A dropped reference takes full effect only with the next event, and the end of a
 # session releases neither resources nor references, since its tables are dropped as a whole.
-UNCHECKED = {"references_dropped", "add_reference", "session_ending", "session_ended"}
+UNCHECKED = {"references_dropped", "add_reference", "add_weak_reference", "session_ending", "session_ended"}
 EVENTS = [name for name, value in vars(Cluster).items() if not name.startswith("_") and callable(value)]
 
 

@@ -46,7 +46,7 @@ def test_a_lost_value_of_an_actor_that_was_killed_holds_the_reason_of_its_death(
 
 
 def test_a_late_timer_leaves_the_next_attempt_alone():
-    """A task was cancelled and returned all the same. It runs again for its lost value when the time of the first attempt is up."""
+    """A task was cancelled and returned anyway. It runs again for its lost value when the first attempt's time is up."""
     c = one_node()
     task, _ = running_task(c, retries=1)
     c.cancel(NOW, task, False, False)

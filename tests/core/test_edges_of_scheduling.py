@@ -201,7 +201,7 @@ def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
 
 
 def test_a_task_with_labels_on_the_only_node_runs_when_an_actor_ends():
-    """It was ranked while the node was full, and the room that the actor left was noted for no ranking: the task waited for ever."""
+    """The ranking dates from when the node was full; what the actor returned was not noted, and the task waited forever."""
     c = one_node(cpus=1, labels={"zone": "a"})
     actor = living_actor(c, holds_cpus=1)
     task = submitted(c, selector=(("zone", "in", ("a",)),))
@@ -248,7 +248,7 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     for _ in range(3):
         submitted(c, GPU=0.6)
     assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
-    assert submitted(c, GPU=1).worker.gpu_ids == (3,)
+    assert submitted(c, GPU=1).worker.devices["GPU"] == (3,)
 
 
 def test_what_must_run_on_a_dead_node_fails():

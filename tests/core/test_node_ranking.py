@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from miniray.core.node_ranking import HALF_USED, NO_ROOM, NOTED, GivenBack, NodeRanking, rank
+from miniray.core.node_ranking import HALF_USED, NO_ROOM, NOTED, FreedNodes, NodeRanking, rank
 from miniray.core.records import NodeRecord
 
 NEED = {"CPU": 2}
@@ -41,7 +41,7 @@ def test_the_best_node_is_that_of_a_look_at_every_node(seed):
     """However resources are taken and given back, nodes come and go, and others look in between: the lowest rank, and of
     equal ones the node that joined first. Rarely looked at, it has missed more than is noted."""
     chance = random.Random(seed)
-    alive, given_back, number = [], GivenBack(), 0
+    alive, freed_nodes, number = [], FreedNodes(), 0
     allowed = (lambda node: node.labels["even"] == "True") if seed % 2 else None
     ranking, pause = NodeRanking(NEED), chance.choice((1, 3, 2 * NOTED))
     for step in range(2_000):
@@ -49,7 +49,7 @@ def test_the_best_node_is_that_of_a_look_at_every_node(seed):
         if len(alive) < 2 or kind < 0.01 and len(alive) < 9:
             number += 1
             alive.append(a_node(number, chance.choice((2, 3, 8, 16))))
-            given_back.note(alive[-1])
+            freed_nodes.note(alive[-1])
         elif kind < 0.015 and len(alive) > 2:
             gone = alive.pop(chance.randrange(len(alive)))
             gone.alive = False
@@ -59,9 +59,9 @@ def test_the_best_node_is_that_of_a_look_at_every_node(seed):
                 node.available["CPU"] -= 1
             elif node.available["CPU"] < node.total["CPU"]:
                 node.available["CPU"] += 1
-                given_back.note(node)
+                freed_nodes.note(node)
         if step % pause == 0:
             may = [node for node in alive if allowed is None or allowed(node)]
             ranked = [(rank(node, NEED), node.number, node) for node in may if rank(node, NEED) != NO_ROOM]
-            assert ranking.best(alive, given_back, allowed) is (min(ranked)[2] if ranked else None)
+            assert ranking.best(alive, freed_nodes, allowed) is (min(ranked)[2] if ranked else None)
             assert len(ranking.heap) <= 2 * len(alive) + 2 * NOTED

@@ -16,7 +16,6 @@ WIDEST = 130
 LONG_FOR_A_REASON: dict[str, str] = {
     "miniray/core/invariants.py": "every rule between the tables, on the page to read before changing the core",
     "miniray/core/records.py": "all records of the core, on the page that readers open most often",
-    "miniray/core/scheduler.py": "the queues, the placement and the leases of one component, with its theory of operation",
     "miniray/exceptions.py": "the whole error tree, one short class after the other: an error is easy to find",
 }
 FOUND_BY_NAME = {
