@@ -58,6 +58,11 @@ def _is_function_or_method(member: Any) -> bool:
     return inspect.isfunction(member) or inspect.ismethod(member)
 
 
+def _found_in(cls: type, name: str) -> Any:
+    """What the class or one of its bases defines under this name, as it is written there."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
 def modify_class(cls: type) -> type:
     """The subclass that actors are instances of, with the methods that every actor has. Ray: _modify_class."""
     if hasattr(cls, "__ray_actor_class__"):
@@ -70,8 +75,12 @@ def modify_class(cls: type) -> type:
         __ray_terminate__ = _terminate
 
     Class.__module__, Class.__name__ = cls.__module__, cls.__name__
+    Class.__qualname__ = "_modify_class.<locals>.Class"  # Ray's
     if not _is_function_or_method(Class.__init__):
         Class.__init__ = _no_arguments  # type: ignore[method-assign]
+    for name, function in inspect.getmembers(Class, inspect.isfunction):
+        if _found_in(Class, name) is function and not is_generator(function) and name != "__del__":
+            setattr(Class, name, function)  # as in Ray, whose tracing wraps these: they are the class's own from now on
     return Class
 
 
@@ -103,8 +112,7 @@ class ClassInfo:
         self.methods.update(OF_EVERY_ACTOR)
 
     def _add(self, cls: type, name: str, function: Any) -> None:
-        plain = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-        static = isinstance(plain, staticmethod)
+        static = isinstance(_found_in(cls, name), staticmethod)
         bound = static or inspect.ismethod(function)
         self.is_async = self.is_async or is_async(function)
         # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.

@@ -31,8 +31,12 @@ def is_guard(function: Any) -> bool:
 
 
 def place_of(original: Any) -> tuple[Any, str] | None:
-    """The module and the name under which this original belongs, if it is replaced at present; otherwise None."""
+    """The module or class and the name under which this original belongs, if it is replaced at present; otherwise None.
+
+    What a class only inherited does not belong to it: `object.__new__` is still found in `object`.
+    """
     for owner, name, value in saved:
-        if value is original:
+        inherited = isinstance(owner, type) and any(vars(base).get(name) is value for base in owner.__mro__[1:])
+        if value is original and not inherited:
             return owner, name
     return None

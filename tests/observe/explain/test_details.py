@@ -186,7 +186,7 @@ def test_the_data_of_what_is_free_and_still_not_given():
     whole = session.task(GPU=0.8)
     node = session.cluster.nodes[1]
     data = {"needs": {"CPU": 1.0, "GPU": 0.8}, "node_id": node.hex, "ahead_in_queue": 0, "free": {}}
-    assert step(session, whole) == ("no_whole_gpu", data)
+    assert step(session, whole) == ("no_whole_device", data)
     session = StillSession(CPU=1)
     session.task(cpus=0)
     data = {"needs": {}, "node_id": session.cluster.nodes[1].hex, "ahead_in_queue": 0, "free": {}}
