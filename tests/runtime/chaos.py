@@ -313,7 +313,10 @@ def explain_attempts(cluster: Cluster, tasks: dict[int, records.TaskRecord]) -> 
                 f"{task!r}: {restarted} restarts"
             )
         if task.status is TaskStatus.FAILED:
-            assert task.failure.error_type == "OWNER_DIED" and task.owner.t_died, f"{task!r} failed: {task.failure}"
+            # A task that was running when its owner died is ended with its worker, and its row says so.
+            assert task.failure.error_type in ("OWNER_DIED", "WORKER_DIED") and task.owner.t_died, (
+                f"{task!r} failed: {task.failure}"
+            )
     ran = collections.Counter(notes.entered)
     for number, times in ran.items():
         task = tasks[number]
