@@ -157,7 +157,7 @@ class RuntimeContext:
             raise RuntimeError("is_canceled is for tasks and actors, not for the driver.")
         actor = self._actor()
         if actor is not None and actor.is_async:
-            raise RuntimeError("is_canceled is not for async actors: catch asyncio.CancelledError.")
+            raise RuntimeError("This method is not supported in an async actor. Catch asyncio.CancelledError there.")
         return bool(self._execution.task.cancel_requested)
 
     def get_placement_group_id(self) -> str | None:
