@@ -151,7 +151,7 @@ class ActorVariant(Generic[T]):
         info.check(args, kwargs)
         hold, need = actor_resources(given)
         at_call.check_actor_call(given)
-        wanted = scheduling_class(runtime, given, need, hold)
+        wanted = scheduling_class(runtime, given, need, hold, info.name)
         groups = {
             "": given.get("max_concurrency") or (ASYNC_CONCURRENCY if info.is_async else 1),
             **{name: int(size) for name, size in (given.get("concurrency_groups") or {}).items()},
@@ -234,9 +234,6 @@ class ActorClass(Generic[T]):
         """This object on the driver; in a worker, the worker's own copy, whose attributes only that worker sees."""
         return self if current.get() is None else self.__ray_sent__.copy_here()
 
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
-        raise _no_subclass("of it", self)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.__ray_metadata__.name
         raise TypeError(f"Actors cannot be instantiated directly. Instead of '{name}()', use '{name}.remote()'.")
@@ -272,7 +269,16 @@ def _derive_actor_class(modified: Any) -> type:
 
     class DerivedActorClass(ActorClass, modified):  # type: ignore[type-arg,misc]
         def __init__(self, *args: Any, **kwargs: Any):
-            """Called when a class method of the user's makes an instance of its class, and this is that class."""
+            """Called when a class method of the user's makes an instance of its class, and this is that class; and by
+            `class B(A)` for an actor class A, since this is the class of A."""
+            bases = args[1] if len(args) == 3 and isinstance(args[1], tuple) else ()
+            for base in bases:
+                if isinstance(base, ActorClass):
+                    raise ActorClassInheritanceException(
+                        f"Attempted to define subclass '{args[0]}' of actor class '{base.__ray_metadata__.name}'. "
+                        "Inheriting from actor classes is not currently supported: extend the plain class, and "
+                        "decorate the result."
+                    )
             modified.__init__(self, *args, **kwargs)
 
     name = f"ActorClass({modified.__name__})"
@@ -330,13 +336,6 @@ def _deliver(copy: Any, info: ClassInfo) -> Any:
     except TypeError:
         return derived.__new__(derived)
     return copy
-
-
-def _no_subclass(name: str, base: ActorClass[Any]) -> ActorClassInheritanceException:
-    return ActorClassInheritanceException(
-        f"Attempted to define subclass {name} of actor class '{base.__ray_metadata__.name}'. Inheriting from actor "
-        "classes is not currently supported: extend the plain class, and decorate the result."
-    )
 
 
 def exit_actor() -> None:

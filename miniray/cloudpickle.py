@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pickle import PicklingError, load
 from typing import Any, Callable
 
-from .values.inspect_serializability import explain
+from .values.inspect_serializability import inspect_serializability
 from .values.pickler import ByValuePickler, register_pickle_by_value, unregister_pickle_by_value
 from .values.serialization import dumps, loads
 
@@ -15,6 +16,7 @@ __all__ = [
     "Pickler",
     "PicklingError",
     "dump",
+    "dump_debug",
     "dumps",
     "dumps_debug",
     "load",
@@ -40,11 +42,27 @@ def dump(obj: Any, file: Any, protocol: int | None = None, buffer_callback: Call
     file.write(dumps(obj, protocol, buffer_callback))
 
 
-def dumps_debug(obj: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
-    """The same as `dumps`, but the TypeError for an object that cannot be pickled gives the path to the culprit."""
+def dump_debug(obj: Any, *args: Any, **kwargs: Any) -> None:
+    """`dump` with the errors of `dumps_debug`."""
+    _explained("dump", obj, lambda: dump(obj, *args, **kwargs))
+
+
+def dumps_debug(obj: Any, *args: Any, **kwargs: Any) -> bytes:
+    """`dumps`, whose error for something that cannot be pickled says how to find the part that is at fault.
+
+    Raises TypeError or PicklingError, as `dumps` does. With RAY_PICKLE_VERBOSE_DEBUG=1 in the environment, it also
+    prints the report of `inspect_serializability`.
+    """
+    data: bytes = _explained("dumps", obj, lambda: dumps(obj, *args, **kwargs))
+    return data
+
+
+def _explained(verb: str, obj: Any, pickle_it: Callable[[], Any]) -> Any:
     try:
-        return dumps(obj, protocol, buffer_callback)
-    except (TypeError, PicklingError) as error:
-        raise TypeError(
-            explain(obj, f"ray.cloudpickle.dumps({obj!r})", error).removeprefix("Could not serialize ")
-        ) from error
+        return pickle_it()
+    except (TypeError, PicklingError) as problem:
+        if os.environ.get("RAY_PICKLE_VERBOSE_DEBUG"):
+            inspect_serializability(obj)
+            raise
+        text = f"ray.cloudpickle.{verb}({obj!s}) failed: {problem} Set RAY_PICKLE_VERBOSE_DEBUG=1 to see which part."
+        raise type(problem)(text) from None

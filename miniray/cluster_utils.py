@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .core.records import node_name
@@ -9,6 +10,7 @@ from .ids import node_hex
 from .process import context
 from .session import add_node, clusters, init, node_resources, shutdown
 
+cluster_not_supported = os.name == "nt"  # Ray's word for Windows; tests skip themselves by it
 _num_clusters = 0  # made so far in this process; each gets an address of its own
 
 

@@ -90,10 +90,11 @@ class RayTaskError(RayError):
         Its text continues with that of `error`, and its cause is the exception that was raised first. where: further
         arguments of the constructor.
         """
+        shown = type(error) if not isinstance(error, RayTaskError) else RayTaskError  # no "(ValueError)", as in Ray
         text = (
             f"Traceback (most recent call last):\n"
             f"  At least one of the input arguments for this task could not be computed:\n"
-            f"{type(error).__module__}.{type(error).__qualname__}: {error}"
+            f"{shown.__module__}.{shown.__qualname__}: {error}"
         )
         return cls(function_name, text, error.cause if isinstance(error, RayTaskError) else error, **where)
 
@@ -302,8 +303,9 @@ class UnserializableException(RayError):
 
     def __str__(self) -> str:
         return (
-            "The task raised an exception that could not be rebuilt from its pickle, so only its text is left. If "
-            "the arguments of its constructor are not those in `args`, give the class a `__reduce__`.\n"
+            "Failed to deserialize exception. The task raised one that cannot be rebuilt from its pickle, so only its "
+            "text is left. If the arguments of its constructor are not those in `args`, give the class a "
+            "`__reduce__`.\n"
             f"Original exception:\n{self._original_stack_trace}"
         )
 
@@ -376,7 +378,7 @@ class ActorDiedError(RayActorError):
         if cause is None:
             super().__init__(None, self.BASE_ERROR_MSG)
         elif isinstance(cause, RayTaskError):
-            text = f"The actor died because its creation task failed: its constructor raised an error, {cause}"
+            text = f"The actor died because of an error raised in its creation task, {cause}"
             super().__init__(cause._actor_id, text, actor_init_failed=True)
         else:
             assert isinstance(cause, ActorDiedErrorContext), f"not a cause of an actor's death: {cause!r}"

@@ -103,7 +103,7 @@ class Variant(Generic[Refs]):
         self._check(args, kwargs)
         resources = requested_resources(given, 1)
         at_call.check_task_call(given)
-        wanted = scheduling_class(runtime, given, resources, resources)
+        wanted = scheduling_class(runtime, given, resources, resources, function.__name__)
         num_returns = given.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if source.generator else 1

@@ -6,6 +6,8 @@ The running session itself is in `process.context.session`, where the layers bel
 from __future__ import annotations
 
 import atexit
+import importlib
+import logging
 import os
 import sys
 import threading
@@ -158,6 +160,7 @@ def init(
             )
         given = with_job_config(given)
         check(address, given)
+        _configure(given)
         context.session = start(address, given)
         return RayContext(context.session)
 
@@ -247,6 +250,22 @@ def check(address: str | None, given: dict[str, Any]) -> None:
         )
     if clusters.get(address or "") is not None and given.get("_system_config"):
         raise ValueError("When connecting to a cluster, _system_config must not be given: pass it to its head node.")
+
+
+def _configure(given: dict[str, Any]) -> None:
+    """Set the level of the package's logger, and call the program's tracing hook, which may raise anything.
+
+    Raises ValueError for a hook that is not "module:function", ImportError or AttributeError if it does not exist.
+    """
+    level = given.get("logging_level")
+    if level is not None and given.get("configure_logging", True):
+        logging.getLogger(__package__).setLevel(level.upper() if isinstance(level, str) else level)
+    hook = given.get("_tracing_startup_hook")
+    if hook:
+        module, colon, function = hook.partition(":")
+        if not colon:
+            raise ValueError(f"_tracing_startup_hook must be 'module:function', not {hook!r}")
+        getattr(importlib.import_module(module), function)()
 
 
 def node_resources(

@@ -10,6 +10,6 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("services", "state", "test_utils", "worker"):
+    if name in ("internal_api", "services", "state", "test_utils", "worker"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

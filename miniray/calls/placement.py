@@ -20,16 +20,17 @@ _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist":
 
 
 def scheduling_class(
-    runtime: Runtime, options: Mapping[str, Any], need: dict[str, float], hold: dict[str, float]
+    runtime: Runtime, options: Mapping[str, Any], need: dict[str, float], hold: dict[str, float], name: str
 ) -> SchedulingClass:
-    """The scheduling class for these options. need, hold: amounts by resource name, to start and while running.
+    """The scheduling class for these options. need, hold: amounts by resource name, to start and while running. name:
+    of the function or class, for the text of an error.
 
     Raises ValueError for a bundle that does not exist, and for a demand that no bundle of its placement group can ever
     meet.
     """
     strategy = strategy_of(runtime, options)
     if strategy[0] == "PLACEMENT_GROUP":
-        _check_bundle(runtime, strategy, need)
+        _check_bundle(runtime, strategy, need, name)
     if not accelerators.VARIABLES.keys().isdisjoint(hold):
         environment.install()  # each worker reads its own devices in variables such as CUDA_VISIBLE_DEVICES
     return runtime.scheduling_class(need, hold, strategy, selector_of(options.get("label_selector")))
@@ -138,7 +139,7 @@ def selector_of(selector: Mapping[str, str] | None) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _check_bundle(runtime: Runtime, strategy: tuple[Any, ...], need: dict[str, float]) -> None:
+def _check_bundle(runtime: Runtime, strategy: tuple[Any, ...], need: dict[str, float], name: str) -> None:
     """Raise ValueError unless the placement group has this bundle, and the demand fits into it once it is empty."""
     group = runtime.cluster.placement_groups.get(strategy[1])
     if group is None:
@@ -153,6 +154,11 @@ def _check_bundle(runtime: Runtime, strategy: tuple[Any, ...], need: dict[str, f
         if fits(bundle.total, wanted):
             return
     raise ValueError(
-        f"the task or actor asks for {need}, which no bundle of its placement group can ever give: "
-        f"{[amounts(bundle.total) for bundle in group.bundles]}"
+        f"Cannot schedule {name} with the placement group because the resource request {_whole(need)} cannot fit into "
+        f"any bundles for the placement group, {[amounts(bundle.total) for bundle in group.bundles]}."
     )
+
+
+def _whole(need: dict[str, float]) -> dict[str, float]:
+    """The amounts as the user wrote them: whole numbers as integers."""
+    return {name: int(amount) if amount % 1 == 0 else amount for name, amount in need.items()}

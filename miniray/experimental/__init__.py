@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = frozenset({"internal_kv", "locations", "tqdm_ray"})
+_MODULES = frozenset({"internal_kv", "locations", "state", "tqdm_ray"})
 
 
 def __getattr__(name: str) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .runtime_env_fields import check_runtime_env
+from .telling import tell_once
 
-# Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and ignored, so that
-# programs need not change.
+# Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and has no effect, so
+# that programs need not change; a value that asks for something is told once, by a warning.
 INIT_PARAMETERS: dict[str, str] = {
     "address": 'None or "local" starts a session; the address of a running session connects to it',
     "num_cpus": "CPUs of the head node; by default those of the machine",
@@ -24,10 +25,10 @@ INIT_PARAMETERS: dict[str, str] = {
     "dashboard_host": "",
     "dashboard_port": "",
     "job_config": "its namespace, runtime environment and metadata",
-    "configure_logging": "whether to set the level and the format of the package's logger",
+    "configure_logging": "whether to set the level of the package's logger",
     "logging_level": "level of the package's logger",
-    "logging_format": "format of the package's logger",
-    "logging_config": "",
+    "logging_format": "",
+    "logging_config": "if given, the driver does not print what tasks log",
     "log_to_driver": "whether the driver prints what tasks print",
     "namespace": "where the job's named actors are looked up",
     "runtime_env": "default runtime environment of the job's tasks and actors",
@@ -40,8 +41,8 @@ INIT_PARAMETERS: dict[str, str] = {
     "object_spilling_directory": "the folder to which objects are spilled",
     "_memory": "the memory that tasks and actors can ask for, in bytes",
     "_temp_dir": "where the session keeps its files; an absolute path",
-    "_node_name": "name of the head node",
-    "_system_config": "settings of the core, under their names in Ray; unknown settings are ignored",
+    "_node_name": "",
+    "_system_config": "",
     "_enable_object_reconstruction": "",
     "_plasma_directory": "",
     "_node_ip_address": "",
@@ -49,7 +50,7 @@ INIT_PARAMETERS: dict[str, str] = {
     "_redis_username": "",
     "_redis_password": "",
     "_metrics_export_port": "",
-    "_tracing_startup_hook": "",
+    "_tracing_startup_hook": "'module:function', called once before the session starts",
     "_skip_env_hook": "",
     # Not in Ray.
     "num_nodes": "number of nodes in all, each with the resources of the head node",
@@ -82,6 +83,9 @@ def check_init(arguments: Mapping[str, Any]) -> None:
         raise TypeError("logging_level must be a level of the logging module, not None")
     _check_other_arguments(given)
     _check_amounts(given)
+    for name, effect in INIT_PARAMETERS.items():
+        if not effect and given.get(name):
+            tell_once(f"the argument {name!r} of init")
 
 
 def _check_other_arguments(given: Mapping[str, Any]) -> None:

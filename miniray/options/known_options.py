@@ -30,8 +30,13 @@ def _count_check(name: str, minus_one: str | None = None) -> Callable[[Any], str
     def check(number: Any) -> str | None:
         if number is None or number >= (0 if minus_one is None else -1):
             return None
-        infinity = f", or -1 for {minus_one}" if minus_one else ""
-        return f"'{name}' takes None, 0, a positive integer{infinity}; not {number}"
+        # These words, and those of `wrong_type`, are in Ray's texts, and programs match them.
+        if minus_one is None:
+            return f"The keyword '{name}' only accepts None, 0 or a positive integer. It is {number}."
+        return (
+            f"The keyword '{name}' only accepts None, 0, -1 or a positive integer, where -1 represents {minus_one}. "
+            f"It is {number}."
+        )
 
     return check
 
@@ -43,7 +48,10 @@ def _check_num_returns(value: Any) -> str | None:
         raise TypeError(f"'num_returns' takes a number, or 'streaming' for a generator; not {value!r}")
     if value >= 0:
         return None
-    return f"'num_returns' takes None, 0 or a positive integer, or 'streaming' for a generator; not {value}"
+    return (
+        "The keyword 'num_returns' only accepts None, a non-negative integer, 'streaming' (for generators), or the "
+        f"older 'dynamic'. It is {value}."
+    )
 
 
 def _check_retry_exceptions(value: Any) -> str | None:
@@ -73,7 +81,7 @@ _COMMON: dict[str, Option] = {
 TASK_OPTIONS: dict[str, Option] = {
     **_COMMON,
     "max_calls": Option((int, _NONE), _count_check("max_calls")),
-    "max_retries": Option((int, _NONE), _count_check("max_retries", "no limit")),
+    "max_retries": Option((int, _NONE), _count_check("max_retries", "infinity")),
     "num_returns": Option((int, str, _NONE), _check_num_returns),
     "object_store_memory": Option(
         (int, _NONE), lambda value: None if value is None else "a task cannot ask for 'object_store_memory'"
@@ -109,9 +117,9 @@ ACTOR_OPTIONS: dict[str, Option] = {
         ),
     ),
     "max_concurrency": Option((int, _NONE), _count_check("max_concurrency")),
-    "max_restarts": Option((int, _NONE), _count_check("max_restarts", "no limit")),
-    "max_task_retries": Option((int, _NONE), _count_check("max_task_retries", "no limit")),
-    "max_pending_calls": Option((int, _NONE), _count_check("max_pending_calls", "no limit")),
+    "max_restarts": Option((int, _NONE), _count_check("max_restarts", "infinity")),
+    "max_task_retries": Option((int, _NONE), _count_check("max_task_retries", "infinity")),
+    "max_pending_calls": Option((int, _NONE), _count_check("max_pending_calls", "infinity")),
     "namespace": Option((str, _NONE)),
     "get_if_exists": Option((bool,)),
     "allow_out_of_order_execution": Option((bool, _NONE)),
@@ -150,19 +158,6 @@ METHOD_CALL_OPTIONS: dict[str, Option] = {
     "tensor_transport": Option((str, _NONE)),
 }
 
-_TYPES_IN_WORDS = {
-    _NONE: "None",
-    int: "an integer",
-    float: "a number",
-    str: "a string",
-    bool: "True or False",
-    dict: "a dict",
-    list: "a list",
-    tuple: "a tuple",
-    SchedulingStrategy: "a scheduling strategy",
-    PlacementGroup: "a placement group",
-}
-
 
 def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: str) -> None:
     """Raise ValueError or TypeError for the first option that is unknown, of a wrong type, or out of range.
@@ -172,7 +167,7 @@ def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: s
     for name, value in options.items():
         option = known.get(name)
         if option is None:
-            raise ValueError(f"{whose} have no option '{name}'. The options are: {', '.join(known)}")
+            raise ValueError(f"Invalid option keyword {name} for {whose}. Valid ones are {', '.join(known)}.")
         if not isinstance(value, option.types):
             raise wrong_type(name, option.types, value)
         problem = None if option.check is None else option.check(value)
@@ -182,9 +177,11 @@ def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: s
 
 def wrong_type(name: str, types: Iterable[type], value: object) -> TypeError:
     """Return the error for an option whose value has none of these types."""
-    kinds = [_TYPES_IN_WORDS[kind] for kind in types if not (kind is int and float in types)]
-    expected = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
-    return TypeError(f"option '{name}' must be {expected}, not {value!r} of type {type(value).__name__}")
+    known = tuple(types)
+    expected = known if len(known) > 1 else known[0]
+    return TypeError(
+        f"The type of keyword '{name}' must be {expected}, but received type {type(value)}, for the value {value!r}"
+    )
 
 
 def check_encodes(*texts: str | None) -> None:

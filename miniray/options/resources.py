@@ -84,15 +84,18 @@ def check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
     if amounts is None:
         return None
     if "CPU" in amounts or "GPU" in amounts:
-        return "CPU and GPU cannot be given in 'resources': use 'num_cpus' and 'num_gpus'"
+        return "Use the 'num_cpus' and 'num_gpus' keyword instead of 'CPU' and 'GPU' in 'resources' keyword"
     for name, quantity in amounts.items():
         if not isinstance(quantity, (int, float)):
             raise TypeError(f"the amount of resource {name!r} must be a number, not {quantity!r}")
-        problem = amount_check(f"resource {name!r}")(quantity)
+        problem = amount_check(name)(quantity)
         if problem is None and name == "TPU" and quantity not in _TPU_CHIPS:
-            problem = f"TPU chips can be asked for in groups of {_TPU_CHIPS}, not {quantity}"
+            problem = (
+                f"The number of requested 'TPU' was set to {quantity}, which is not a supported chip configuration. "
+                f"Supported configs: {_TPU_CHIPS}"
+            )
         if problem is None and name in _WHOLE_ACCELERATORS and quantity % 1:
-            problem = f"resource {name!r} cannot be shared, so its amount must be a whole number, not {quantity}"
+            problem = f"{name} resource quantity must be whole numbers: it cannot be shared, and {quantity} is invalid"
         if problem is not None:
             return problem
     return None
@@ -105,11 +108,14 @@ def amount_check(name: str) -> Callable[[Any], str | None]:
         if quantity is None:
             return None
         if quantity < 0:
-            return f"the amount of {name} cannot be negative, but it is {quantity}"
+            return f"The quantity of resource {name} cannot be negative: {quantity}"
         if quantity != quantity:
             return f"the amount of {name} must be a number, not {quantity}"
         if isinstance(quantity, float) and quantity != 0 and int(quantity * STEPS_PER_UNIT) == 0:
-            return f"the amount of {name} is counted in steps of {1 / STEPS_PER_UNIT}; {quantity} is less than a step"
+            return (
+                f"The precision of the fractional quantity of resource {name} cannot go beyond {1 / STEPS_PER_UNIT}: "
+                f"{quantity}"
+            )
         return None
 
     return check

@@ -6,12 +6,17 @@ import os
 from collections.abc import Mapping, Sized
 from typing import Any
 
+from .telling import tell_once
+
+
+_FIELDS_WITH_EFFECT = ("env_vars", "config")  # config holds time limits for Ray's setup, of which there is none
+
 
 def check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
     """Check the fields that miniray reads, and `pip`, where mistakes are common.
 
-    Unknown fields pass, as in Ray: plugins own them. Raises TypeError for a field of a wrong type, and what
-    `check_variable` raises.
+    Unknown fields pass, as in Ray: plugins own them. A field that has no effect here is told once. Raises TypeError for
+    a field of a wrong type, and what `check_variable` raises.
     """
     if not runtime_env:
         return
@@ -29,6 +34,9 @@ def check_runtime_env(runtime_env: Mapping[Any, Any] | None) -> None:
     packages = runtime_env.get("pip")
     if packages is not None and not isinstance(packages, (str, list, dict)):
         raise TypeError(f"runtime_env['pip'] must be a list of strings, not {packages!r}")
+    for name, value in runtime_env.items():
+        if name not in _FIELDS_WITH_EFFECT and value:
+            tell_once(f"the field {name!r} of a runtime_env")
 
 
 def check_variable(name: str, value: str) -> None:

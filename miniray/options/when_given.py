@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from .known_options import ACTOR_OPTIONS, METHOD_DECORATOR_OPTIONS, TASK_OPTIONS, Options, check_each, check_not_none
 from .runtime_env_fields import check_runtime_env
+from .telling import tell_without_effect, warn_user
 
 
 def task_options(
@@ -27,6 +26,7 @@ def task_options(
         if options["_num_objects_per_yield"] != (decorated.get("_num_objects_per_yield") or 1):
             raise ValueError("'_num_objects_per_yield' belongs to the function: give it to @remote, not to .options()")
     check_each(options, TASK_OPTIONS, "remote functions")
+    tell_without_effect(options)
     if decorated is not None and "max_calls" in options:
         raise ValueError("'max_calls' belongs to the function: give it to @remote, not to .options()")
     _check_one_placement({**(decorated or {}), **options})
@@ -43,6 +43,7 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
     impossible combination, and for `concurrency_groups` in `.options()`; TypeError for a wrong type.
     """
     check_each(options, ACTOR_OPTIONS, "actors")
+    tell_without_effect(options)
     if decorated is None:
         check_not_none(options, "max_restarts")
     elif "concurrency_groups" in options:
@@ -51,8 +52,9 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
     if together.get("get_if_exists") and not together.get("name"):
         raise ValueError("'get_if_exists' needs the 'name' of the actor")
     if "object_store_memory" in options:
-        _deprecated(
-            "'object_store_memory' of an actor reserves nothing; objects that do not fit into the store are spilled"
+        warn_user(
+            "'object_store_memory' of an actor reserves nothing; objects that do not fit into the store are spilled",
+            DeprecationWarning,
         )
     _check_one_placement(together)
     check_runtime_env(options.get("runtime_env"))
@@ -70,7 +72,9 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
         assert name in METHOD_DECORATOR_OPTIONS, (
             f"@method has no option '{name}'. The options are: {', '.join(METHOD_DECORATOR_OPTIONS)}"
         )
-    if is_generator is not None:
+    if is_generator is None:
+        tell_without_effect(options)
+    else:
         check_num_returns(options.get("num_returns"), is_generator)
         if "_num_objects_per_yield" in options:
             check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, TASK_OPTIONS, "methods")
@@ -91,6 +95,7 @@ def method_options(options: Mapping[str, Any], is_generator: bool) -> Options:
     if "_num_objects_per_yield" in options:
         raise ValueError("'_num_objects_per_yield' belongs to the method: give it to @method, not to .options()")
     check_num_returns(options.get("num_returns"), is_generator)
+    tell_without_effect(options)
     if options.get("tensor_transport") is not None:
         check_tensor_transport(options["tensor_transport"])
     return _normalised(options)
@@ -101,9 +106,12 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
     if isinstance(num_returns, int) and num_returns < 0:
         raise ValueError(f"num_returns must be >= 0, not {num_returns}")
     if num_returns in ("streaming", "dynamic") and not is_generator:
-        raise ValueError(f"num_returns='{num_returns}' is for a generator function, and this one does not yield")
+        raise ValueError(
+            f"num_returns='{num_returns}' can only be used with generator functions (functions that use 'yield'), and "
+            "this one is not"
+        )
     if num_returns == "dynamic":
-        _deprecated("num_returns='dynamic' is an older form of num_returns='streaming'")
+        warn_user("num_returns='dynamic' is an older form of num_returns='streaming'", DeprecationWarning)
 
 
 def check_tensor_transport(value: Any) -> None:
@@ -115,7 +123,7 @@ def check_tensor_transport(value: Any) -> None:
 def _check_one_placement(options: Mapping[str, Any]) -> None:
     if options.get("placement_group") not in (None, "default") and options.get("scheduling_strategy") is not None:
         raise ValueError(
-            "'placement_group' and 'scheduling_strategy' both decide where to run: give only the strategy, "
+            "Placement groups should be specified via the scheduling_strategy option alone, as "
             "PlacementGroupSchedulingStrategy(group)"
         )
 
@@ -129,12 +137,3 @@ def _normalised(options: Mapping[str, Any]) -> Options:
         elif type(value) is list:
             copied[name] = tuple(value) if name == "retry_exceptions" else value.copy()
     return copied
-
-
-def _deprecated(text: str) -> None:
-    """Issue a DeprecationWarning for the line of the nearest caller outside this package, which is the user's code."""
-    package = __name__.partition(".")[0]
-    frame, level = sys._getframe(0), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, DeprecationWarning, stacklevel=level)

@@ -12,6 +12,7 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
+from .. import exceptions
 from ..observe.metrics import metrics
 from .finder import Alias
 from .installed import Installed
@@ -56,8 +57,8 @@ def alias_ray() -> "_Undo":
 
     Returns a context manager that calls `unalias_ray` at the end of its `with` block. Modules of a real Ray that were
     imported before are set aside; code that already holds one keeps it. Meanwhile `ray.__version__` and
-    importlib.metadata give the version of Ray that miniray follows, and metrics are as lenient as Ray's: they accept an
-    undeclared tag, and a name that is registered twice.
+    importlib.metadata give the version of Ray that miniray follows, tracebacks name `ray.exceptions`, and metrics are
+    as lenient as Ray's: they accept an undeclared tag, and a name that is registered twice.
     """
     global _depth
     _depth += 1
@@ -68,6 +69,7 @@ def alias_ray() -> "_Undo":
         vars(_package)["__getattr__"] = _library
         vars(_package)["__version__"] = _package.__ray_version__
         metrics.set_lenient(True)
+        _show_errors_of("ray")
     return _Undo()
 
 
@@ -86,6 +88,14 @@ def unalias_ray() -> None:
         _real.clear()
         vars(_package)["__getattr__"] = _own_names
         metrics.set_lenient(False)
+        _show_errors_of("miniray")
+
+
+def _show_errors_of(package: str) -> None:
+    """Name the module of the exceptions `<package>.exceptions`: the name is in tracebacks and in the texts of errors."""
+    for cls in vars(exceptions).values():
+        if isinstance(cls, type) and cls.__module__.endswith(".exceptions") and issubclass(cls, Exception):
+            cls.__module__ = f"{package}.exceptions"
 
 
 def _library(name: str) -> Any:

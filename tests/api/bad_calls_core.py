@@ -224,7 +224,7 @@ o = f.options(placement_group="x"); o.remote(1) | AssertionError | 'x' is not a 
 o = f.options(placement_group_bundle_index=1); o.remote(1) | ValueError | placement_group_bundle_index
 o = f.options(placement_group=group, placement_group_bundle_index=7); o.remote(1) | ValueError | bundle index
 o = f.options(placement_group=group, placement_group_bundle_index=-2); o.remote(1) | ValueError | bundle index
-o = f.options(placement_group=group, num_cpus=64); o.remote(1) | ValueError | no bundle
+o = f.options(placement_group=group, num_cpus=64); o.remote(1) | ValueError | cannot fit into any bundles
 o = f.options(scheduling_strategy=in_group("x")); o.remote(1) | AssertionError | placement_group
 o = f.options(scheduling_strategy=in_group(group, 9)); o.remote(1) | ValueError | bundle index
 o = f.options(scheduling_strategy=in_group(None, 1)); o.remote(1) | ValueError | placement_group

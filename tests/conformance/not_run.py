@@ -12,6 +12,20 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
 }
 """Cases whose program needs at least this version of Python."""
 
+UNTIL_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
+    (3, 13): (  # `inspect` has no signature for a __class_getitem__ that is made from GenericAlias
+        "classes/abstract_actor_classes",
+        "classes/actors_of_builtin_classes",
+        "classes/classes_that_are_refused",
+    ),
+    (3, 14): (  # frozen slotted dataclasses, the text of Optional, how a partialmethod is pickled
+        "classes/dataclasses_and_slots_as_actors",
+        "functions/names_docs_and_signatures",
+        "functions/partials_and_builtins",
+    ),
+}
+"""Cases whose answer was recorded on 3.11 and is another since this version of Python, whose rules it shows."""
+
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a call blocks its thread until a later call releases it": (
         "actors/an_actor_that_has_left_and_drains",

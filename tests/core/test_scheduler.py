@@ -206,6 +206,17 @@ def test_parts_of_gpus_fill_one_before_the_next_is_touched():
     assert running_task(c, GPU=1)[1].devices == {"GPU": (1,)}
 
 
+def test_every_accelerator_is_counted_by_device():
+    """A demand for several accelerators gets devices of each; a resource that is none has only an amount."""
+    c = one_node(cpus=8, GPU=1, TPU=4, NPU=1, chips=3)
+    task, first = running_task(c, GPU=1, TPU=2, chips=2)
+    _, second = running_task(c, TPU=1, NPU=0.5)
+    assert first.devices == {"GPU": (0,), "TPU": (0, 1)} and second.devices == {"TPU": (2,), "NPU": (0,)}
+    assert running_task(c, NPU=0.5)[1].devices == {"NPU": (0,)}
+    finish(c, task)
+    assert running_task(c, TPU=2)[1].devices == {"TPU": (0, 1)}
+
+
 def test_two_halves_of_different_gpus_are_not_a_whole_one():
     """Their sum would be enough, but no single GPU is free."""
     c = one_node(cpus=8, GPU=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import importlib
 import importlib.metadata
 import importlib.util
@@ -196,3 +197,37 @@ def test_the_version_is_that_of_the_ray_that_miniray_follows():
         assert importlib.metadata.metadata("ray")["Name"] == "ray" and importlib.metadata.version("pytest")
         assert "ray" in {found.metadata["Name"] for found in importlib.metadata.distributions()}
     assert miniray.__version__ == own
+
+
+def test_exceptions_name_the_module_that_the_program_imports(aliased):
+    """The name of their module is in tracebacks, and in the text of a task that lacks an argument."""
+    import ray  # type: ignore[import-not-found]
+    from ray.exceptions import RayTaskError
+
+    ray.init(num_cpus=2)
+    try:
+
+        @ray.remote
+        def first():
+            raise ValueError("no")
+
+        @ray.remote
+        def second(value):
+            return value
+
+        with pytest.raises(ValueError) as caught:
+            ray.get(second.remote(first.remote()))
+    finally:
+        ray.shutdown()
+    assert "ray.exceptions.RayTaskError: ray::first()" in str(caught.value)
+    assert "miniray.exceptions" not in str(caught.value)
+    assert RayTaskError.__module__ == type(caught.value).__module__ == "ray.exceptions"
+    assert pickle.loads(pickle.dumps(RayTaskError)) is RayTaskError
+
+
+def test_without_the_alias_exceptions_are_miniray_s():
+    from miniray.exceptions import RayTaskError
+
+    with alias_ray():
+        assert RayTaskError.__module__ == "ray.exceptions"
+    assert RayTaskError.__module__ == "miniray.exceptions"

@@ -1,1 +1,1 @@
-"""Ray's older path to `miniray.util.state`."""
+"""The state API under its path before Ray 2.3. See `miniray.util.state`."""

@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from miniray import exceptions
+from miniray.dag.context import DAGContext as DAGContext
 from miniray.values.serialization import dumps
 
 __all__ = [
     "ClassMethodNode",
     "ClassNode",
+    "DAGContext",
     "DAGInputData",
     "DAGNode",
     "FunctionNode",
@@ -321,7 +323,7 @@ def _check_serializable(arguments: Any) -> None:
     try:
         dumps(bare)
     except TypeError as error:
-        from .values.inspect_serializability import explain
+        from miniray.values.inspect_serializability import explain
 
         raise TypeError(explain(bare, "the bound arguments", error)) from error
 
