@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import Any
 
-from .actor import ActorHandle, new_handle
+from .actor import ActorHandle, weak_handle
 from .core.records import ACCELERATORS, amounts
 from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
 from .process import accelerators
@@ -111,11 +111,11 @@ class RuntimeContext:
 
     @property
     def current_actor(self) -> ActorHandle[Any]:
-        """A handle to the current actor. Raises RuntimeError outside an actor."""
+        """A handle to the current actor, which does not keep it alive. Raises RuntimeError outside an actor."""
         actor = self._actor()
         if actor is None:
             raise RuntimeError("This method is only available in an actor.")
-        return new_handle(self._runtime, actor.handle)
+        return weak_handle(self._runtime, actor)
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
@@ -157,7 +157,7 @@ class RuntimeContext:
             raise RuntimeError("is_canceled is for tasks and actors, not for the driver.")
         actor = self._actor()
         if actor is not None and actor.is_async:
-            raise RuntimeError("This method is not supported in an async actor. Catch asyncio.CancelledError there.")
+            raise RuntimeError("This method is not supported in an async actor.")
         return bool(self._execution.task.cancel_requested)
 
     def get_placement_group_id(self) -> str | None:

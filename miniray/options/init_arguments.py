@@ -10,8 +10,8 @@ from typing import Any
 from .runtime_env_fields import check_runtime_env
 from .telling import tell_once
 
-# Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and has no effect, so
-# that programs need not change; a value that asks for something is told once, by a warning.
+# Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and has no effect,
+# so that programs need not change; a value that asks for something is told once, by a warning.
 INIT_PARAMETERS: dict[str, str] = {
     "address": 'None or "local" starts a session; the address of a running session connects to it',
     "num_cpus": "CPUs of the head node; by default those of the machine",

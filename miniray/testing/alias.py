@@ -92,7 +92,8 @@ def unalias_ray() -> None:
 
 
 def _show_errors_of(package: str) -> None:
-    """Name the module of the exceptions `<package>.exceptions`: the name is in tracebacks and in the texts of errors."""
+    """Name the module of the exceptions `<package>.exceptions`: the name is in tracebacks and in the texts of
+    errors."""
     for cls in vars(exceptions).values():
         if isinstance(cls, type) and cls.__module__.endswith(".exceptions") and issubclass(cls, Exception):
             cls.__module__ = f"{package}.exceptions"
