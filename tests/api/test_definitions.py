@@ -88,12 +88,3 @@ def test_a_pinned_reference_is_released_by_the_end_of_the_session():
     ray.init(num_cpus=1)
     with pytest.raises(ray.exceptions.GetTimeoutError):
         ray.get(cloudpickle.loads(data[0]), timeout=0.01)
-
-
-def test_dumps_debug_names_the_culprit():
-    """And does what `dumps` does otherwise."""
-    import threading
-
-    assert cloudpickle.loads(cloudpickle.dumps_debug([1])) == [1]
-    with pytest.raises(TypeError, match=r"^ray.cloudpickle.dumps\(.*\['locks'\]\[0\]"):
-        cloudpickle.dumps_debug({"locks": [threading.Lock()]})

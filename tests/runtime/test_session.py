@@ -82,7 +82,7 @@ def held() -> dict[str, int]:
     return {
         "threads": len(os.listdir("/proc/self/task")),
         "files": len(os.listdir("/proc/self/fd")),
-        "records": sum(kind.startswith("miniray") for kind in kinds),
+        "records": sum(isinstance(kind, str) and kind.startswith("miniray") for kind in kinds),
         "pipes": len(inbox._pipes),
         "known threads": threading.active_count(),
         "looks at the end": len(sessions.before_end),
