@@ -63,6 +63,7 @@ def look_twice(meeting):
 fast = see.options(runtime_env={"env_vars": {"MR_MODE": "fast"}})
 
 
+@pytest.mark.filterwarnings("ignore:the field .pip. of a runtime_env:UserWarning")
 def test_nothing_is_in_place_until_a_variable_is_asked_for_nor_after_the_session(session):
     """A runtime environment without variables needs no replacement either."""
     ray.get(see.options(runtime_env={"pip": ["x"]}).remote())
