@@ -7,6 +7,7 @@ import copy
 import os
 import subprocess
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -63,10 +64,12 @@ def look_twice(meeting):
 fast = see.options(runtime_env={"env_vars": {"MR_MODE": "fast"}})
 
 
-@pytest.mark.filterwarnings("ignore:the field .pip. of a runtime_env:UserWarning")
 def test_nothing_is_in_place_until_a_variable_is_asked_for_nor_after_the_session(session):
     """A runtime environment without variables needs no replacement either."""
-    ray.get(see.options(runtime_env={"pip": ["x"]}).remote())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "pip" has no effect, which is said once per process
+        packages_only = see.options(runtime_env={"pip": ["x"]})
+    ray.get(packages_only.remote())
     assert in_place() == [False] * 6
     ray.get(fast.remote())
     assert in_place() == [True] * 6
