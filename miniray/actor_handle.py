@@ -76,7 +76,7 @@ class Template:
             options.get("retry_exceptions") or False,
             group,
             backpressure=-1 if backpressure is None else backpressure,
-            options={"method": found.name, "generator": found.generator, "bound": found.bound},
+            options={"method": found.name, "generator": found.generator},
         )
 
 

@@ -123,10 +123,11 @@ class Waiting(CoreAccess):
         lock = self.allocate_lock()
         lock.acquire()
         waiter = Waiter(need, lock.release, fail_fast)
-        waiter.timed, waiter.thread = timeout is not None, get_ident()
+        waiter.timed = timeout is not None
+        thread = waiter.thread = get_ident()
         execution = current.get()
         handle = worker = None
-        if execution is not None and execution.thread == get_ident():
+        if execution is not None and execution.thread == thread:
             handle = execution.worker.handle
             if execution.worker.actor is None:
                 worker = execution.worker

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import logging
 from contextvars import Context
+from types import MethodType
 from typing import Any
 
 from ..core.actor_manager import UNWANTED
@@ -39,14 +40,9 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
     """
     handle = worker.handle
     execution = Execution(runtime, worker, task, handle.space, handle.ident)
-    context = handle.context
-    if context is None:
-        return Context().run(_run, runtime, execution, handle)
-    try:
-        outcome: Outcome = context.run(_run, runtime, execution, handle)
-        return outcome
-    finally:
-        context.run(current.set, None)  # the context lives on, but must not keep the task's record and arguments
+    context: Context = Context() if handle.context is None else handle.context
+    outcome: Outcome = context.run(_run, runtime, execution, handle)
+    return outcome
 
 
 @enters_user_code
@@ -86,6 +82,9 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
         if not task.t_ended:
             note_end(runtime, execution)
         return outcome_of_error(runtime, execution, error)
+    finally:
+        if handle.context is not None:  # it lives on, but must not keep the task's record and arguments
+            current.set(None)
 
 
 def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str, Any]]:
@@ -111,11 +110,7 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
         execution.instance = instance
         if spec.function is not None:  # a method that every actor has, such as __ray_ready__
             return spec.function, (instance, *args), kwargs
-        # As in Ray, the class's own function: no attribute of the instance hides it, and no later change of the class.
-        function = handle.methods[spec.options["method"]]
-        return function, args if spec.options["bound"] else (instance, *args), kwargs
-    if spec.kind == ACTOR_CREATION_TASK and 0 in task.actor.meta.groups.values():
-        raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")  # as in Ray
+        return handle.methods[spec.options["method"]], args, kwargs
     # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
     # wins.
     function = spec.function.load(execution.space)
@@ -134,9 +129,15 @@ def _construct(execution: Execution, cls: Any, args: tuple[Any, ...], kwargs: di
 
     The instance is in the handle before `__init__` runs, so that threads and tasks that `__init__` starts can find it.
     """
+    meta = execution.task.actor.meta
+    if 0 in meta.groups.values():
+        raise WorkerExit("SYSTEM_ERROR: a concurrency group of the actor has no thread")  # as in Ray
     handle = execution.worker.handle
-    handle.methods = {name: getattr(cls, name, None) for name in execution.task.actor.meta.info.methods}
     instance = cls.__new__(cls)
+    # As in Ray, the class's own functions: no attribute of the instance hides one, and no later change of the class.
+    for name, found in meta.info.methods.items():
+        function = getattr(cls, name, None)
+        handle.methods[name] = function if found.bound or function is None else MethodType(function, instance)
     execution.instance = handle.instance = instance
     return instance.__init__(*args, **kwargs) if cls.__init__ is not object.__init__ else None
 
