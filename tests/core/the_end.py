@@ -11,7 +11,6 @@ from miniray.core.records import (
     ObjectRecord,
     SchedulingClass,
     TaskRecord,
-    WorkerRecord,
     units,
 )
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
@@ -107,7 +106,6 @@ def waits_for_a_reason(game: RandomEvents, task: TaskRecord) -> bool:
             creation.status not in OVER
             and waits_for_a_reason(game, creation)
             or any(waits_for_a_reason(game, call) for call in calls if call.worker is not None or call.pending)
-            or any(orphan_waits(game, worker) for worker in task.actor.groups[task.spec.group].workers)
         )
     wanted = task.spec.scheduling_class
     if wanted in game.cluster.scheduler.infeasible:
@@ -126,15 +124,6 @@ def code_waits(game: RandomEvents, task: TaskRecord) -> bool:
     """Whether the task's code is in get or wait, and has not been woken."""
     program = game.runtime.programs[task.worker.number, task.number]
     return any(not wait.woken for wait in program.waits)
-
-
-def orphan_waits(game: RandomEvents, worker: WorkerRecord) -> bool:
-    """Whether this worker of an actor runs the code of a call that waits.
-
-    If the owner of a call dies, the call fails and leaves the actor's list of calls. Its code still runs to its end,
-    and until then it takes up a place among the calls that the actor may run at once.
-    """
-    return any(not wait.woken for program in game.runtime.runs_in(worker) for wait in program.waits)
 
 
 def somebody_stays(game: RandomEvents, wanted: SchedulingClass) -> bool:
