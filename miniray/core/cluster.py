@@ -246,8 +246,7 @@ class Cluster(Tables):
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:  # otherwise its owner has died, and the call has failed
-                self.task_manager.complete(now, task, sizes, contained)
+            self.task_manager.complete(now, task, sizes, contained)
             self.actor_manager.worker_free(now, worker, task)
             if task.t_finished:  # otherwise it already runs again, for a stream item that was lost meanwhile
                 task.actor.calls.pop(task.number, None)
@@ -318,11 +317,10 @@ class Cluster(Tables):
             if self.groups.waiting:
                 self.groups.retry(now)
         elif kind == ACTOR_TASK:
-            if not task.t_finished:  # otherwise its owner has died, and the call has failed
-                if retry and not task.cancel_requested and self.task_manager.take_retry(task):
-                    self.actor_manager.retry_call(now, task, failure)
-                else:
-                    self.task_manager.fail(now, task, failure)
+            if retry and not task.cancel_requested and self.task_manager.take_retry(task):
+                self.actor_manager.retry_call(now, task, failure)
+            else:
+                self.task_manager.fail(now, task, failure)
             self.actor_manager.worker_free(now, worker, task)
         else:
             self.actor_manager.exited(
@@ -343,7 +341,7 @@ class Cluster(Tables):
         """
         if worker.status is DEAD or task.worker is not worker:
             return self._done(now)
-        if task.cancel_requested or task.t_finished:  # t_finished: the owner of an actor call may have died meanwhile
+        if task.cancel_requested:
             return self.task_failed(now, worker, task, Failure("TASK_CANCELLED", "it was cancelled", about=task), False)
         self.scheduler.reporting = worker
         self.task_manager.not_begun(now, task)

@@ -221,7 +221,6 @@ class Ownership:
         while."""
         cluster, why = self.cluster, "the owner of its task has died"
         failure = Failure("WORKER_DIED", why, about=runner)
-        task.failure = Failure("WORKER_DIED", why, about=task)  # what its row says; its returns say OWNER_DIED
         cluster.worker_pool.end(now, runner, failure, "INTENDED_SYSTEM_EXIT")
         if not self.drain(now, [runner], failure, "INTENDED_SYSTEM_EXIT", limited=True):
             self.owner_gone(now, runner)

@@ -133,7 +133,7 @@ BOOK_TASKS: Readers = {
     )
 }
 BOOK_TASKS |= {"task_id": task_id, "name": task_name, "state": _state}
-BOOK_TASKS |= {name: TASKS[name] for name in ("type", "actor_id", "error_type")}
+BOOK_TASKS |= {name: TASKS[name] for name in ("type", "actor_id")}
 
 
 def _in_flight(actor: ActorRecord) -> int:

@@ -248,7 +248,7 @@ def failure_of(task: Task) -> Failure | None:
     """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of
     its actor, which followed."""
     failure = task.failure
-    if failure is None or left_by_itself(task) or orphaned(task):
+    if failure is None or left_by_itself(task):
         return None
     if (
         task.spec.kind == ACTOR_CREATION_TASK
@@ -266,6 +266,8 @@ def error_type(task: Task, look: Look) -> str | None:
         return None
     if task.spec.kind == ACTOR_CREATION_TASK and failure.error_type == "ACTOR_DIED":
         return "WORKER_DIED"  # the actor was killed before its constructor returned
+    if failure.error_type == "OWNER_DIED" and failure.cause is None and task.t_leased:
+        return "WORKER_DIED"  # it was running when its owner crashed, and its worker was ended
     return failure.error_type
 
 
@@ -309,7 +311,7 @@ def moments(task: Task) -> list[tuple[str, float]]:
     elif kind != ACTOR_CREATION_TASK:
         came.append(("SUBMITTED_TO_WORKER", t_leased))
     came.append(("RUNNING", t_started))
-    if task.t_finished:
+    if task.t_finished and not orphaned(task):
         came.append((task_state(task), task.t_finished))
     return [(state, at) for state, at in came if at]
 
@@ -449,7 +451,7 @@ TASKS: Readers = {
     "node_id": lambda t, look: look.hex[t.node] if t.spec.kind != ACTOR_CREATION_TASK else None,
     "worker_id": lambda t, look: look.process[t.worker] if t.spec.kind != ACTOR_CREATION_TASK else None,
     "worker_pid": lambda t, look: look.pid if t.worker is not None else None,
-    "error_type": lambda t, look: error_type(t, look) if t.failure is not None else None,
+    "error_type": lambda t, look: error_type(t, look) if t.failure is not None and not orphaned(t) else None,
     "language": lambda t, look: "PYTHON",
     "required_resources": _required,
     "runtime_env_info": _runtime_env_info,
@@ -460,7 +462,7 @@ TASKS: Readers = {
     "start_time_ms": _start_ms,
     "end_time_ms": _end_ms,
     "task_log_info": _log_info,
-    "error_message": lambda t, look: error_message(t, look) if t.failure is not None else None,
+    "error_message": lambda t, look: error_message(t, look) if t.failure is not None and not orphaned(t) else None,
     "is_debugger_paused": lambda t, look: None,
     "call_site": lambda t, look: None,
     "label_selector": lambda t, look: dict(t.spec.options.get("label_selector") or {}),

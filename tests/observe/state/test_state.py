@@ -554,3 +554,20 @@ def test_a_plain_list_warns_of_nothing():
         warnings.simplefilter("error")
         for resource in StateResource:
             rows(session, resource.value, explain=resource is not StateResource.OBJECTS)
+
+
+def test_the_rows_of_tasks_whose_owner_has_crashed():
+    """As in Ray, where nobody is left to report the end of those that had no worker."""
+    session = StillSession(CPU=2)
+    owner = session.living_actor().worker
+    runs = session.task("runs", owner=owner)
+    session.start(runs)
+    for name, deps in (("waits for a CPU", ()), ("waits for an argument", runs.returns)):
+        session.task(name, *deps, owner=owner, cpus=2)
+    session.cluster.worker_died(session.tick(), owner, Failure("WORKER_DIED", "it crashed"))
+    found = {row.name: (row.state, row.error_type) for row in rows(session, "tasks", ("type", "=", "NORMAL_TASK"))}
+    assert found == {
+        "runs": ("FAILED", "WORKER_DIED"),
+        "waits for a CPU": ("PENDING_NODE_ASSIGNMENT", None),
+        "waits for an argument": ("PENDING_ARGS_AVAIL", None),
+    }
