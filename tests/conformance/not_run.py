@@ -8,9 +8,16 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
         "errors/chained_exceptions_and_notes",
         "errors/exception_groups",
         "reports/exception_group_from_task",
+        "threads/contextvars_and_locals",  # asyncio.timeout and TaskGroup
+        "threads/what_the_main_thread_allows",  # decimal.localcontext(prec=)
     ),
 }
 """Cases whose program needs at least this version of Python."""
+
+BEFORE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
+    (3, 14): ("threads/threads_that_tasks_see", "threads/what_the_main_thread_allows"),  # get_event_loop makes no loop
+}
+"""Cases whose program needs a version of Python before this one."""
 
 NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
     "a call blocks its thread until a later call releases it": (

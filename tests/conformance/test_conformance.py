@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY, SINCE_PYTHON
+from tests.conformance.not_run import BEFORE_PYTHON, NOT_IN_LOCAL_MODE, NOT_READY, SINCE_PYTHON
 from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
@@ -41,6 +41,9 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
     for version, cases in SINCE_PYTHON.items():
         if name in cases and sys.version_info < version:
             return [pytest.mark.skip(reason="its program needs Python {}.{}".format(*version))]
+    for version, cases in BEFORE_PYTHON.items():
+        if name in cases and sys.version_info >= version:
+            return [pytest.mark.skip(reason="Python {}.{} answers differently itself".format(*version))]
     return []
 
 
@@ -124,4 +127,5 @@ def test_every_case_that_is_skipped_exists():
     known = names | {name.split("/")[0] for name in names}
     assert [name for name in NOT_READY if name not in known] == []
     assert [name for name in LEFT_OUT_OF_LOCAL_MODE if name not in names] == []
-    assert [name for cases in SINCE_PYTHON.values() for name in cases if name not in names] == []
+    bounded = [*SINCE_PYTHON.values(), *BEFORE_PYTHON.values()]
+    assert [name for cases in bounded for name in cases if name not in names] == []

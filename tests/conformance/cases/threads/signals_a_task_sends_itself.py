@@ -36,7 +36,7 @@ def run(ctx):
         thread = threading.Thread(target=lambda: seen.append(caught(call)))
         thread.start()
         thread.join()
-        time.sleep(1)
+        time.sleep(0.3)
         return seen
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD, signal.SIGWINCH, signal.SIGPIPE, signal.SIGHUP):
