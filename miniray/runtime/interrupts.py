@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _thread
 import logging
+import sys
 import threading
 from collections import deque
+from contextlib import suppress
 
 from ..core.records import TaskRecord
 from ..process import our_code
@@ -58,7 +60,7 @@ class Interrupts:
             waiter = handle.waiter
             if waiter is not None:
                 handle.interrupted = error()
-                if task is not None:
+                if task is not None and task.cancel_requested:
                     task.was_interrupted = True
                 if waiter.fired:
                     return
@@ -78,8 +80,10 @@ class Interrupts:
                     # lock before it checks for exceptions. Listing the frames stops every thread at a point where it
                     # does check.
                     current_frames()
-                return
-        waiter.token()
+        if waiter is not None:
+            waiter.token()
+        else:
+            wake_event_loop(handle.ident)
 
     def retry(self) -> None:
         """Try each postponed interrupt again. Called by the runtime's timer."""
@@ -109,6 +113,19 @@ class Interrupts:
                 elif task is None or task is handle.user_task:
                     found = error()
         return found
+
+
+def wake_event_loop(ident: int) -> None:
+    """If the thread is in an event loop of the user's, which may sleep in C code, have it look around: then the exception
+    that was sent is raised."""
+    asyncio = sys.modules.get("asyncio")
+    frame = current_frames().get(ident) if asyncio is not None else None
+    while frame is not None:
+        if frame.f_code is asyncio.BaseEventLoop.run_forever.__code__:  # type: ignore[union-attr]
+            with suppress(RuntimeError):  # the loop has been closed
+                frame.f_locals["self"].call_soon_threadsafe(int)
+            return
+        frame = frame.f_back
 
 
 def runs_user_code(ident: int) -> bool:

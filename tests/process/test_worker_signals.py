@@ -209,3 +209,28 @@ def test_nothing_is_replaced_after_the_session():
     assert all(hasattr(getattr(module, name), "__wrapped__") for module, name in functions)
     ray.shutdown()
     assert not any(hasattr(getattr(module, name), "__wrapped__") for module, name in functions)
+
+
+@pytest.mark.parametrize("how", ["cancel", "alarm"])
+def test_an_exception_comes_out_of_an_event_loop_that_sleeps(how: str):
+    """The loop sleeps in C code until its next timer. Since Python 3.11 `asyncio.run` has a handler for the first."""
+
+    @ray.remote(max_retries=0)
+    def runs(started: Any) -> tuple[Any, ...]:
+        import asyncio
+
+        async def main() -> None:
+            started.put(None)
+            await asyncio.sleep(1000)
+
+        return limit(lambda: asyncio.run(main()), 0.05 if how == "alarm" else 1000)
+
+    started = ray.util.queue.Queue()
+    ref = runs.remote(started)
+    started.get()
+    if how == "alarm":
+        assert ray.get(ref) == (True, True, True)
+    else:
+        ray.cancel(ref)
+        with pytest.raises(ray.exceptions.TaskCancelledError):
+            ray.get(ref)

@@ -10,6 +10,8 @@ def caught(call):
     """What a call returns or raises, as text."""
     try:
         return "returned", call()
+    except signal.ItimerError as error:
+        return "itimer_error", str(error)  # its name since 3.13: ItimerError
     except Exception as error:
         return type(error).__name__, str(error)
 
