@@ -1,7 +1,8 @@
 """The process that runs programs, one after the other, in one session of Ray or of miniray.
 
 It reads a program per line of its stdin and writes an answer per line of its stdout: for each line that a program showed, the
-index of its statement and the text. Before, it writes `@` with the index of each statement that it enters. SIGUSR1 from the runner makes a program that hangs give up where it is.
+index of its statement and the text. Before, it writes `@` with the index of each statement that it enters. SIGUSR1 from the
+runner makes a program that hangs give up where it is.
 
     python -m tests.differential.child BACKEND        ray, ray-dashboard, threaded, local_mode
 """
