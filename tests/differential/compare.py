@@ -57,7 +57,9 @@ def differences(program: Program, mode: str, expected: Answer, actual: Answer) -
     """One for each statement whose lines differ, in order. What follows a hang was not run, and is not compared."""
     wanted, got = lines_by_statement(expected), lines_by_statement(actual)
     found = []
-    for index in sorted(wanted.keys() | got.keys()):
+    # A process that ends takes with it what it had shown: only where it ended can be compared.
+    ended = {index for lines in (wanted, got) for index, texts in lines.items() if "DIED" in texts}
+    for index in sorted(ended) or sorted(wanted.keys() | got.keys()):
         left, right = wanted.get(index, []), got.get(index, [])
         # A name that is missing on one side is missing because an earlier statement failed there, which has been compared.
         if left != right and not {"raises NameError", "UNCAUGHT NameError"} & {*left, *right}:

@@ -119,6 +119,13 @@ def test_what_follows_a_hang_is_not_compared():
     assert found.signature.actual == "HUNG"
 
 
+def test_a_process_that_ends_is_compared_where_it_ended():
+    """What it had shown before is gone, which is no difference."""
+    two = program("show(1)", "show(2)", "show(3)")
+    (found,) = differences(two, "threaded", Answer([(1, "DIED")], "died"), Answer([(0, "1"), (1, "2"), (2, "3")]))
+    assert (found.statement, found.expected, found.actual) == (1, ["DIED"], ["2"])
+
+
 def test_a_statement_is_cut_out_with_what_it_needs():
     """Neither search nor session is needed to leave the other kinds of a zoo's program out."""
     first = next(iter(class_zoo.programs()))
