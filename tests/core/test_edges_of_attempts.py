@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import Wake
-from miniray.core.records import FAILED, LOST, Waiter
+from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
@@ -193,6 +193,27 @@ def test_a_task_whose_values_are_all_small_keeps_no_arguments():
         assert (task.args is not None, len(task.deps)) == (kept, kept)
 
 
+def test_arguments_are_kept_until_the_last_value_that_may_be_lost_is_freed():
+    """One of two large values goes: the other can still be rebuilt, and is."""
+    c = one_node()
+    value = put(c)
+    task, _ = running_task(c, returns=2, retries=2, deps=(value,))
+    finish(c, task, LARGE, LARGE)
+    first, second = task.returns
+    drop(c, first, value)
+    assert task.args is not None
+    c.lose_object(NOW, second)
+    submitted(c, deps=(second,))
+    started(c, task)
+    finish(c, task, LARGE, LARGE)
+    assert second.status is READY
+    drop(c, second)
+    for waiting in [one for one in c.tasks.values() if one is not task]:
+        started(c, waiting)
+        finish(c, waiting)
+    assert task.args is None and value.number not in c.objects
+
+
 def test_a_rebuilt_value_holds_what_it_contains_now():
     """What only the lost value contained is freed."""
     c = one_node()
@@ -239,6 +260,16 @@ def test_a_task_does_not_keep_its_freed_value(record_limit):
     finish(c, unneeded)
     drop(c, small, large)
     assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
+
+
+def test_a_task_whose_record_is_dropped_lets_go_of_all_its_values():
+    """Of several returns, too: whoever still knows the record does not keep them."""
+    c = one_node(record_limit=1)
+    task, _ = running_task(c, returns=2)
+    finish(c, task)
+    drop(c, *task.returns)
+    finished_task(c)
+    assert task.number not in c.tasks and task.returns == ()
 
 
 def test_arguments_are_dropped_in_the_order_of_the_call():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import Wake
-from miniray.core.records import FAILED, LOST, READY, Waiter
+from miniray.core.records import FAILED, LOST, READY, UNIT, Waiter
 from miniray.core.scheduler import IDLE_SPARE, labels_match
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
@@ -190,6 +190,15 @@ def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
     assert earlier.worker is not None and small.worker is None
 
 
+def test_a_task_may_wait_for_what_was_put_together_with_what_is_made():
+    """Only tasks can be given its CPU."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    child = submitted(c, owner=worker, parent=parent.hex)
+    c.wait_for(NOW, Waiter(2, "parent"), (put(c), child.returns[0]), worker)
+    assert child.worker is not None and worker.lent == UNIT
+
+
 def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
     """Though another has joined before, and both are more than half used."""
     c = several_nodes(4, 4)
@@ -251,6 +260,19 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     assert submitted(c, GPU=1).worker.gpu_ids == (3,)
 
 
+def test_what_needs_a_gpu_waits_when_no_node_has_one_left():
+    """Single GPUs are not ranked: every node is asked. The same holds for what needs no CPU."""
+    c = one_node(cpus=2, GPU=1)
+    add_node(c, cpus=2, GPU=1)
+    first, second, third = (submitted(c, GPU=1) for _ in range(3))
+    assert (first.node, second.node, third.node) == (node(c, 1), node(c, 2), None)
+    only = [submitted(c, cpus=0, GPU=1) for _ in range(2)]
+    assert [task.node for task in only] == [None, None]
+    started(c, second)
+    finish(c, second)
+    assert third.node is node(c, 2)
+
+
 def test_what_must_run_on_a_dead_node_fails():
     """At once, or when the node dies: the task with one error, the actor with another, and neither waits for ever."""
     c = several_nodes(1, 1)
@@ -265,16 +287,17 @@ def test_what_must_run_on_a_dead_node_fails():
 
 
 def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
-    """It is feasible if all of its bundles would fit: those that are placed do not stand in their own way."""
-    c = several_nodes(1, 1)
+    """It is feasible if all of its bundles would fit: the one that is placed does not stand in its own way."""
+    c = several_nodes(1, 1, 1)
+    busy, _ = running_task(c, strategy=("NODE_AFFINITY", node(c, 3).hex, False))
     group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD")
     c.remove_node(NOW, node(c, 2))
+    assert group.status is PlacementGroupStatus.RESCHEDULING
+    assert c.groups.scheduling_state(group) == "NO_RESOURCES"
+    finish(c, busy)
+    assert [bundle.node for bundle in group.bundles] == [node(c, 1), node(c, 3)]
+    c.remove_node(NOW, node(c, 3))
     assert c.groups.scheduling_state(group) == "INFEASIBLE"
-    third = add_node(c, cpus=1, labels={"zone": "a"})
-    assert group.status is PlacementGroupStatus.CREATED
-    c.remove_node(NOW, third)
-    fourth = c.add_node(NOW, 4, {"CPU": 10_000})[0]
-    assert [bundle.node for bundle in group.bundles] == [node(c, 1), fourth]
 
 
 @pytest.mark.parametrize("chain", [False, True], ids=["to the queue", "to what its end makes ready"])
