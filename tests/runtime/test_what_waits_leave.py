@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
 import miniray as ray
-from miniray.exceptions import GetTimeoutError, TaskCancelledError
+from miniray.exceptions import GetTimeoutError, RaySystemError, TaskCancelledError
 from miniray.process import context
 from tests.runtime.several_nodes import until
 
@@ -109,3 +111,43 @@ def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped
         assert len(cluster.objects) == number - 1
     assert len(events) == 1
     runtime.cluster.after_event.remove(hook)
+
+
+@ray.remote
+def catches(refs: list, pipe: int) -> None:
+    """It would go on after any error."""
+    try:
+        ray.get(refs)
+    except Exception:
+        os.write(pipe, b"it goes on; ")
+    finally:
+        os.write(pipe, b"it has ended")
+
+
+def test_a_task_that_waits_at_the_end_of_the_session_ends_with_it():
+    """What ends it is no error that its code could take for an answer, and go on."""
+    missing, (read, write) = pending(), os.pipe()
+    ref = catches.remote([missing], write)
+    assert until(lambda: waiters_of(missing)) and ref
+    ray.shutdown()
+    assert os.read(read, 100) == b"it has ended"
+    os.close(read), os.close(write)
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_a_thread_with_a_timeout_does_not_wait_for_ever(timeout):
+    """It may go on and change something, so there is no deadlock as long as there is one."""
+    missing, ended = pending(), []
+
+    def get() -> None:
+        with pytest.raises(RaySystemError):
+            ray.get(missing, timeout=timeout)
+        ended.append(True)
+
+    thread = threading.Thread(target=get)
+    thread.start()
+    assert until(lambda: waiters_of(missing))
+    assert context.running().waits_forever(thread.ident) is (timeout is None)
+    ray.shutdown()
+    thread.join()
+    assert ended == [True]
