@@ -151,3 +151,30 @@ def test_a_thread_with_a_timeout_does_not_wait_for_ever(timeout):
     ray.shutdown()
     thread.join()
     assert ended == [True]
+
+
+def test_a_sleep_inside_a_wait_leaves_the_wait_alone():
+    """A finaliser may sleep on a thread that waits: the handle still names what is waited for."""
+
+    @ray.remote
+    def sleeps() -> tuple:
+        handle = context.current.get().worker.handle
+        handle.waiter = "what it waits for"
+        time.sleep(0.001)
+        during, handle.waiter = handle.waiter, None
+        time.sleep(0.001)
+        return during, handle.waiter
+
+    assert ray.get(sleeps.remote()) == ("what it waits for", None)
+
+
+@pytest.mark.parametrize(("seconds", "error"), [("1", TypeError), (-1, ValueError)])
+def test_what_cannot_be_slept_is_refused_by_the_real_sleep(seconds, error):
+    """In a task as anywhere."""
+
+    @ray.remote(max_retries=0)
+    def sleeps() -> None:
+        time.sleep(seconds)
+
+    with pytest.raises(error):
+        ray.get(sleeps.remote())

@@ -356,3 +356,17 @@ def test_only_what_is_lacking_is_among_what_is_held():
     session.group({"CPU": 1, "disk": 1, "GPU": 0}, name="group")
     held = step(session, session.task(GPU=1))[1]["holders"]
     assert [(one["holder"], one["resource"]) for one in held] == [("placement group 'group'", "CPU")]
+
+
+def test_a_value_that_is_still_to_be_made_goes_on_with_its_task():
+    """A lost one, too, when its task runs again."""
+    session = StillSession(CPU=1)
+    task = session.task(retries=1)
+    for _ in range(2):
+        one = link(session, task.returns[0])
+        assert (one.reason, one.phrase, one.details, one.next) == ("not_made_yet", "waits for", {}, task)
+        session.start(task)
+        session.finish(task, 200_000)
+        session.cluster.lose_object(session.tick(), task.returns[0])
+        assert step(session, task.returns[0]) == ("lost", {})
+        session.task("after", task.returns[0], cpus=0)
