@@ -296,12 +296,13 @@ def test_a_wait_for_nothing_more_is_no_deadlock():
 
 def test_a_cpu_that_is_lent_is_held_by_nobody():
     """A task that waits in get has given it to its child, which is named."""
-    session = StillSession(CPU=2)
-    outer = session.task("outer", cpus=2)
+    session = StillSession(CPU=2, disk=1)
+    outer = session.task("outer", cpus=2, disk=1)
     worker = session.start(outer)
     inner = session.task("inner", owner=worker, cpus=2)
     session.wait(worker, inner.returns[0])
     assert step(session, session.task("next", cpus=2))[1]["holders"] == [holds(inner, "CPU", 2.0)]
+    assert step(session, session.task("disk", cpus=0, disk=1))[1]["holders"] == [holds(outer, "disk", 1.0)]
     assert link(session, session.task("next", cpus=2)).phrase.endswith("; 1 that ask for the same stand before it")
 
 
