@@ -12,6 +12,7 @@ import pytest
 import miniray as ray
 from miniray.exceptions import GetTimeoutError, RaySystemError, TaskCancelledError
 from miniray.process import context
+from miniray.runtime.waiting import the_end
 from tests.runtime.several_nodes import until
 
 
@@ -178,3 +179,13 @@ def test_what_cannot_be_slept_is_refused_by_the_real_sleep(seconds, error):
 
     with pytest.raises(error):
         ray.get(sleeps.remote())
+
+
+def test_what_a_call_is_answered_with_when_the_session_has_ended():
+    """A task is ended; a thread of the program gets an error that it can catch."""
+
+    @ray.remote
+    def answer() -> tuple:
+        return type(the_end()).__name__, isinstance(the_end(), Exception)
+
+    assert ray.get(answer.remote()) == ("SessionEnded", False) and type(the_end()) is RaySystemError
