@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 import miniray as ray
-from miniray.exceptions import GetTimeoutError, RaySystemError, TaskCancelledError
+from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
+from miniray.runtime.getting import ArgumentLost
 from miniray.runtime.waiting import the_end
 from tests.runtime.several_nodes import until
 
@@ -34,6 +35,12 @@ def waiters_of(ref: ray.ObjectRef) -> list | None:
 @ray.remote
 def never_placed() -> None:
     """It fits no node."""
+
+
+@ray.remote(max_retries=0)
+def fails() -> float:
+    """It raises."""
+    return 1 / 0
 
 
 def pending() -> ray.ObjectRef:
@@ -189,3 +196,30 @@ def test_what_a_call_is_answered_with_when_the_session_has_ended():
         return type(the_end()).__name__, isinstance(the_end(), Exception)
 
     assert ray.get(answer.remote()) == ("SessionEnded", False) and type(the_end()) is RaySystemError
+
+
+def record_of(ref: ray.ObjectRef):
+    """What the core keeps about the object."""
+    with context.running().locked() as cluster:
+        return next(obj for obj in cluster.objects.values() if obj.hex == ref.hex())
+
+
+def test_an_argument_is_never_waited_for():
+    """It was there when the task was given to its worker: if it is not now, it is lost, and an error is an error."""
+    argument_of, there, missing = context.running().argument_of, ray.put(7), pending()
+    failed = fails.remote()
+    ray.wait([failed])
+    assert argument_of(record_of(there)) == 7
+    with pytest.raises(ArgumentLost):
+        argument_of(record_of(missing))
+    with pytest.raises(ZeroDivisionError):
+        argument_of(record_of(failed))
+
+
+def test_an_id_that_names_nothing_is_not_waited_for_among_others():
+    """Whoever waits for it without a timeout would wait for ever; with one, it runs out."""
+    refs = [ray.put(1), ray.ObjectRef(b"x" * 28)]
+    with pytest.raises(ObjectLostError):
+        ray.get(refs)
+    with pytest.raises(GetTimeoutError):
+        ray.get(refs, timeout=0.001)
