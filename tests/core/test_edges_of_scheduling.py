@@ -273,6 +273,16 @@ def test_what_needs_a_gpu_waits_when_no_node_has_one_left():
     assert third.node is node(c, 2)
 
 
+def test_what_can_never_run_is_not_said_to_wait_for_a_node():
+    """It has failed with its reason, and is in no queue."""
+    c = several_nodes(1, 1)
+    only = ("NODE_AFFINITY", node(c, 2).hex, False)
+    c.remove_node(NOW, node(c, 2))
+    task = a_task(c, strategy=only)
+    assert c.submit_task(NOW, task) == [] and task.status is TaskStatus.FAILED
+    assert not task.spec.scheduling_class.queue and not c.scheduler.infeasible
+
+
 def test_what_must_run_on_a_dead_node_fails():
     """At once, or when the node dies: the task with one error, the actor with another, and neither waits for ever."""
     c = several_nodes(1, 1)
@@ -433,7 +443,15 @@ def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
     for _ in range(1_000):
         c.stream_item(NOW, worker, task, "an item", 8)
         drop(c, c.take_item(NOW, task.stream)[0])
-    assert len(task.returns) < 250 and task.returns[0].number == task.number << 32 | 1
+    end = task.returns[0]
+    assert len(task.returns) < 250 and end.number == task.number << 32 | 1
+    items = []
+    for _ in range(300):
+        c.stream_item(NOW, worker, task, "an item", LARGE)
+        items.append(c.take_item(NOW, task.stream)[0])
+    finish(c, task)
+    drop(c, end, *items)
+    assert len(task.returns) < 250 and task.returns[0] is end
 
 
 def test_a_lost_item_that_nobody_needs_is_not_rebuilt_at_the_end_of_its_generator():

@@ -13,7 +13,7 @@ import miniray as ray
 from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
 from miniray.runtime.getting import ArgumentLost
-from miniray.runtime.waiting import the_end
+from miniray.runtime.waiting import the_end, waits_for_a_cpu
 from tests.runtime.several_nodes import until
 
 
@@ -223,3 +223,19 @@ def test_an_id_that_names_nothing_is_not_waited_for_among_others():
         ray.get(refs)
     with pytest.raises(GetTimeoutError):
         ray.get(refs, timeout=0.001)
+
+
+def test_which_waits_may_need_the_cpu_of_the_one_that_waits():
+    """One for a task that no worker has: not for a call of an actor, what was put, or what runs already."""
+
+    @ray.remote
+    class Actor:
+        def call(self) -> None:
+            ray.get(refs)
+
+    refs = [missing := pending()]
+    call, put = Actor.remote().call.remote(), ray.put(1)
+    assert until(lambda: record_of(call).task.worker is not None and waiters_of(missing))
+    records = {ref: [record_of(ref)] for ref in (missing, call, put)}
+    assert [waits_for_a_cpu(one) for one in records.values()] == [True, False, False]
+    assert waits_for_a_cpu(records[put] + records[missing])
