@@ -191,12 +191,15 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
             task,
             task.worker,
         )
+        require(lease is task.spec.scheduling_class, worker, "has the lease {} for {}", lease, task)
     else:
         require(worker.actor.status is not DEAD_ACTOR, worker, "is alive, but {} is dead", worker.actor)
         require(worker in worker.group.workers, worker, "is not among the workers of its group of {}", worker.actor)
     if lease is None:
         require(not worker.lent and not worker.gpu_ids, worker, "has no lease and still has GPUs or has lent a CPU")
         return
+    allowed = worker.bundle is not None or cluster.scheduler._allowed(node, lease)
+    require(allowed, worker, "holds {} on {}, which its strategy or its labels exclude", lease, node)
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} units of {}", worker.lent, lease)
     gpu = lease.hold.get("GPU", 0)
     require(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from miniray.core.actions import Wake
+from miniray.core.actions import RunTask, Wake
 from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
@@ -12,6 +12,8 @@ from tests.core.builders import (
     NOW,
     a_call,
     a_value,
+    an_actor,
+    construct,
     crash,
     drop,
     finish,
@@ -25,7 +27,6 @@ from tests.core.builders import (
     started,
     submitted,
 )
-
 
 # ---------------------------------------------------------------- attempts
 
@@ -169,6 +170,14 @@ def test_a_dead_actor_keeps_its_class_as_long_as_it_can_be_called_or_revived():
     assert again.status is ActorStatus.DEAD and again.meta == "class"
     drop(c, *call.returns)
     assert again.meta is None
+
+
+def test_calls_are_given_to_their_actor_in_the_order_in_which_they_were_made():
+    """Those that waited for its constructor: all start in one step, the first first."""
+    c = one_node()
+    actor = an_actor(c, is_async=True, groups={"": 3})
+    calls = [a_call(c, actor) for _ in range(3)]
+    assert construct(c, actor) == [RunTask(actor.worker, call) for call in calls]
 
 
 def test_a_task_knows_the_tasks_that_made_its_arguments():

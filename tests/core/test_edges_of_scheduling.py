@@ -80,6 +80,32 @@ def test_who_has_waited_comes_before_what_becomes_ready():
     assert waiting.worker is worker and then.worker is None
 
 
+def test_the_next_of_a_chain_has_a_lease_of_its_own_class():
+    """It asks for less than the one before it, and holds less."""
+    c = one_node(cpus=1)
+    first, _ = running_task(c)
+    then = submitted(c, deps=first.returns, cpus=0.5)
+    finish(c, first)
+    assert then.worker.lease is then.spec.scheduling_class and free(c) == 0.5
+
+
+def test_soft_labels_choose_among_the_nodes_that_have_the_hard_ones():
+    """A node that has only the soft ones is none of them."""
+    c = one_node(cpus=1, labels={"disk": "ssd"})
+    zone, both = add_node(c, cpus=1, labels={"zone": "a"}), add_node(c, cpus=1, labels={"zone": "a", "disk": "ssd"})
+    strategy = ("NODE_LABEL", (("zone", "in", ("a",)),), (("disk", "in", ("ssd",)),))
+    assert [submitted(c, strategy=strategy).node for _ in range(3)] == [both, zone, None]
+
+
+def test_a_cpu_that_is_lent_on_one_of_several_nodes_is_found_later():
+    """By a task that comes when the node has left the ranking, since it was full."""
+    c = several_nodes(1, 1)
+    second = [running_task(c)[1] for _ in range(2)][1]
+    c.cancel(NOW, submitted(c), False, False)
+    c.blocked(NOW, second)
+    assert second.lent == UNIT and submitted(c).node is second.node
+
+
 def test_a_class_that_nobody_asks_for_any_more_is_not_kept_as_infeasible():
     """Its only task was cancelled: the next node that joins finds nothing to look at."""
     c = one_node(cpus=1)
