@@ -509,6 +509,17 @@ def test_those_who_wait_are_woken_in_the_order_in_which_they_came():
         assert comes() == [Wake(waiter) for waiter in waiters]
 
 
+def test_an_item_of_a_stream_is_no_error():
+    """One that waits for all, or for the first error, goes on waiting for the other."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    value, _ = running_task(c)
+    waiter = Waiter(2, "get", fail_fast=True)
+    c.wait_for(NOW, waiter, (task.stream, *value.returns))
+    assert c.stream_item(NOW, worker, task, "an item", 8) == []
+    assert finish(c, value) == [Wake(waiter)]
+
+
 def test_an_error_that_is_there_already_counts_as_one_for_wait():
     """`wait` for two returns with the error and the value; `get` needs only the error."""
     c = one_node()

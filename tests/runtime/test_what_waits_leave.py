@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import miniray as ray
+from miniray.core.actions import Wake
+from miniray.core.records import Waiter
 from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
 from miniray.runtime.getting import ArgumentLost
@@ -239,3 +241,15 @@ def test_which_waits_may_need_the_cpu_of_the_one_that_waits():
     records = {ref: [record_of(ref)] for ref in (missing, call, put)}
     assert [waits_for_a_cpu(one) for one in records.values()] == [True, False, False]
     assert waits_for_a_cpu(records[put] + records[missing])
+
+
+def test_what_the_core_asks_for_when_a_large_value_is_read_is_carried_out():
+    """It may have to spill others, to make room for the copy."""
+    ref, runtime, woken = ray.put(b"x" * 200_000), context.running(), []
+    waiter = Waiter(1, lambda: woken.append(True))
+    hook = lambda now: [Wake(waiter)]
+    obj = record_of(ref)
+    runtime.cluster.after_event.append(hook)
+    runtime._used_here(obj)
+    runtime.cluster.after_event.remove(hook)
+    assert woken == [True]
