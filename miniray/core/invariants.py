@@ -197,6 +197,7 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
             task,
             task.worker,
         )
+        require(lease is task.spec.scheduling_class, worker, "has the lease {} for {}", lease, task)
     else:
         if worker.drain is not None and worker.drain.actor is None:  # the actor has been declared dead already
             require(task is None and not worker.running, worker, "only waits for its work, but runs {}", task)
@@ -206,6 +207,8 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
     if lease is None:
         require(not worker.lent and not worker.devices, worker, "has no lease and still has devices or has lent a CPU")
         return
+    allowed = worker.bundle is not None or cluster.scheduler._allowed(node, lease)
+    require(allowed, worker, "holds {} on {}, which its strategy or its labels exclude", lease, node)
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} units of {}", worker.lent, lease)
     counts = {name: max(1, lease.hold[name] // UNIT) for name in lease.devices}
     require(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from miniray.core.actions import Wake
-from miniray.core.records import FAILED, LOST, Waiter
+from miniray.core.actions import RunTask, Wake
+from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
     NOW,
     a_call,
     a_value,
+    an_actor,
+    construct,
     crash,
     drop,
     finish,
@@ -25,7 +27,6 @@ from tests.core.builders import (
     started,
     submitted,
 )
-
 
 # ---------------------------------------------------------------- attempts
 
@@ -171,6 +172,14 @@ def test_a_dead_actor_keeps_its_class_as_long_as_it_can_be_called_or_revived():
     assert again.meta is None
 
 
+def test_calls_are_given_to_their_actor_in_the_order_in_which_they_were_made():
+    """Those that waited for its constructor: all start in one step, the first first."""
+    c = one_node()
+    actor = an_actor(c, is_async=True, groups={"": 3})
+    calls = [a_call(c, actor) for _ in range(3)]
+    assert construct(c, actor) == [RunTask(actor.worker, call) for call in calls]
+
+
 def test_a_task_knows_the_tasks_that_made_its_arguments():
     """Each once, in the order of the arguments, also when the arguments are gone; what was put was made by none."""
     c = one_node()
@@ -191,6 +200,27 @@ def test_a_task_whose_values_are_all_small_keeps_no_arguments():
         task, _ = running_task(c, returns=2, retries=1, deps=(put(c),))
         finish(c, task, *sizes)
         assert (task.args is not None, len(task.deps)) == (kept, kept)
+
+
+def test_arguments_are_kept_until_the_last_value_that_may_be_lost_is_freed():
+    """One of two large values goes: the other can still be rebuilt, and is."""
+    c = one_node()
+    value = put(c)
+    task, _ = running_task(c, returns=2, retries=2, deps=(value,))
+    finish(c, task, LARGE, LARGE)
+    first, second = task.returns
+    drop(c, first, value)
+    assert task.args is not None
+    c.lose_object(NOW, second)
+    submitted(c, deps=(second,))
+    started(c, task)
+    finish(c, task, LARGE, LARGE)
+    assert second.status is READY
+    drop(c, second)
+    for waiting in [one for one in c.tasks.values() if one is not task]:
+        started(c, waiting)
+        finish(c, waiting)
+    assert task.args is None and value.number not in c.objects
 
 
 def test_a_rebuilt_value_holds_what_it_contains_now():
@@ -239,6 +269,16 @@ def test_a_task_does_not_keep_its_freed_value(record_limit):
     finish(c, unneeded)
     drop(c, small, large)
     assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
+
+
+def test_a_task_whose_record_is_dropped_lets_go_of_all_its_values():
+    """Of several returns, too: whoever still knows the record does not keep them."""
+    c = one_node(record_limit=1)
+    task, _ = running_task(c, returns=2)
+    finish(c, task)
+    drop(c, *task.returns)
+    finished_task(c)
+    assert task.number not in c.tasks and task.returns == ()
 
 
 def test_arguments_are_dropped_in_the_order_of_the_call():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import Wake
-from miniray.core.records import FAILED, LOST, READY, Waiter
+from miniray.core.records import FAILED, LOST, READY, UNIT, Waiter
 from miniray.core.scheduler import IDLE_SPARE, labels_match
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
@@ -78,6 +78,32 @@ def test_who_has_waited_comes_before_what_becomes_ready():
     then = submitted(c, deps=first.returns)
     finish(c, first)
     assert waiting.worker is worker and then.worker is None
+
+
+def test_the_next_of_a_chain_has_a_lease_of_its_own_class():
+    """It asks for less than the one before it, and holds less."""
+    c = one_node(cpus=1)
+    first, _ = running_task(c)
+    then = submitted(c, deps=first.returns, cpus=0.5)
+    finish(c, first)
+    assert then.worker.lease is then.spec.scheduling_class and free(c) == 0.5
+
+
+def test_soft_labels_choose_among_the_nodes_that_have_the_hard_ones():
+    """A node that has only the soft ones is none of them."""
+    c = one_node(cpus=1, labels={"disk": "ssd"})
+    zone, both = add_node(c, cpus=1, labels={"zone": "a"}), add_node(c, cpus=1, labels={"zone": "a", "disk": "ssd"})
+    strategy = ("NODE_LABEL", (("zone", "in", ("a",)),), (("disk", "in", ("ssd",)),))
+    assert [submitted(c, strategy=strategy).node for _ in range(3)] == [both, zone, None]
+
+
+def test_a_cpu_that_is_lent_on_one_of_several_nodes_is_found_later():
+    """By a task that comes when the node has left the ranking, since it was full."""
+    c = several_nodes(1, 1)
+    second = [running_task(c)[1] for _ in range(2)][1]
+    c.cancel(NOW, submitted(c), False, False)
+    c.blocked(NOW, second)
+    assert second.lent == UNIT and submitted(c).node is second.node
 
 
 def test_a_class_that_nobody_asks_for_any_more_is_not_kept_as_infeasible():
@@ -190,6 +216,15 @@ def test_what_a_task_waits_for_comes_first_up_to_the_first_that_finds_no_room():
     assert earlier.worker is not None and small.worker is None
 
 
+def test_a_task_may_wait_for_what_was_put_together_with_what_is_made():
+    """Only tasks can be given its CPU."""
+    c = one_node(cpus=1)
+    parent, worker = running_task(c)
+    child = submitted(c, owner=worker, parent=parent.hex)
+    c.wait_for(NOW, Waiter(2, "parent"), (put(c), child.returns[0]), worker)
+    assert child.worker is not None and worker.lent == UNIT
+
+
 def test_of_equally_used_nodes_the_one_with_the_arguments_is_taken():
     """Though another has joined before, and both are more than half used."""
     c = several_nodes(4, 4)
@@ -251,6 +286,29 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     assert submitted(c, GPU=1).worker.devices["GPU"] == (3,)
 
 
+def test_what_needs_a_gpu_waits_when_no_node_has_one_left():
+    """Single GPUs are not ranked: every node is asked. The same holds for what needs no CPU."""
+    c = one_node(cpus=2, GPU=1)
+    add_node(c, cpus=2, GPU=1)
+    first, second, third = (submitted(c, GPU=1) for _ in range(3))
+    assert (first.node, second.node, third.node) == (node(c, 1), node(c, 2), None)
+    only = [submitted(c, cpus=0, GPU=1) for _ in range(2)]
+    assert [task.node for task in only] == [None, None]
+    started(c, second)
+    finish(c, second)
+    assert third.node is node(c, 2)
+
+
+def test_what_can_never_run_is_not_said_to_wait_for_a_node():
+    """It has failed with its reason, and is in no queue."""
+    c = several_nodes(1, 1)
+    only = ("NODE_AFFINITY", node(c, 2).hex, False)
+    c.remove_node(NOW, node(c, 2))
+    task = a_task(c, strategy=only)
+    assert c.submit_task(NOW, task) == [] and task.status is TaskStatus.FAILED
+    assert not task.spec.scheduling_class.queue and not c.scheduler.infeasible
+
+
 def test_what_must_run_on_a_dead_node_fails():
     """At once, or when the node dies: the task with one error, the actor with another, and neither waits for ever."""
     c = several_nodes(1, 1)
@@ -265,16 +323,17 @@ def test_what_must_run_on_a_dead_node_fails():
 
 
 def test_a_strict_spread_that_lost_a_node_may_keep_the_nodes_that_it_has():
-    """It is feasible if all of its bundles would fit: those that are placed do not stand in their own way."""
-    c = several_nodes(1, 1)
+    """It is feasible if all of its bundles would fit: the one that is placed does not stand in its own way."""
+    c = several_nodes(1, 1, 1)
+    busy, _ = running_task(c, strategy=("NODE_AFFINITY", node(c, 3).hex, False))
     group = a_group(c, {"CPU": 1}, {"CPU": 1}, strategy="STRICT_SPREAD")
     c.remove_node(NOW, node(c, 2))
+    assert group.status is PlacementGroupStatus.RESCHEDULING
+    assert c.groups.scheduling_state(group) == "NO_RESOURCES"
+    finish(c, busy)
+    assert [bundle.node for bundle in group.bundles] == [node(c, 1), node(c, 3)]
+    c.remove_node(NOW, node(c, 3))
     assert c.groups.scheduling_state(group) == "INFEASIBLE"
-    third = add_node(c, cpus=1, labels={"zone": "a"})
-    assert group.status is PlacementGroupStatus.CREATED
-    c.remove_node(NOW, third)
-    fourth = c.add_node(NOW, 4, {"CPU": 10_000})[0]
-    assert [bundle.node for bundle in group.bundles] == [node(c, 1), fourth]
 
 
 @pytest.mark.parametrize("chain", [False, True], ids=["to the queue", "to what its end makes ready"])
@@ -410,7 +469,15 @@ def test_a_generator_that_yields_for_ever_does_not_list_what_was_freed():
     for _ in range(1_000):
         c.stream_item(NOW, worker, task, "an item", 8)
         drop(c, c.take_item(NOW, task.stream)[0])
-    assert len(task.returns) < 250 and task.returns[0].number == task.number << 32 | 1
+    end = task.returns[0]
+    assert len(task.returns) < 250 and end.number == task.number << 32 | 1
+    items = []
+    for _ in range(300):
+        c.stream_item(NOW, worker, task, "an item", LARGE)
+        items.append(c.take_item(NOW, task.stream)[0])
+    finish(c, task)
+    drop(c, end, *items)
+    assert len(task.returns) < 250 and task.returns[0] is end
 
 
 def test_a_lost_item_that_nobody_needs_is_not_rebuilt_at_the_end_of_its_generator():
@@ -440,6 +507,17 @@ def test_those_who_wait_are_woken_in_the_order_in_which_they_came():
         for waiter in waiters:
             c.wait_for(NOW, waiter, (awaited,))
         assert comes() == [Wake(waiter) for waiter in waiters]
+
+
+def test_an_item_of_a_stream_is_no_error():
+    """One that waits for all, or for the first error, goes on waiting for the other."""
+    c = one_node()
+    task, worker = running_task(c, returns="streaming")
+    value, _ = running_task(c)
+    waiter = Waiter(2, "get", fail_fast=True)
+    c.wait_for(NOW, waiter, (task.stream, *value.returns))
+    assert c.stream_item(NOW, worker, task, "an item", 8) == []
+    assert finish(c, value) == [Wake(waiter)]
 
 
 def test_an_error_that_is_there_already_counts_as_one_for_wait():

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from miniray.core.invariants import InvariantBroken, check
-from miniray.core.records import FAILED, READY
+from miniray.core.records import FAILED, READY, SchedulingClass
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
     LARGE,
@@ -55,6 +55,11 @@ def busy_cluster():
     }
 
 
+def copied(wanted: SchedulingClass) -> SchedulingClass:
+    """Another class with the same demand."""
+    return SchedulingClass(wanted.need, wanted.hold, wanted.strategy, wanted.selector)
+
+
 def assign(name: str, attribute: str, value):
     """Set an attribute of one of the entities."""
 
@@ -83,6 +88,14 @@ BREAKS = {
     "a worker has lent more than it holds": (assign("worker", "lent", 30_000), "has lent 30000 units"),
     "a running task's worker is dead": (assign("worker", "status", WorkerStatus.DEAD), "is dead and still on"),
     "a leased worker has no task": (assign("worker", "task", None), "is leased with the task None"),
+    "a worker has the lease of another class": (
+        lambda c, e: setattr(e["worker"], "lease", copied(e["worker"].lease)),
+        "has the lease SchedulingClass",
+    ),
+    "a worker is where it may not be": (
+        lambda c, e: setattr(e["worker"].lease, "selector", (("zone", "exists", ()),)),
+        "which its strategy or its labels exclude",
+    ),
     "an idle worker has a task": (assign("worker", "status", WorkerStatus.IDLE), "is idle and has a task"),
     "a waiting task has a worker": (assign("waiting", "worker", "a worker"), "waits, but has a worker"),
     "a waiting task is in no queue": (

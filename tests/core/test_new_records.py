@@ -89,7 +89,11 @@ def test_what_a_record_is_given_when_nothing_is_said():
     """One return and no retry; one reference, which is the caller's; one call at a time."""
     spec = TaskSpec(NORMAL_TASK, "f", "f")
     assert (spec.num_returns, spec.max_retries, spec.backpressure, spec.max_calls) == (1, 0, -1, 0)
+    assert spec.resources == spec.options == {}
     assert not (spec.retry_exceptions or spec.capture_child_tasks or spec.group or spec.runtime_env or spec.streams)
+    assert (
+        ActorRecord("A").number == TaskRecord(spec).number == 0
+    )  # which no entity has: it is given when it is created
     assert ObjectRecord(1).refs == 1 and ObjectRecord(1).status is PENDING
     actor = ActorRecord("A")
     assert (list(actor.groups), actor.groups[""].limit, actor.max_restarts) == ([""], 1, 0)

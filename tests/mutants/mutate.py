@@ -220,7 +220,8 @@ def _deleted(node: Any) -> Iterator[Changed]:
 
 def _jump(node: Any) -> Iterator[Changed]:
     if isinstance(node, ast.Return) and node.value is not None:
-        yield "return"
+        if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            yield "return"
     elif isinstance(node, (ast.Return, ast.Continue, ast.Break)):
         yield "pass"
 

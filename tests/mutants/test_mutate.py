@@ -56,6 +56,7 @@ def test_each_mistake_is_made_once(source, wanted):
         "def story(self):\n    return [1 < 2]",
         "assert x is not None, 'a message'",
         "x = f'{a + b}'",
+        "def f():\n    return None",
         "x = 'a sentence'",
         "if TYPE_CHECKING:\n    import a",
         "class A:\n    __slots__ = ('x', 'y')",

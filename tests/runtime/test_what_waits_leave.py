@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
 import miniray as ray
-from miniray.exceptions import GetTimeoutError, TaskCancelledError
+from miniray.core.actions import Wake
+from miniray.core.records import Waiter
+from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
+from miniray.runtime.getting import ArgumentLost
+from miniray.runtime.waiting import the_end, waits_for_a_cpu
 from tests.runtime.several_nodes import until
 
 
@@ -31,6 +37,12 @@ def waiters_of(ref: ray.ObjectRef) -> list | None:
 @ray.remote
 def never_placed() -> None:
     """It fits no node."""
+
+
+@ray.remote(max_retries=0)
+def fails() -> float:
+    """It raises."""
+    return 1 / 0
 
 
 def pending() -> ray.ObjectRef:
@@ -109,3 +121,135 @@ def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped
         assert len(cluster.objects) == number - 1
     assert len(events) == 1
     runtime.cluster.after_event.remove(hook)
+
+
+@ray.remote
+def catches(refs: list, pipe: int) -> None:
+    """It would go on after any error."""
+    try:
+        ray.get(refs)
+    except Exception:
+        os.write(pipe, b"it goes on; ")
+    finally:
+        os.write(pipe, b"it has ended")
+
+
+def test_a_task_that_waits_at_the_end_of_the_session_ends_with_it():
+    """What ends it is no error that its code could take for an answer, and go on."""
+    missing, (read, write) = pending(), os.pipe()
+    ref = catches.remote([missing], write)
+    assert until(lambda: waiters_of(missing)) and ref
+    ray.shutdown()
+    assert os.read(read, 100) == b"it has ended"
+    os.close(read), os.close(write)
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_a_thread_with_a_timeout_does_not_wait_for_ever(timeout):
+    """It may go on and change something, so there is no deadlock as long as there is one."""
+    missing, ended = pending(), []
+
+    def get() -> None:
+        with pytest.raises(RaySystemError):
+            ray.get(missing, timeout=timeout)
+        ended.append(True)
+
+    thread = threading.Thread(target=get)
+    thread.start()
+    assert until(lambda: waiters_of(missing))
+    assert context.running().waits_forever(thread.ident) is (timeout is None)
+    ray.shutdown()
+    thread.join()
+    assert ended == [True]
+
+
+def test_a_sleep_inside_a_wait_leaves_the_wait_alone():
+    """A finaliser may sleep on a thread that waits: the handle still names what is waited for."""
+
+    @ray.remote
+    def sleeps() -> tuple:
+        handle = context.current.get().worker.handle
+        handle.waiter = "what it waits for"
+        time.sleep(0.001)
+        during, handle.waiter = handle.waiter, None
+        time.sleep(0.001)
+        return during, handle.waiter
+
+    assert ray.get(sleeps.remote()) == ("what it waits for", None)
+
+
+@pytest.mark.parametrize(("seconds", "error"), [("1", TypeError), (-1, ValueError)])
+def test_what_cannot_be_slept_is_refused_by_the_real_sleep(seconds, error):
+    """In a task as anywhere."""
+
+    @ray.remote(max_retries=0)
+    def sleeps() -> None:
+        time.sleep(seconds)
+
+    with pytest.raises(error):
+        ray.get(sleeps.remote())
+
+
+def test_what_a_call_is_answered_with_when_the_session_has_ended():
+    """A task is ended; a thread of the program gets an error that it can catch."""
+
+    @ray.remote
+    def answer() -> tuple:
+        return type(the_end()).__name__, isinstance(the_end(), Exception)
+
+    assert ray.get(answer.remote()) == ("SessionEnded", False) and type(the_end()) is RaySystemError
+
+
+def record_of(ref: ray.ObjectRef):
+    """What the core keeps about the object."""
+    with context.running().locked() as cluster:
+        return next(obj for obj in cluster.objects.values() if obj.hex == ref.hex())
+
+
+def test_an_argument_is_never_waited_for():
+    """It was there when the task was given to its worker: if it is not now, it is lost, and an error is an error."""
+    argument_of, there, missing = context.running().argument_of, ray.put(7), pending()
+    failed = fails.remote()
+    ray.wait([failed])
+    assert argument_of(record_of(there)) == 7
+    with pytest.raises(ArgumentLost):
+        argument_of(record_of(missing))
+    with pytest.raises(ZeroDivisionError):
+        argument_of(record_of(failed))
+
+
+def test_an_id_that_names_nothing_is_not_waited_for_among_others():
+    """Whoever waits for it without a timeout would wait for ever; with one, it runs out."""
+    refs = [ray.put(1), ray.ObjectRef(b"x" * 28)]
+    with pytest.raises(ObjectLostError):
+        ray.get(refs)
+    with pytest.raises(GetTimeoutError):
+        ray.get(refs, timeout=0.001)
+
+
+def test_which_waits_may_need_the_cpu_of_the_one_that_waits():
+    """One for a task that no worker has: not for a call of an actor, what was put, or what runs already."""
+
+    @ray.remote
+    class Actor:
+        def call(self) -> None:
+            ray.get(refs)
+
+    refs = [missing := pending()]
+    call, put = Actor.remote().call.remote(), ray.put(1)
+    assert until(lambda: record_of(call).task.worker is not None and waiters_of(missing))
+    records = {ref: [record_of(ref)] for ref in (missing, call, put)}
+    assert [waits_for_a_cpu(one) for one in records.values()] == [True, False, False]
+    assert waits_for_a_cpu(records[put] + records[missing])
+
+
+def test_what_the_core_asks_for_when_a_large_value_is_read_is_carried_out():
+    """It may have to spill others, to make room for the copy."""
+    ref, runtime, woken = ray.put(b"x" * 200_000), context.running(), []
+    waiter = Waiter(1, lambda: woken.append(True))
+    hook = lambda now: [Wake(waiter)]
+    obj = record_of(ref)
+    runtime.cluster.after_event.append(hook)
+    runtime._used_here(obj)
+    runtime.cluster.after_event.remove(hook)
+    assert woken == [True]

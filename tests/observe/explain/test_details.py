@@ -300,12 +300,13 @@ def test_a_wait_for_nothing_more_is_no_deadlock():
 
 def test_a_cpu_that_is_lent_is_held_by_nobody():
     """A task that waits in get has given it to its child, which is named."""
-    session = StillSession(CPU=2)
-    outer = session.task("outer", cpus=2)
+    session = StillSession(CPU=2, disk=1)
+    outer = session.task("outer", cpus=2, disk=1)
     worker = session.start(outer)
     inner = session.task("inner", owner=worker, cpus=2)
     session.wait(worker, inner.returns[0])
     assert step(session, session.task("next", cpus=2))[1]["holders"] == [holds(inner, "CPU", 2.0)]
+    assert step(session, session.task("disk", cpus=0, disk=1))[1]["holders"] == [holds(outer, "disk", 1.0)]
     assert link(session, session.task("next", cpus=2)).phrase.endswith("; 1 task with the same request is ahead of it")
 
 
@@ -360,3 +361,17 @@ def test_only_what_is_lacking_is_among_what_is_held():
     session.group({"CPU": 1, "disk": 1, "GPU": 0}, name="group")
     held = step(session, session.task(GPU=1))[1]["holders"]
     assert [(one["holder"], one["resource"]) for one in held] == [("placement group 'group'", "CPU")]
+
+
+def test_a_value_that_is_still_to_be_made_goes_on_with_its_task():
+    """A lost one, too, when its task runs again."""
+    session = StillSession(CPU=1)
+    task = session.task(retries=1)
+    for _ in range(2):
+        one = link(session, task.returns[0])
+        assert (one.reason, one.phrase, one.details, one.next) == ("not_made_yet", "waits for", {}, task)
+        session.start(task)
+        session.finish(task, 200_000)
+        session.cluster.lose_object(session.tick(), task.returns[0])
+        assert step(session, task.returns[0]) == ("lost", {})
+        session.task("after", task.returns[0], cpus=0)
