@@ -116,8 +116,8 @@ class Interrupts:
 
 
 def wake_event_loop(ident: int) -> None:
-    """If the thread is in an event loop of the user's, which may sleep in C code, have it look around: then the exception
-    that was sent is raised."""
+    """Wake the event loop that a task runs in this thread, if there is one. The loop may sleep in C code, where the
+    exception that was sent to the thread is not raised."""
     asyncio = sys.modules.get("asyncio")
     frame = current_frames().get(ident) if asyncio is not None else None
     while frame is not None:

@@ -15,7 +15,7 @@ from miniray.core.records import Waiter
 from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
 from miniray.runtime.getting import ArgumentLost
-from miniray.runtime.waiting import the_end, waits_for_a_cpu
+from miniray.runtime.waiting import session_over, waits_for_a_cpu
 from tests.runtime.several_nodes import until
 
 
@@ -195,9 +195,9 @@ def test_what_a_call_is_answered_with_when_the_session_has_ended():
 
     @ray.remote
     def answer() -> tuple:
-        return type(the_end()).__name__, isinstance(the_end(), Exception)
+        return type(session_over()).__name__, isinstance(session_over(), Exception)
 
-    assert ray.get(answer.remote()) == ("SessionEnded", False) and type(the_end()) is RaySystemError
+    assert ray.get(answer.remote()) == ("SessionEnded", False) and type(session_over()) is RaySystemError
 
 
 def record_of(ref: ray.ObjectRef):
@@ -250,6 +250,6 @@ def test_what_the_core_asks_for_when_a_large_value_is_read_is_carried_out():
     hook = lambda now: [Wake(waiter)]
     obj = record_of(ref)
     runtime.cluster.after_event.append(hook)
-    runtime._used_here(obj)
+    runtime._note_use(obj)
     runtime.cluster.after_event.remove(hook)
     assert woken == [True]
