@@ -118,7 +118,7 @@ def test_ctrl_c_shows_where_the_driver_was(tmp_path):
     out, _ = done.communicate(timeout=50)
     assert done.returncode == 128 + signal.SIGINT
     assert out.startswith(
-        'The program was interrupted in\n  File "program.py", line 15, in <module>\n    ray.get(ref)\n'
+        'The program was interrupted in\n  File "program.py", line 16, in <module>\n    ray.get(ref)\n'
     )
     assert "Worker 1 runs spin" in out
 
