@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import queue
 import selectors
 import signal
 import subprocess
@@ -33,11 +34,11 @@ class Answer:
 class Backend:
     """One way to run programs: `name` is what the child is told, `python` the interpreter that has it.
 
-    timeout_s: for one program. Answers in `cache`, a folder, are not asked again: Ray takes seconds for one."""
+    timeout_s: for one statement. Answers in `cache`, a folder, are not asked again: Ray takes seconds for one."""
 
     name: str
     python: str
-    timeout_s: float = 20.0
+    timeout_s: float = 12.0
     programs_per_session: int = 100
     nice: int = 0
     cache: pathlib.Path | None = None
@@ -90,7 +91,7 @@ class Backend:
         """The line with the answer, as `_line` gives it, and the statement that the program has reached."""
         at, deadline = -1, time.monotonic() + timeout_s
         while (line := self._line(max(0.0, deadline - time.monotonic()))) and line.startswith(b"@"):
-            at = int(line[1:])
+            at, deadline = int(line[1:]), time.monotonic() + timeout_s
         return line, at
 
     def _start(self) -> None:
@@ -151,12 +152,38 @@ class Backend:
         child.stdout.close()
 
 
-def all_backends(python: str, ray_python: str, cache: pathlib.Path | None, **more: Any) -> dict[str, Backend]:
-    """Every backend by its name. Ray is asked politely, gets more time, and its answers are kept."""
-    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 90.0, "nice": 10, "cache": cache, **more}
+class Several:
+    """Some backends of one kind, for as many threads: whoever asks gets one that is free."""
+
+    def __init__(self, backends: list[Backend]) -> None:
+        self.backends = backends
+        self._free: queue.SimpleQueue[Backend] = queue.SimpleQueue()
+        for backend in backends:
+            self._free.put(backend)
+
+    def answer(self, program: Program, again: bool = False) -> Answer:
+        """As `Backend.answer`."""
+        backend = self._free.get()
+        try:
+            return backend.answer(program, again)
+        finally:
+            self._free.put(backend)
+
+    def close(self) -> None:
+        """End the sessions."""
+        for backend in self.backends:
+            backend.close()
+
+
+def all_backends(
+    python: str, ray_python: str, cache: pathlib.Path | None, sessions: int = 2, **more: Any
+) -> dict[str, Several]:
+    """Every backend by its name. Ray is asked politely, by so many sessions at once, gets more time, and its answers are
+    kept."""
+    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 25.0, "nice": 5, "cache": cache, **more}
     return {
-        "ray": Backend("ray", programs_per_session=60, **ray),
-        "ray-dashboard": Backend("ray-dashboard", programs_per_session=60, **ray),
-        "threaded": Backend("threaded", python),
-        "local_mode": Backend("local_mode", python),
+        "ray": Several([Backend("ray", **ray) for _ in range(sessions)]),
+        "ray-dashboard": Several([Backend("ray-dashboard", **ray)]),
+        "threaded": Several([Backend("threaded", python)]),
+        "local_mode": Several([Backend("local_mode", python)]),
     }

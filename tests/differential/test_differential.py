@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.differential import class_zoo, interpreter_zoo
-from tests.differential.backends import ROOT, Answer, Backend, all_backends
+from tests.differential.backends import ROOT, Answer, Backend, Several, all_backends
 from tests.differential.compare import KNOWN, Signature, differences
 from tests.differential.grammar import SLOT, generate
 from tests.differential.program import Program, Statement
@@ -22,7 +22,7 @@ from tests.differential.shrink import minimal, shrink, slice_of
 
 
 @pytest.fixture(scope="module")
-def backends() -> Iterator[dict[str, Backend]]:
+def backends() -> Iterator[dict[str, Several]]:
     """miniray's two modes, each in a session of its own."""
     found = all_backends(sys.executable, "", None)
     yield found
@@ -135,7 +135,7 @@ def test_a_statement_is_cut_out_with_what_it_needs():
     assert [s.kind for s in small.statements] == ["zoo: setting", "zoo.nested: define", "zoo.nested: result"]
 
 
-def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Backend]):
+def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Several]):
     """Values, errors of tasks and actors, an error that nobody catches, and a name that is not there."""
     asked = program(
         "@ray.remote\ndef f(x):\n    return 1 / x",
@@ -156,7 +156,7 @@ def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Backen
     ]
 
 
-def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Backend]):
+def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Several]):
     """The next one is answered, in another session if need be."""
     quick = Backend("threaded", sys.executable, timeout_s=1.0)
     try:
@@ -169,7 +169,7 @@ def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Back
         quick.close()
 
 
-def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Backend], tmp_path: Path):
+def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Several], tmp_path: Path):
     """The whole way: two programs with the same difference are one cause, seen twice."""
     # In local_mode a task has its caller's frames below it.
     stack = "[f.filename for f in __import__('traceback').extract_stack()]"
@@ -182,4 +182,4 @@ def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Back
     (cause,) = report.causes.values()
     assert cause.seen == 2 and len(cause.program.statements) == 1 and "extract_stack" in cause.program.text
     assert "extract_stack" in (tmp_path / "CAUSES.md").read_text(encoding="utf-8")
-    assert report.curve() == [(100, 1)]
+    assert report.curve() == [(250, 1)]
