@@ -56,6 +56,8 @@ def package_of(backend: str) -> Any:
 
         # Not whatever cluster somebody else has started on this machine.
         ray.init(address="local", **init)
+        if backend == "ray-dashboard":
+            wait_for_dashboard(ray)
         return ray
     os.environ["MINIRAY_STRICT_METRICS"] = "0"
     import miniray.testing
@@ -65,6 +67,17 @@ def package_of(backend: str) -> Any:
 
     ray.init(**init, local_mode=backend == "local_mode")
     return ray
+
+
+def wait_for_dashboard(ray: Any) -> None:
+    """Until the state API answers. Beside other sessions it must be told which one is meant."""
+    os.environ["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
+    state = importlib.import_module("ray.util.state")
+    for _ in range(100):
+        with contextlib.suppress(Exception):
+            state.list_nodes()
+            return
+        threading.Event().wait(1.0)
 
 
 def run(program: Program, ray: Any, at: Callable[[int], None]) -> list[list[Any]]:

@@ -13,9 +13,10 @@ import argparse
 import collections
 import concurrent.futures
 import pathlib
+import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tests.differential import class_zoo, interpreter_zoo
 from tests.differential.backends import Answer, Several, all_backends
@@ -23,6 +24,7 @@ from tests.differential.compare import Difference, differences
 from tests.differential.grammar import generate
 from tests.differential.program import Program
 from tests.differential.report import Report
+from tests.differential.rules import AREAS
 from tests.differential.shrink import shrink, slice_of
 
 
@@ -102,9 +104,9 @@ class Comparison:
         self.report.add(small, confirmed)
 
 
-def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
+def programs_of(zoo: str, count: int, seed: int, areas: Sequence[str] = tuple(AREAS)) -> Iterator[Program]:
     """The zoos that are wanted, and so many random programs. They take turns: a run that is cut short has seen of each."""
-    random_programs = map(generate, range(seed, seed + count))
+    random_programs = (generate(number, areas=areas) for number in range(seed, seed + count))
     turns: list[Iterator[Program]] = [random_programs] * 4  # a zoo's program is as much as several of them
     if zoo in ("interpreter", "all"):
         turns.insert(0, interpreter_zoo.programs())
@@ -124,6 +126,7 @@ def main() -> int:
     parser.add_argument("-n", type=int, default=200, help="random programs")
     parser.add_argument("--seed", type=int, default=0, help="the first program's seed")
     parser.add_argument("--zoo", choices=["class", "interpreter", "none", "all"], default="all")
+    parser.add_argument("--areas", nargs="+", choices=list(AREAS), default=list(AREAS), help="of the random programs")
     parser.add_argument("--sessions", type=int, default=2, help="of Ray at a time")
     parser.add_argument("--modes", nargs="+", default=["threaded", "local_mode"], help="of miniray")
     parser.add_argument(
@@ -137,8 +140,9 @@ def main() -> int:
     )
     right, modes = ("ray", asked.modes) if asked.ray_python else (asked.modes[0], asked.modes[1:])
     report = Report(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed))
+        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed, asked.areas))
     finally:
         report.write()
         for backend in backends.values():
