@@ -130,7 +130,7 @@ def normal(line: str) -> str:
 
 
 def tidy_up(ray: Any, program: Program, values: list[Any]) -> None:
-    """End what outlives the names of a program, and would take CPUs from the next one: actors that are called or named, groups."""
+    """End what outlives the names of a program, and would take CPUs from the next one: actors, and groups."""
     for value in values:
         if isinstance(value, ray.actor.ActorHandle):
             with contextlib.suppress(Exception):
