@@ -43,6 +43,7 @@ class Backend:
     nice: int = 0
     cache: pathlib.Path | None = None
     sessions: int = field(default=0, init=False)
+    stopped: bool = field(default=False, init=False)
     _child: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _buffer: bytes = field(default=b"", init=False)
     _asked: int = field(default=0, init=False)
@@ -58,7 +59,7 @@ class Backend:
         found_now = self._run(program)
         if "fresh" in program.needs or found_now.end != "answered":
             self.close()
-        if kept:
+        if kept and not self.stopped:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps({"lines": found_now.lines, "end": found_now.end}), encoding="utf-8")
         return found_now
@@ -78,7 +79,7 @@ class Backend:
             return Answer([(-1, "DIED")], "died")
         line, at = self._answer_line(self.timeout_s)
         asked_to_stop = line is None
-        if asked_to_stop:
+        if asked_to_stop and self._child:
             os.kill(self._child.pid, signal.SIGUSR1)
             line, _ = self._answer_line(LAST_SECONDS)
         seconds = time.monotonic() - started
@@ -97,6 +98,8 @@ class Backend:
     def _start(self) -> None:
         """Start a session; a loaded machine may need a second try."""
         for _ in range(3):
+            if self.stopped:
+                raise RuntimeError(f"the sessions of {self.name} have been ended")
             self._start_child()
             if self._line(START_SECONDS) == b"ready":
                 return
@@ -119,15 +122,17 @@ class Backend:
 
     def _line(self, timeout_s: float) -> bytes | None:
         """The child's next line; b"" if it ended, None if the time is over."""
-        assert self._child and self._child.stdout
+        stdout = self._child.stdout if self._child else None
+        if stdout is None:
+            return b""
         deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
-            selector.register(self._child.stdout, selectors.EVENT_READ)
+            selector.register(stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
                 if left <= 0 or not selector.select(left):
                     return None
-                some = os.read(self._child.stdout.fileno(), 1 << 16)
+                some = os.read(stdout.fileno(), 1 << 16)
                 if not some:
                     return b""
                 self._buffer += some
@@ -170,8 +175,9 @@ class Several:
             self._free.put(backend)
 
     def close(self) -> None:
-        """End the sessions."""
+        """End the sessions, also under threads that wait for their answers: none of them starts another."""
         for backend in self.backends:
+            backend.stopped = True
             backend.close()
 
 

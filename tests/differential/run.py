@@ -61,7 +61,8 @@ class Comparison:
         """Each program with its right answer, in order. The next ones are asked for meanwhile."""
         coming: collections.deque[tuple[Program, concurrent.futures.Future[Answer]]] = collections.deque()
         left = iter(programs)
-        with concurrent.futures.ThreadPoolExecutor(AHEAD) as threads:
+        threads = concurrent.futures.ThreadPoolExecutor(AHEAD)
+        try:
             while True:
                 while len(coming) < 4 * AHEAD and (program := next(left, None)):
                     coming.append((program, threads.submit(self.expected, program)))
@@ -69,6 +70,8 @@ class Comparison:
                     return
                 program, answer = coming.popleft()
                 yield program, answer.result()
+        finally:  # a run that is stopped waits for no answer
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def expected(self, program: Program, again: bool = False) -> Answer:
         """What the side that is in the right answers."""
