@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -112,6 +113,7 @@ def no_session_is_left() -> Iterator[None]:
     """Fail a test that leaves a session open, and shut the session down: the next test would use it."""
     was_open = a_session_is_open()  # a fixture that several tests share may have opened it
     yield
+    assert gc.isenabled(), "the cyclic collector is off"
     if a_session_is_open() and not was_open:
         sys.modules["miniray"].shutdown()
         pytest.fail("the test left its miniray session open")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         """Write the report while the program is still stuck, then interrupt it. Called on the timer's thread."""
         if context.session is not None:
             seen.append(write(context.session))
+        else:
+            print(f"After {args.after:g} s the program had not called init: there is no session.", file=sys.stderr)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     timer = threading.Timer(args.after, interrupt)

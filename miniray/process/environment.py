@@ -26,7 +26,7 @@ from .replaced import replace
 
 # Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
 _threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
-_installing = threading.Lock()
+_installing = threading.RLock()
 _making = threading.RLock()  # held while an actor's layer is made, so that all its threads get the same one
 _STAMP = "_miniray_environment"  # an attribute of a thread that a task started: the layer that the task sees
 _REFERENCE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)

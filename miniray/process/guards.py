@@ -3,18 +3,19 @@
 In Ray a worker is a process and may end itself. Here a worker is a thread of a process that it shares with everybody.
 So in a task `os._exit`, `os.abort` and signals to the own process end only the worker; on the driver they do what they
 always do. `time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the
-real function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see
-`ctrl_c`).
+real function, a call into C, cannot be interrupted. Signal handlers on the driver do not run inside the session's own
+code (see `signal_handlers`), and neither does the cyclic collector (see `runtime.core_lock`).
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
 from typing import Any, Callable
 
-from . import context, ctrl_c
+from . import context, signal_handlers
 from .context import current
 from .exits import WorkerExit
 from .our_code import only_waits
@@ -70,13 +71,35 @@ def _guard_sleep() -> None:
     _put(time, "sleep", sleep)
 
 
-def install() -> None:
-    """Install the guards, unless they are installed. Each session calls this once, and `uninstall` once."""
+def _guard_collector(lock: Any) -> None:
+    """Let the core's lock know whether the program wants the collector to run. See `runtime.core_lock`."""
+
+    def enable() -> None:
+        lock.collect(True)
+
+    def disable() -> None:
+        lock.collect(False)
+
+    def isenabled() -> bool:
+        collects: bool = lock.collects
+        return collects
+
+    for guard in enable, disable, isenabled:
+        _put(gc, guard.__name__, guard)
+    lock.follow(True)
+
+
+def install(lock: Any) -> None:
+    """Install the guards, unless they are installed. Each session calls this once, and `uninstall` once.
+
+    lock: the core's lock, which is the same for all sessions.
+    """
     global _users
     _users += 1
     if _users > 1:
         return
-    ctrl_c.install()
+    signal_handlers.install()
+    _guard_collector(lock)
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")
     _guard(os, "abort", lambda: "SYSTEM_ERROR: it called os.abort()")
@@ -84,10 +107,11 @@ def install() -> None:
     _guard(signal, "raise_signal", lambda number: _signal_to_self(0, number))
 
 
-def uninstall() -> None:
+def uninstall(lock: Any) -> None:
     """Remove the guards, if no other session needs them."""
     global _users
     _users -= 1
     if _users == 0:
-        ctrl_c.uninstall()
+        signal_handlers.uninstall()
+        lock.follow(False)
         restore_all()

@@ -130,7 +130,7 @@ class Waiting(CoreAccess):
             if execution.worker.actor is None:
                 worker = execution.worker
         cluster, core_lock = self.cluster, self.lock
-        if not core_lock.try_enter(False):  # `with core_lock`, written out (see CoreLock)
+        if not core_lock.enter()[0]:  # `with core_lock`, written out (see CoreLock)
             core_lock.wait()
         try:
             if self.closed:
@@ -147,7 +147,7 @@ class Waiting(CoreAccess):
             at_once = worker is not None and waits_for_a_cpu(objects)
             actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
         finally:
-            core_lock.release()
+            core_lock.leave()
             if core_lock.line:
                 core_lock.wake_one()
         woken = False

@@ -67,6 +67,7 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 outcome = constructed(execution)
             else:
                 outcome = outcome_of_return(runtime, execution, result)
+            del result  # its finaliser may wait for a task: here the task is still running, and can be interrupted
             return outcome
         finally:
             handle.user_task = None  # settle_interrupt, written out
@@ -183,7 +184,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
         _farewell(runtime, worker, task)
     lock = runtime.lock
-    if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+    if not lock.enter()[0]:  # `with lock`, written out (see CoreLock)
         lock.wait()
     try:
         now = runtime.now()
@@ -202,11 +203,9 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
             actions = NOTHING
         following: TaskRecord | None = worker.task
     finally:
-        lock.release()
+        lock.leave()
         if lock.line:
             lock.wake_one()
-    if outcome.result is not None:
-        outcome.result = None
     if actions or cluster.references.freed:
         runtime.carry_out(actions)
     return following

@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever the main thread is: it ends what the program is doing, and the session goes on."""
+"""Signals, wherever the main thread is. Ctrl-C ends what the program is doing, and the session goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import miniray as ray
-from miniray.process import context, ctrl_c
+from miniray.process import context, signal_handlers
 from tests.runtime.several_nodes import until
 
 pytestmark = pytest.mark.skipif(
@@ -235,7 +235,7 @@ def test_the_program_s_own_handler_is_called_at_once_and_can_be_removed():
     mine = signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert mine(2, None) is None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
-    assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is signal.SIG_DFL
+    assert signal.signal(signal.SIGHUP, signal.SIG_DFL) is signal.SIG_DFL
 
 
 def test_one_press_is_one_interrupt_even_if_the_main_thread_is_slow(monkeypatch):
@@ -243,17 +243,14 @@ def test_one_press_is_one_interrupt_even_if_the_main_thread_is_slow(monkeypatch)
     is raised while the signal is on its way, it is not raised twice. One press used to become several on a loaded
     machine."""
     sent, answered = [], threading.Semaphore(0)
-    monkeypatch.setattr(ctrl_c, "_send", lambda ident: (sent.append(ident), answered.release()))
-    monkeypatch.setattr(ctrl_c, "_getsignal", lambda number: ctrl_c._on_interrupt)
-    monkeypatch.setattr(ctrl_c, "RETRY_S", 0.0001)
-    ctrl_c.postponed = this = object()
-    again = threading.Thread(target=ctrl_c._resend_until_raised, args=(1, this), daemon=True)
-    again.start()
-    assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [1]
+    monkeypatch.setattr(signal_handlers, "_send", lambda ident, number: (sent.append(number), answered.release()))
+    monkeypatch.setattr(signal_handlers, "RETRY_S", 0.0001)
+    state = signal_handlers.watched[signal.SIGINT]
+    signal_handlers._postpone(state)
+    assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [signal.SIGINT]
     with pytest.raises(KeyboardInterrupt):
-        ctrl_c.interrupt()  # as when a task ends in local_mode
-    ctrl_c._on_interrupt(signal.SIGINT, None)  # the signal that was on its way
-    again.join(20)
+        signal_handlers.call_postponed()  # as when a task ends in local_mode
+    signal_handlers._on_signal(signal.SIGINT, None)  # the signal that was on its way
     with pytest.raises(KeyboardInterrupt):  # the next press
-        ctrl_c._on_interrupt(signal.SIGINT, None)
-    assert sent == [1] and ctrl_c.postponed is None
+        signal_handlers._on_signal(signal.SIGINT, None)
+    assert sent == [signal.SIGINT] and not signal_handlers.postponed
