@@ -37,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run every conformance case with `import ray` under the alias",
     )
     parser.addoption("--seeds", type=int, default=20, metavar="N", help="try N seeds in each test that searches seeds")
+    parser.addoption(
+        "--foreign-rounds",
+        type=int,
+        default=20,
+        metavar="N",
+        help="for how many rounds code of the program runs at every possible moment (tests/runtime/foreign_code.py)",
+    )
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="try only this seed in these tests")
 
 
