@@ -5,7 +5,9 @@ find the core's lock taken by its own thread, and wait for it forever; one that 
 would leave the tables half changed. So while a session runs, one handler of ours, `_on_signal`, stands in front of all
 handlers of the program. If the main thread is in the user's code or in a wait, it calls the program's handler, and what
 that raises comes out there. If the main thread is inside a call of ours, the signal is postponed: a helper thread sends
-it again until the main thread is found outside. Several signals of one number may become one meanwhile, as signals do.
+it again until the main thread is found outside. In a loop that does nothing but call us this could take long, so the
+most frequent calls begin with a look at `postponed`. Several signals of one number may become one meanwhile, as signals
+do.
 
 The program does not notice. `signal.signal` and `signal.getsignal` take and return the program's handlers, also by
 names that were imported before the session, since the functions behind both are replaced. SIG_IGN and SIG_DFL stay what
@@ -91,10 +93,11 @@ def uninstall() -> None:
     """Restore the program's handlers, if this is the main thread. A signal that is still postponed keeps ours."""
     if threading.current_thread() is not threading.main_thread():
         return
-    if _get(signal.SIGTERM) is _exit:
+    if _get(signal.SIGTERM) is _exit and signal.SIGTERM not in postponed:
         _set(signal.SIGTERM, _before_sigterm)
     for number, state in list(watched.items()):
         if number not in postponed and _signal_getsignal(number) is _on_signal:
+            _settle(state)
             _signal_signal(number, state.handler)
             del watched[number]
 
@@ -103,14 +106,30 @@ def uninstall() -> None:
 def _set(number: Any, handler: Any, /) -> Any:
     """Stands in for `signal.signal`."""
     before = _get(number)
+    state = watched.get(int(number))
+    if threading.current_thread() is threading.main_thread() and state is not None:
+        _settle(state)
     if not callable(handler) or _is_loops(handler):
         _signal_signal(number, handler)
-        watched.pop(int(number), None)
+        with _sending:  # a signal may have been postponed since `_settle`
+            watched.pop(int(number), None)
+            postponed.pop(int(number), None)
         return before
-    state = watched.get(int(number)) or Watched(int(number), handler)
     _signal_signal(number, _on_signal)  # raises if the program may not do this; then nothing has changed
-    watched[state.number], state.handler = state, handler
+    if state is None:
+        state = watched[int(number)] = Watched(int(number), handler)
+    state.handler = handler
     return before
+
+
+def _settle(state: Watched) -> None:
+    """Another handler is about to be set. A signal that was postponed came before, so its handler is called now. A
+    signal that was sent again must not find the new handler, which may be SIG_DFL.
+    """
+    if state.number in postponed:
+        _call(state, sys._getframe(2))
+    if state.resent:
+        os.getppid()  # a signal that was sent earlier has been delivered when a system call returns
 
 
 @wraps(_signal_getsignal)
@@ -139,7 +158,11 @@ def _raise(error: BaseException) -> None:
 
 
 def call_postponed() -> None:
-    """Call the handlers of the signals that were postponed. Called on the main thread, outside of the core."""
+    """Call the handlers of the signals that were postponed, if this is the main thread. Called outside of the core,
+    where a call of ours begins or a task has ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
     for state in list(postponed.values()):
         _call(state, sys._getframe(1))
 

@@ -254,8 +254,7 @@ class LocalRuntime(Runtime):
         called."""
         if threading.current_thread() is not threading.main_thread():
             return
-        if signal_handlers.postponed:
-            signal_handlers.call_postponed()
+        signal_handlers.call_postponed()
         error, failure = signal_handlers.ended_in_task, outcome.failure
         cancelled = failure is not None and failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
         ended = cancelled if isinstance(error, KeyboardInterrupt) else bool(outcome.exit)

@@ -28,6 +28,7 @@ from ..core.records import (
 )
 from ..ids import task_hex
 from ..process.context import current
+from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.arguments import PLAIN, pack
 from ..values.serialization import Serialized, serialize, size_of
@@ -178,6 +179,8 @@ class Runtime(Getting, Verbs):
 
         Raises TypeError for an argument that cannot be sent, and what `_owned` raises.
         """
+        if postponed:
+            call_postponed()
         task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
         if not lock.enter()[0]:  # `with lock`, written out (see CoreLock)
@@ -227,6 +230,8 @@ class Runtime(Getting, Verbs):
         Raises TypeError for a value that cannot be sent, and for a large value ObjectStoreFullError or OutOfDiskError
         if there is no room for it.
         """
+        if postponed:
+            call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
         obj = ObjectRecord(

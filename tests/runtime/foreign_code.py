@@ -105,7 +105,7 @@ def calls_of(queue, kept):
         looks_up,
         lambda: uses_queue(queue),
         records_metrics,
-        lambda: ray.timeline(),
+        lambda: chance.random() < 0.1 and ray.timeline(),
         lambda: util_state.list_tasks(limit=10),
         lambda: util_state.list_actors(limit=10),
         lambda: util_state.list_objects(limit=10),
