@@ -98,7 +98,7 @@ def install(lock: Any) -> None:
     _users += 1
     if _users > 1:
         return
-    signal_handlers.install()
+    signal_handlers.install(lock)
     _guard_collector(lock)
     _guard_sleep()
     _guard(os, "_exit", lambda status: f"SYSTEM_ERROR: it called os._exit({status})")

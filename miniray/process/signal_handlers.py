@@ -70,12 +70,17 @@ ended_in_task: BaseException | None = (
 )
 _helping = False  # the helper thread runs
 _sending = _thread.allocate_lock()  # held while a signal is sent again, and while one is taken out of `postponed`
+_core_lock: Any = None  # since the first session
 _before_sigterm: Any = None  # the program's handler of SIGTERM before the session
 
 
-def install() -> None:
-    """Stand in front of the program's handlers, if this is the main thread. Undone by `uninstall`."""
-    global _before_sigterm
+def install(lock: Any) -> None:
+    """Stand in front of the program's handlers, if this is the main thread. Undone by `uninstall`.
+
+    lock: the core's lock.
+    """
+    global _before_sigterm, _core_lock
+    _core_lock = lock
     replace(_signal, "signal", _set)
     replace(_signal, "getsignal", _get)
     if threading.current_thread() is not threading.main_thread():
@@ -289,7 +294,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def inside(frame: FrameType | None) -> bool:
-    """Whether the innermost frame outside of the standard library is a call of ours that must not be interrupted."""
+    """Whether the main thread must not be interrupted: it is inside by a `with` statement on the core's lock, or the
+    innermost frame outside of the standard library is a call of ours."""
+    if _core_lock is not None and _core_lock.owner == _thread.get_ident():
+        return True  # also where the library's parts that count as user code read the tables
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(our_code.FOLDER):

@@ -52,7 +52,7 @@ from itertools import repeat
 from typing import Any
 
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-_allocate_lock = _thread.allocate_lock
+_allocate_lock, _get_ident = _thread.allocate_lock, _thread.get_ident
 # The functions of the interpreter, also while a session replaces them.
 _enable, _disable, _is_enabled = gc.enable, gc.disable, gc.isenabled
 _NEVER = object()
@@ -82,14 +82,16 @@ class CoreLock:
     enter: tries to take the lock, and turns the collector off. The first item of the result tells whether the lock is
     ours now. leave: releases the lock, and turns the collector on if the program wants it on. line: one closed lock for
     each waiting thread, on which the thread sleeps, in the order in which they came. collects: whether the program
-    wants the collector to run; changed only under the lock.
+    wants the collector to run; changed only under the lock. owner: the ident of the thread that is inside by a `with`
+    statement, otherwise 0.
     """
 
-    __slots__ = ("_lock", "enter", "leave", "line", "collects", "_quick", "_noting", "_leave_on", "_leave_off")
+    __slots__ = ("_lock", "owner", "enter", "leave", "line", "collects", "_quick", "_noting", "_leave_on", "_leave_off")
 
     def __init__(self) -> None:
         self.line: deque[Any] = deque()  # append and popleft are atomic, also without the GIL
         self.collects = True
+        self.owner = 0
         self._make()
         self.enter: Callable[[], tuple[Any, ...]] = self._enter_and_note
         self.leave = self._leave_off
@@ -115,8 +117,10 @@ class CoreLock:
     def __enter__(self) -> None:
         if not self.enter()[0]:
             self.wait()
+        self.owner = _get_ident()
 
     def __exit__(self, *error: object) -> None:
+        self.owner = 0
         self.leave()
         if self.line:
             self.wake_one()
@@ -200,6 +204,7 @@ class CoreLock:
             _enable()
         told = self.enter is self._quick
         self.line.clear()
+        self.owner = 0
         self._make()
         self._set(self.collects)
         self.enter = self._quick if told else self._enter_and_note

@@ -75,7 +75,7 @@ def test_a_task_whose_worker_cannot_be_started(monkeypatch):
             ray.get(double.options(max_retries=2).remote(1), timeout=20)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_thread_that_ends_by_a_mistake_of_ours(monkeypatch, capfd):
     """Its callers get an error, its permit to start goes to the next actor."""
     real = threaded.report
