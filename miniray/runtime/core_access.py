@@ -99,15 +99,28 @@ class CoreAccess:
 
     def carry_out(self, actions: list[Any]) -> None:
         """Carry out the core's actions in order, then drop the values that it has freed. The lock must not be held."""
-        for action in actions:
-            if type(action) is Wake:  # the most frequent one
-                action.waiter.token()
-            else:
-                self.carriers[type(action)](action)
-        if self.cluster.references.freed:
+        while True:
+            for action in actions:
+                if type(action) is Wake:  # the most frequent one
+                    action.waiter.token()
+                else:
+                    self.carriers[type(action)](action)
+            if not self.cluster.references.freed:
+                return
             with self.lock:
                 freed = self.cluster.references.take_freed()
             drop_values(freed)
+            del freed
+            # A function or a class that was among them may have held references. Nobody may come after us to report
+            # these as dropped.
+            actions = self._report_dropped() if self.dropped else NOTHING
+
+    def _report_dropped(self) -> list[Any]:
+        with self.lock:
+            now = self.now()
+            self.cluster.references_dropped(now, self.dropped)
+            actions: list[Any] = self.cluster.settled(now)
+        return actions
 
 
 def _put_aside(access: Callable[[], CoreAccess | None], things: Any) -> None:

@@ -22,11 +22,13 @@ import weakref
 
 import miniray as ray
 from miniray import state
+from miniray.runtime.core_lock import HAS_GIL
 from miniray.util import metrics
 from miniray.util import state as util_state
 from miniray.util.queue import Empty, Queue
 
 THREADS = 3
+SECOND = 1 if HAS_GIL else 0  # without the GIL, 0 means: do not wait for a quarter of all objects to be new
 ran: collections.Counter[str] = collections.Counter()
 problems: list[BaseException] = []
 ending: list[bool] = []  # the session is ending: calls that are going on raise SessionEnded
@@ -179,7 +181,7 @@ def work(rounds, seed):
             for step in steps:
                 Trap("cycle")
                 # The collector finds this trap after so many further allocations.
-                gc.set_threshold(mine.choice((1, mine.randrange(1, 100))), 1, 2)
+                gc.set_threshold(mine.choice((1, mine.randrange(1, 100))), SECOND, 2)
                 step()
     except BaseException as error:
         problems.append(error)
