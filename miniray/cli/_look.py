@@ -30,11 +30,13 @@ from ..observe.state.query import RayStateApiException
 from ..observe.state.ray_rows import StateResource
 from ..observe.state.short_ids import LENGTHS, matches, short
 from ..process import context
+from ..runtime.frames import current_frames
 from ._grammar import Command, similar
 
 Answer = Callable[[Any], str]
 AS_IN_RAY = "accepted as in Ray, without effect"
 GRACE_S = 10.0  # a program that was interrupted has this long to end; then the process ends without it
+RESEND_S = 0.1  # how long the interrupt may take to be noticed before it is sent again
 CODES = """exit codes: the program's own; 2 if the words make no sense or the question cannot be answered; 1 if the
 program raised an exception, started no session, or waited for something that can never come; 130 if it was interrupted
 by Ctrl-C or --after; 143 on SIGTERM"""
@@ -178,12 +180,13 @@ class _Examined:
         """Run the program, and print the answers. Returns the exit code."""
         from .. import api, session
 
+        session.after_start.append(self.on_start)
         session.before_end.append(self.look)
         session.on_stuck.append(self.on_stuck)
         watcher = threading.Thread(target=self.watch, name="miniray-watch", daemon=True)
         watcher.start()
         handler = self.on_terminate
-        terminated = _replace_default(signal.SIGTERM, handler)
+        handled = _handle(signal.SIGTERM, handler)
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 try:
@@ -197,9 +200,10 @@ class _Examined:
         finally:
             self.over.set()
             self.requests.put("")
+            session.after_start.remove(self.on_start)
             session.before_end.remove(self.look)
             session.on_stuck.remove(self.on_stuck)
-            if terminated and signal.getsignal(signal.SIGTERM) == handler:
+            if handled and signal.getsignal(signal.SIGTERM) == handler:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return self.printed(code)
 
@@ -240,6 +244,11 @@ class _Examined:
         else:
             self.answers[id(runtime)] = lambda: text
 
+    def on_start(self, runtime: Any) -> None:
+        """A session has its own handler of SIGTERM, which raises SystemExit. Ours examines the program first."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self.on_terminate)
+
     def on_terminate(self, *ignored: object) -> None:
         """The handler of SIGTERM. The work is done by the watching thread: this one may be inside the core."""
         self.requests.put("terminated")
@@ -264,13 +273,30 @@ class _Examined:
                 self.look(runtime)
             elif why == "late":
                 print(f"After {seconds:g} s the program had not called init: there is no session.", file=sys.stderr)
-            with self.ending:
-                if self.over.is_set():
-                    return
-                _interrupt()
-            if not self.over.wait(GRACE_S):
+            if not self.interrupt():
                 self.end_anyway()
             return
+
+    def interrupt(self) -> bool:
+        """Raise KeyboardInterrupt in the main thread, as Ctrl-C does. Returns whether the program has ended in time.
+
+        CPython does not notice a signal that arrives between its look for signals and a system call that blocks. So the
+        signal is sent again for as long as the main thread stands where it stood.
+        """
+        main = threading.main_thread().ident or 0
+        stands = None
+        for _ in range(round(GRACE_S / RESEND_S)):
+            frame = current_frames().get(main)
+            place = frame and (frame, frame.f_lasti)
+            with self.ending:
+                if self.over.is_set():
+                    return True
+                if stands in (None, place):
+                    stands = place
+                    signal.pthread_kill(main, signal.SIGINT)
+            if self.over.wait(RESEND_S):
+                return True
+        return False
 
     def never_returns(self, runtime: Any) -> bool:
         """Whether the main thread waits for something that can never come. If so, say it."""
@@ -299,17 +325,12 @@ def _raiser(problem: Exception) -> Callable[[], str]:
     return ask
 
 
-def _replace_default(number: int, handler: Any) -> bool:
+def _handle(number: int, handler: Any) -> bool:
     """Set a handler, if this is the main thread and the signal has none. Returns whether it was set."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is not signal.SIG_DFL:
         return False
     signal.signal(number, handler)
     return True
-
-
-def _interrupt() -> None:
-    """Raise KeyboardInterrupt in the main thread, as Ctrl-C does."""
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def run_program(words: list[str]) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
-from ..process.frames import current_frames
+from ..runtime.frames import current_frames
 from ..process.our_code import FOLDER
 from .escape import escaped
 from .explain.explanation import explain
