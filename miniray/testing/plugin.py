@@ -142,7 +142,7 @@ def _session(node: Any) -> Iterator[Any]:
     import miniray
 
     if miniray.is_initialized():
-        leaker = _leaks.get(id(_runtime()))
+        leaker = next((nodeid for runtime, nodeid in _leaks if runtime is _runtime()), None)
         if leaker is None:
             pytest.fail(
                 "a session is already running: a wider fixture, a module or the program itself started it",
@@ -150,6 +150,7 @@ def _session(node: Any) -> Iterator[Any]:
             )
         warnings.warn(f"the session that {leaker} left behind was ended", LeftBehindWarning, stacklevel=1)
         miniray.shutdown()
+        _leaks.clear()
     miniray.init(**_init_arguments(node))
     try:
         yield miniray
@@ -216,7 +217,7 @@ def _uses_miniray(item: pytest.Item) -> bool:
 _before = pytest.StashKey[tuple[Any, int, list[threading.Thread]]]()  # after setup: runtime, last number, threads
 _failed = pytest.StashKey[bool]()
 _at_setup = pytest.StashKey[tuple[Any, Any]]()  # the runtime before and after setup
-_leaks: dict[int, str] = {}  # by the id() of a runtime that still runs: the test that started it and did not end it
+_leaks: list[tuple[Any, str]] = []  # the runtime that a test started and did not end, while it runs; and the test
 
 
 @pytest.hookimpl(wrapper=True)
@@ -278,6 +279,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     if _note_leak(item):
         left.append("the session that it started, which was ended now")
         sys.modules["miniray"].shutdown()
+        _leaks.clear()
     left += threads_left(runtime if runtime is not _runtime() else None, threads)
     if left:
         text = "left behind: " + "; ".join(left)
@@ -298,8 +300,7 @@ def _note_leak(item: pytest.Item) -> bool:
     before, after_setup = item.stash.get(_at_setup, (None, None))
     if runtime is None or runtime is before or runtime is after_setup and _has_wide_fixture(item):
         return False
-    _leaks.clear()
-    _leaks[id(runtime)] = item.nodeid
+    _leaks[:] = [(runtime, item.nodeid)]
     return True
 
 
