@@ -116,7 +116,10 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
 
     As in Ray.
     """
-    text = "".join(traceback.format_exception(type(error), error, _below_our_frames(error)))
+    where = _below_our_frames(error)
+    text = "".join(traceback.format_exception(type(error), error, where))
+    if where is None:  # there is no frame but ours, so that Python leaves out the first line
+        text = f"Traceback (most recent call last):\n{text}"
     return exceptions.RaySystemError(error, text)
 
 
@@ -217,16 +220,24 @@ def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayErr
                 actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace
             )
         )
-    return exceptions.ActorDiedError(
+    died = exceptions.ActorDiedError(
         exceptions.ActorDiedErrorContext(
             actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"
         )
     )
+    died.args = ()  # as in Ray
+    return died
 
 
 def _for_an_argument(failure: Failure) -> bool:
     """Whether this is the failure of a constructor that never ran because one of its arguments failed."""
     return failure.error is None and isinstance(failure.about, TaskRecord) and failure.cause is not None
+
+
+def _worker_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
+    error = exceptions.WorkerCrashedError()  # without args, as in Ray
+    error.reason = failure.message
+    return error
 
 
 def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
@@ -235,9 +246,7 @@ def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayEr
 
 _MAKERS: dict[str, Callable[[Failure, ObjectRecord | None], exceptions.RayError]] = {
     "TASK_CANCELLED": _cancelled,
-    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
-        *[f"The worker died while it ran this task: {failure.message}"] if failure.message else ()
-    ),
+    "WORKER_DIED": _worker_died,
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
     "ACTOR_UNAVAILABLE": _unavailable,
