@@ -8,14 +8,17 @@ from their values alone, and an open file is sent as its text.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import sys
 import threading
 import types
+from operator import attrgetter
 from typing import Any, Callable
 
 from .buffers import frozen
+from .spaces import loads_into_driver
 
 # Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
@@ -112,9 +115,39 @@ class ByValuePickler(pickle.Pickler):
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:
             if not issubclass(kind, type):
-                return NotImplemented
+                return NotImplemented if kind.__reduce__ is object.__reduce__ else self._by_own_reduce(obj, kind)
             reducer = _reducers[type]
         return reducer(obj, self)
+
+
+    def _by_own_reduce(self, obj: Any, kind: type) -> Any:
+        """For an object with a `__reduce__` of its own. If it returns the name of a global of `__main__`, the global is
+        found in the driver only (see `in_main`); in any other case pickle does what it always does."""
+        if kind.__module__ != "__main__" or kind in copyreg.dispatch_table:
+            return NotImplemented
+        reduced = obj.__reduce_ex__(5)
+        if not isinstance(reduced, str) or getattr(obj, "__module__", None) != "__main__":
+            return reduced
+        return self.in_main(obj, reduced)
+
+    def in_main(self, obj: Any, name: str) -> Any:
+        """How to send an object of `__main__` that pickle sends by its name alone. In Ray the name leads nowhere in a
+        worker, which has a `__main__` of its own."""
+        try:
+            found = attrgetter(name)(sys.modules["__main__"])
+        except AttributeError:
+            found = None
+        if found is not obj:
+            return name  # pickle raises its own error
+        self.sent_by_value = True
+        return _in_main, (name,)
+
+
+def _in_main(name: str) -> Any:
+    main = sys.modules["__main__"]
+    if not loads_into_driver():
+        raise AttributeError(f"Can't get attribute {name!r} on {main!r}: a worker has a __main__ of its own")
+    return attrgetter(name)(main)
 
 
 def importable(obj: Any, name: str | None = None) -> bool:

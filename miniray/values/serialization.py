@@ -336,6 +336,6 @@ def capture(target: Any) -> Captured:
     except TypeError as error:
         from .inspect_serializability import explain
 
-        name = f"{target.__module__}.{target.__qualname__}"
+        name = f"{getattr(target, '__ray_actor_class__', target).__module__}.{target.__qualname__}"
         subject = f"the actor class {name}.__init__" if isinstance(target, type) else f"the function {name}"
         raise TypeError(explain(target, subject, error)) from error
