@@ -171,7 +171,9 @@ def _handle(group_hex: str, bundles: list[dict[str, float]] | None = None) -> Pl
 def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str:
     """The strategy that the two arguments give. Raises ValueError if both are given, or the strategy is unknown."""
     if topology is None:
-        if strategy is not None and strategy not in frozenset(STRATEGIES):  # a TypeError for what has no hash, as in Ray
+        if strategy is not None and strategy not in frozenset(
+            STRATEGIES
+        ):  # a TypeError for what has no hash, as in Ray
             raise ValueError(f"the strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
         return strategy or "PACK"
     if strategy is not None:

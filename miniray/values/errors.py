@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import exceptions
 from ..core.records import Failure, ObjectRecord, TaskRecord
-from .serialization import ERROR, Serialized, deserialize, serialize
+from .serialization import ERROR, Serialized, deserialize, serialize_error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -92,7 +92,7 @@ def from_exception(
         stored: Any = None
     else:
         try:
-            stored = serialize(cause)  # without __cause__, __context__ and __traceback__, as in Ray
+            stored = serialize_error(cause)  # without __cause__, __context__ and __traceback__, as in Ray
         except Exception:  # it cannot be sent, so only its text is
             stored = None
     return Failure(
@@ -220,13 +220,12 @@ def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayErr
                 actor.hex, actor.class_name, f"{failure.message}: {error}", actor.name, actor.namespace
             )
         )
-    died = exceptions.ActorDiedError(
-        exceptions.ActorDiedErrorContext(
+    return exceptions.ActorDiedError(
+        # By keyword: so the error has no args, as in Ray.
+        cause=exceptions.ActorDiedErrorContext(
             actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"
         )
     )
-    died.args = ()  # as in Ray
-    return died
 
 
 def _for_an_argument(failure: Failure) -> bool:

@@ -23,6 +23,7 @@ from .spaces import loads_into_driver
 # Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
 
+_PLAIN_REDUCE: Any = object.__reduce__
 Reducer = Callable[[Any, "ByValuePickler"], Any]
 
 _reducers: dict[type, Reducer] = {}  # by exact type; `type` stands for the metaclasses without an entry
@@ -44,17 +45,19 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
     return register
 
 
-def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], bool]:
+def dump(
+    value: Any, definitions: bool = False, in_band: bool = False
+) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], bool]:
     """Pickle a value with protocol 5 and its buffers separately.
 
-    definitions: see ByValuePickler.
+    definitions: see ByValuePickler. in_band: write the buffers into the stream, so that each copy has its own.
     Returns the stream; the buffers (each copied once, see `buffers.frozen`); the records with which `contain` was
     called; and whether anything was sent by value, so that the stream must be loaded into a `Space`.
     Raises what pickle or a user's hook raises. No lock is held: a hook may call anything, this function included.
     """
     file = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
-    pickler = ByValuePickler(file, 5, buffer_callback=buffers.append)
+    pickler = ByValuePickler(file, 5, buffer_callback=None if in_band else buffers.append)
     pickler.definitions = definitions
     outer = getattr(_thread, "pickler", None)
     _thread.pickler = pickler
@@ -115,10 +118,9 @@ class ByValuePickler(pickle.Pickler):
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:
             if not issubclass(kind, type):
-                return NotImplemented if kind.__reduce__ is object.__reduce__ else self._by_own_reduce(obj, kind)
+                return NotImplemented if kind.__reduce__ is _PLAIN_REDUCE else self._by_own_reduce(obj, kind)
             reducer = _reducers[type]
         return reducer(obj, self)
-
 
     def _by_own_reduce(self, obj: Any, kind: type) -> Any:
         """For an object with a `__reduce__` of its own. If it returns the name of a global of `__main__`, the global is

@@ -68,6 +68,7 @@ __all__ = [
     "loads",
     "register_serializer",
     "serialize",
+    "serialize_error",
     "size_of",
 ]
 
@@ -98,10 +99,11 @@ COPY, PLAIN, PICKLED, BY_VALUE, ERROR = "copy", "plain", "pickled", "by value", 
 def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     """Return the stored form of a value: the value itself if it is immutable, otherwise a Serialized.
 
-    A bytearray, a memoryview or an instance of a subclass of bytes becomes bytes. Bytes are never copied. Raises TypeError if pickle refuses the value,
-    with the path to the culprit inside it. subject and taker are for its text: "Could not serialize {subject} {value!r}
-    for a task or actor {taker}". Raises PicklingError if the value is nested too deeply. Any other exception of a
-    user's hook (__reduce__, __getstate__, a registered serializer) is raised unchanged, as in Ray.
+    A bytearray, a memoryview or an instance of a subclass of bytes becomes bytes. Bytes are never copied. Raises
+    TypeError if pickle refuses the value, with the path to the culprit inside it. subject and taker are for its text:
+    "Could not serialize {subject} {value!r} for a task or actor {taker}". Raises PicklingError if the value is nested
+    too deeply. Any other exception of a user's hook (__reduce__, __getstate__, a registered serializer) is raised
+    unchanged, as in Ray.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -252,9 +254,15 @@ def _copy_inside(copied: list[Any] | dict[Any, Any], above: set[int]) -> bool:
 # --- Values that are pickled --------------------------------------------------------------------------------------
 
 
-def _store(value: Any, definitions: bool = True) -> Serialized:
+def serialize_error(error: BaseException) -> Serialized:
+    """Return the stored form of an exception that a task has raised. As in Ray, an array in it can be written to by who
+    catches it: each copy has its own memory. Raises what pickle or a user's hook raises."""
+    return _store(error, in_band=True)
+
+
+def _store(value: Any, definitions: bool = True, in_band: bool = False) -> Serialized:
     try:
-        data, buffers, contained, by_value = dump(value, definitions)
+        data, buffers, contained, by_value = dump(value, definitions, in_band)
     except RecursionError as error:
         raise pickle.PicklingError(_TOO_DEEP) from error
     return Serialized(data, buffers, contained, len(data) + sum(map(len, buffers)), BY_VALUE if by_value else PICKLED)
