@@ -419,11 +419,11 @@ class ObjectRefGenerator:
         """`next` with a time limit; after it, the nil reference. Ray's libraries call this name."""
         if timeout_s is None:
             return next(self)
-        if timeout_s < 0:
-            raise ValueError(f"the timeout must not be negative, but is {timeout_s}")
         runtime = running()
         ref = self._take(runtime)
         if ref is None:
+            if timeout_s < 0:
+                raise ValueError(f"the timeout must not be negative, but is {timeout_s}")
             runtime.wait_for([self._stream], 1, False, timeout_s)
             ref = self._take(runtime)
         return ObjectRef.nil() if ref is None else ref
