@@ -148,11 +148,13 @@ class ActorManager:
         if task.deps:
             self._enqueue(now, actor, task)
             return
-        group.queue.append(task)  # the common case: as `call_ready`, without the call on the hot path
+        group.queue.append(task)  # the common case: `call_ready`, written out
         task.t_ready = now
-        move(task, PENDING_NODE)
+        if task.status is PENDING_ARGS_AVAIL:  # `move`, written out
+            task.status = PENDING_NODE
         if actor.status is ALIVE:
-            move(task, SUBMITTED)
+            if task.status is PENDING_NODE:  # `move`, written out
+                task.status = SUBMITTED
             if group.running < group.limit:
                 self._start_calls(now, actor, group, task)
 
@@ -229,11 +231,15 @@ class ActorManager:
             if actor.is_async:
                 worker = group.workers[0] if group.workers else self._add_worker(now, actor, group)
                 self._start_coroutine(now, task, worker)
-            elif group.idle:
-                worker = group.idle.pop()
-                self._start(now, task, worker)
-            else:
-                self._start(now, task, self._add_worker(now, actor, group), starting=True)
+                continue
+            worker = group.idle.pop() if group.idle else self._add_worker(now, actor, group)
+            task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+            for dep in task.deps:
+                if dep.locations is not None:
+                    self.cluster.store.fetched(now, dep, worker.node)
+            # A worker that reports, or that has not started yet, looks for its next call in its record.
+            if worker is not self.cluster.scheduler.reporting and worker.status is not WorkerStatus.STARTING:
+                self.cluster.actions.append(RunTask(worker, task))
 
     @staticmethod
     def _overtaking(queue: Iterable[TaskRecord]) -> TaskRecord | None:
@@ -254,16 +260,6 @@ class ActorManager:
         group.workers.append(worker)
         self.cluster.actions.append(StartWorker(worker))
         return worker
-
-    def _start(self, now: float, task: TaskRecord, worker: WorkerRecord, starting: bool = False) -> None:
-        """Give a call to a worker. starting: the worker is new and finds the call in its record when it has started."""
-        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
-        for dep in task.deps:
-            if dep.locations is not None:
-                self.cluster.store.fetched(now, dep, worker.node)
-        # A worker that reports looks for its next call in its record.
-        if worker is not self.cluster.scheduler.reporting and not starting:
-            self.cluster.actions.append(RunTask(worker, task))
 
     def _start_coroutine(self, now: float, task: TaskRecord, worker: WorkerRecord) -> None:
         """Give a call to a worker of an async actor. Such a worker runs many calls at once, so each is handed to it; if

@@ -298,7 +298,10 @@ class Cluster(Tables):
         ):
             self.wakeups.settle(now)
             self.scheduler.retire_spare(now, worker.node)
-        actions = self._done(now)
+        if self.ready or self.actions or self.drained or self.after_event:
+            actions = self._done(now)
+        else:
+            actions = NOTHING
         self.scheduler.reporting = None
         return actions
 

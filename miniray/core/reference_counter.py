@@ -79,8 +79,7 @@ class ReferenceCounter:
                 if objects.pop(obj.number, None) is obj:  # as `_free` does for a small value that contains nothing
                     if type(obj.value) not in self.plain_types:
                         self.freed.append(obj.value)
-                    obj.value = DROPPED
-                    move(obj, RELEASED)
+                    obj.value, obj.status = DROPPED, RELEASED  # with `move`, written out
                     if task is not None and len(task.returns) == 1:
                         task.returns = ()  # breaks the reference cycle, so that no cyclic collection is needed
             else:

@@ -61,6 +61,7 @@ from .records import (
 from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
 
+PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
 IDLE_SPARE = 8  # how many idle workers a node keeps beyond one per CPU
 
@@ -138,7 +139,9 @@ class Scheduler:
 
     def enqueue(self, now: float, task: TaskRecord) -> None:
         """The task's arguments are ready: place the task, or append it to the queue of its class."""
-        if task.status is not PENDING_NODE_ASSIGNMENT:
+        if task.status is PENDING_ARGS_AVAIL:  # `move`, written out
+            task.status = PENDING_NODE_ASSIGNMENT
+        elif task.status is not PENDING_NODE_ASSIGNMENT:
             move(task, PENDING_NODE_ASSIGNMENT)
         task.t_ready = now
         wanted = task.spec.scheduling_class
@@ -275,9 +278,11 @@ class Scheduler:
             return
         worker.task = None
         if len(waiting) == 1 and wanted in waiting and wanted.plain and not worker.lent:
-            task = self._head(wanted)
+            queue = wanted.queue
+            task = queue[0] if queue else None
+            if task is not None and task.status is not PENDING_NODE_ASSIGNMENT:
+                task = self._head(wanted)
             if task is not None and task.actor is None:  # a constructor needs a new worker, the actor's own
-                queue = wanted.queue
                 queue.popleft()
                 if not queue:
                     del waiting[wanted]
@@ -541,7 +546,10 @@ class Scheduler:
 
     def _assign(self, now: float, worker: WorkerRecord, task: TaskRecord, starting: bool = False) -> None:
         """Give the task to the worker. One that reports or starts reads it from its record; others get a RunTask."""
-        move(task, SUBMITTED_TO_WORKER)
+        if task.status is PENDING_NODE_ASSIGNMENT:  # `move`, written out
+            task.status = SUBMITTED_TO_WORKER
+        else:
+            move(task, SUBMITTED_TO_WORKER)
         task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
         for dep in task.deps:
             if dep.locations is not None:

@@ -65,6 +65,7 @@ from .records import (
 from .tables import Tables
 from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, move
 
+SUBMITTED_TO_WORKER = TaskStatus.SUBMITTED_TO_WORKER
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 INTERRUPT_GRACE_S = 1.0  # how long a cancelled task may stay in code that cannot be interrupted; a limit of ours
@@ -184,7 +185,10 @@ class TaskManager:
         sizes: bytes of each value, in order. contained: for each value the records inside it; None if no value contains
         any. A value that could not be stored is a Failure in its place.
         """
-        move(task, FINISHED)
+        if task.status is SUBMITTED_TO_WORKER:  # `move`, written out
+            task.status = FINISHED
+        else:
+            move(task, FINISHED)
         task.t_finished = now
         cluster, owner = self.cluster, task.owner
         if owner is not None:
@@ -200,8 +204,7 @@ class TaskManager:
         ):
             obj = task.returns[0]  # the common case, one small value: `_store` and `_end` without the calls
             if obj.status is PENDING and type(obj.value) is not Failure:
-                obj.size, obj.t_ready = sizes[0], now
-                move(obj, READY)
+                obj.size, obj.t_ready, obj.status = sizes[0], now, READY  # with `move`, written out
                 if task.deps or task.contained:
                     cluster.references.release_arguments(now, task)
                 else:

@@ -8,8 +8,9 @@ SUBMITTED_TO_WORKER through two states back to SUBMITTED_TO_WORKER within one `t
 plays a scenario for every move and event listed here.
 
 A move that is not in its table is a bug in miniray, never the user's mistake: `move` raises IllegalMove and changes
-nothing. No status is written in any other way. The names of the states are Ray's (src/ray/protobuf/common.proto,
-gcs.proto).
+nothing. No status is written in any other way, except that a few lines on the hot path have `move` written out: an `if`
+checks the state before, and a test checks both states against the table. The names of the states are Ray's
+(src/ray/protobuf/common.proto, gcs.proto).
 
 What is not in these tables, and why:
 

@@ -6,14 +6,13 @@ move and event, and the test below plays it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from miniray.core import transitions
+from miniray.core.records import ActorRecord, ObjectRecord, PlacementGroupRecord, TaskRecord, WorkerRecord
 from miniray.core.transitions import ACTOR_MOVES, OBJECT_MOVES, PLACEMENT_GROUP_MOVES, TASK_MOVES, WORKER_MOVES, Moves
 from tests.core.builders import EVENTS, NOW
 from tests.core.moves import actors, groups, objects, tasks, workers
@@ -34,14 +33,18 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, Any, Any]
     """Every move that the core makes while the test runs: the record, its state before, and its state after."""
     moves: list[tuple[Any, Any, Any]] = []
 
-    def move(record: Any, to: Any) -> None:
-        before = record.status
-        transitions.move(record, to)
-        moves.append((record, before, to))
+    def noting(slot: Any) -> property:
+        """The same field, which notes each change of a record that already has a status."""
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("miniray.core.") and hasattr(module, "move") and module is not transitions:
-            monkeypatch.setattr(module, "move", move)
+        def write(record: Any, to: Any) -> None:
+            if hasattr(record, "status"):  # otherwise its constructor writes the first status
+                moves.append((record, slot.__get__(record), to))
+            slot.__set__(record, to)
+
+        return property(slot.__get__, write)
+
+    for record_class in (TaskRecord, ObjectRecord, ActorRecord, PlacementGroupRecord, WorkerRecord):
+        monkeypatch.setattr(record_class, "status", noting(vars(record_class)["status"]))
     yield moves
 
 

@@ -41,25 +41,26 @@ class Module:
         """Every node of the tree. The walk is done once, since most rules check all nodes."""
         return list(ast.walk(self.tree))
 
-    def imports(self) -> Iterator[tuple[int, str]]:
+    @cached_property
+    def imports(self) -> list[tuple[int, str]]:
         """(line, full name) of each import, including imports inside functions. `from a import b` gives `a.b`."""
+        found = []
         for node in self.nodes:
             if isinstance(node, ast.Import):
-                for alias in node.names:
-                    yield node.lineno, alias.name
+                found += [(node.lineno, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 base = node.module or ""
                 if node.level:
                     parts = self.package.split(".")
                     base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [base])])
-                for alias in node.names:
-                    yield node.lineno, f"{base}.{alias.name}"
+                found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
+        return found
 
     def imports_of(self, known: "list[Module]") -> set[str]:
         """The known modules that this one imports, including imports for type checkers and inside functions."""
         names = {module.name for module in known}
         found = set()
-        for _, name in self.imports():
+        for _, name in self.imports:
             while name and name not in names:
                 name = name.rpartition(".")[0]
             found.add(name)

@@ -123,7 +123,7 @@ def test_every_file_is_used():
     """Each module is a command, is found by its name, or is imported by a module, test, example or chapter."""
     wanted = set(FOUND_BY_NAME) | {m.name for m in MINIRAY if m.name.startswith("miniray.cli.")}
     for importer in [*MINIRAY, *TESTS, *EXAMPLES]:
-        for _, name in importer.imports():
+        for _, name in importer.imports:
             name = f"mini{name}" if name.startswith("ray.") else name  # under the alias
             parts = name.split(".")
             wanted |= {".".join(parts[:n]) for n in range(1, len(parts) + 1)} - {importer.name}
