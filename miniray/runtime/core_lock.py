@@ -53,8 +53,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
+F = TypeVar("F")
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 _allocate_lock, _get_ident = _thread.allocate_lock, _thread.get_ident
 # The functions of the interpreter, also while a session replaces them.
@@ -64,6 +66,15 @@ _enable, _disable, _is_enabled = gc.enable, gc.disable, gc.isenabled
 def _calls(function: Callable[[], Any]) -> Iterator[Any]:
     """An endless iterator in C: each `next` calls the function, which is one in C, and returns or raises the result."""
     return starmap(function, repeat(()))
+
+
+_written_out: set[CodeType] = set()
+
+
+def writes_with_out(function: F) -> F:
+    """Decorator: this function writes `with lock` out. After it has left, it looks at what was put aside meanwhile."""
+    _written_out.add(function.__code__)  # type: ignore[attr-defined]
+    return function
 
 
 class CoreLock:
@@ -130,6 +141,16 @@ class CoreLock:
     def locked(self) -> bool:
         """Whether a thread holds the lock at this moment."""
         return not self._free
+
+    def may_be_held_here(self) -> bool:
+        """Whether this very thread may be inside. False for certain if another thread is inside by a `with` statement,
+        or if this thread has called no function that writes the statement out."""
+        if self.owner or not self.locked():
+            return self.owner == _get_ident()
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_code not in _written_out:
+            frame = frame.f_back
+        return frame is not None
 
     def wait(self) -> None:
         """Enter once another thread has left. Called after `enter` has failed."""
