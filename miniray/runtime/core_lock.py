@@ -145,7 +145,9 @@ class CoreLock:
     def may_be_held_here(self) -> bool:
         """Whether this very thread may be inside. False for certain if another thread is inside by a `with` statement,
         or if this thread has called no function that writes the statement out."""
-        if self.owner or not self.locked():
+        if not self.locked():
+            return False  # also while the interpreter ends and has emptied this module
+        if self.owner:
             return self.owner == _get_ident()
         frame: FrameType | None = sys._getframe()
         while frame is not None and frame.f_code not in _written_out:
