@@ -212,7 +212,10 @@ class CoreLock:
         while True:
             # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
             for _, result in zip(iter(_is_enabled, True), _calls(function)):
-                return result
+                try:
+                    return result
+                finally:
+                    del result  # if it lists all frames, this one is among them, and would keep the list alive
             if self.try_enter():
                 try:
                     return function()
