@@ -36,6 +36,8 @@ class RayContext(Mapping[str, Any]):
 
     `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
     has the items of `address_info`. The keys are Ray's; nothing listens at the addresses.
+
+    A copy that was sent to a task, or came from one, belongs to the session that runs where it arrives.
     """
 
     def __init__(self, runtime: Runtime):
@@ -71,6 +73,10 @@ class RayContext(Mapping[str, Any]):
         if context.session is self._runtime:
             shutdown()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The runtime stays behind: it has locks and threads.
+        return _arrived, (), {name: value for name, value in vars(self).items() if name != "_runtime"}
+
     def __enter__(self) -> "RayContext":
         return self
 
@@ -80,6 +86,13 @@ class RayContext(Mapping[str, Any]):
     def __repr__(self) -> str:
         facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
         return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
+
+
+def _arrived() -> RayContext:
+    """An empty RayContext of the running session, if there is one. Pickle sets its attributes."""
+    made = RayContext.__new__(RayContext)
+    made._runtime = context.session
+    return made
 
 
 def init(

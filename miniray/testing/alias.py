@@ -24,6 +24,8 @@ LIBRARIES = frozenset({"air", "data", "job_submission", "llm", "rllib", "serve",
 NOT_IN_MINIRAY = frozenset(
     {"LoggingConfig", "cross_language", "internal", "java_actor_class", "java_function", "widgets"}
 )
+# Modules of Ray that need an import statement of their own.
+IMPORTED_FIRST = frozenset({"dag", "types"})
 
 
 def missing(name: str) -> ModuleNotFoundError:
@@ -101,6 +103,8 @@ def _show_errors_of(package: str) -> None:
 
 def _library(name: str) -> Any:
     """The package's `__getattr__` under the alias. Ray would import the library for `ray.data`; here it is an error."""
+    if name in IMPORTED_FIRST:
+        raise AttributeError(f"module 'ray' has no attribute {name!r} before `import ray.{name}`")
     if name in LIBRARIES or name in NOT_IN_MINIRAY:
         raise AttributeError(str(missing(f"ray.{name}")).replace("No module named", "There is no", 1))
     return _own_names(name)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import exceptions
 from ..core.records import Aside, Failure, ObjectRecord, TaskRecord, aside
-from .serialization import ERROR, Serialized, deserialize, serialize
+from .serialization import ERROR, Serialized, deserialize, serialize_error
 
 keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -99,7 +99,7 @@ def from_exception(
         stored: Any = None
     else:
         try:
-            stored = serialize(cause)  # without __cause__, __context__ and __traceback__, as in Ray
+            stored = serialize_error(cause)  # without __cause__, __context__ and __traceback__, as in Ray
         except Exception:  # it cannot be sent, so only its text is
             stored = None
     frames = (where, *getattr(error, "task_frames", ())) if keep_frames else ()
@@ -124,7 +124,10 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
 
     As in Ray.
     """
-    text = "".join(traceback.format_exception(type(error), error, _below_our_frames(error)))
+    where = _below_our_frames(error)
+    text = "".join(traceback.format_exception(type(error), error, where))
+    if where is None:  # there is no frame but ours, so that Python leaves out the first line
+        text = f"Traceback (most recent call last):\n{text}"
     return exceptions.RaySystemError(error, text)
 
 
@@ -229,7 +232,8 @@ def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayErr
             )
         )
     return exceptions.ActorDiedError(
-        exceptions.ActorDiedErrorContext(
+        # By keyword: so the error has no args, as in Ray.
+        cause=exceptions.ActorDiedErrorContext(
             actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"
         )
     )
@@ -240,15 +244,19 @@ def _for_an_argument(failure: Failure) -> bool:
     return failure.error is None and isinstance(failure.about, TaskRecord) and failure.cause is not None
 
 
+def _worker_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
+    error = exceptions.WorkerCrashedError()  # without args, as in Ray
+    error.reason = failure.message
+    return error
+
+
 def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.ActorUnavailableError(failure.message, failure.about.hex)
 
 
 _MAKERS: dict[str, Callable[[Failure, ObjectRecord | None], exceptions.RayError]] = {
     "TASK_CANCELLED": _cancelled,
-    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
-        *[f"The worker died while it ran this task: {failure.message}"] if failure.message else ()
-    ),
+    "WORKER_DIED": _worker_died,
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
     "ACTOR_UNAVAILABLE": _unavailable,

@@ -9,6 +9,7 @@ Functions in one stream share one copy of their module's globals. Functions in t
 from __future__ import annotations
 
 import builtins
+import functools
 import marshal
 import sys
 import types
@@ -133,6 +134,13 @@ def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
 def _reduce_cell(cell: types.CellType, pickler: ByValuePickler) -> Any:
     held = _contents(cell)
     return types.CellType, () if held is _EmptyCell else (held,)
+
+
+@reduces(type(functools.lru_cache(len)))
+def _reduce_cached(function: Any, pickler: ByValuePickler) -> Any:
+    if function.__module__ != "__main__":
+        return NotImplemented
+    return pickler.in_main(function, function.__qualname__)
 
 
 @reduces(types.ModuleType)
