@@ -43,7 +43,12 @@ class Running:
 
 def busy_workers(runtime: Any, frames: dict[int, FrameType] | None = None) -> list[Running]:
     """The workers that run tasks, with their stacks. frames: of all threads; those of the workers are removed."""
-    frames = current_frames() if frames is None else frames
+    if frames is None:
+        frames = current_frames()
+        try:
+            return busy_workers(runtime, frames)
+        finally:
+            frames.clear()  # it contains this very frame, which would keep it, and all others, alive
     with runtime.locked() as cluster:
         workers = [worker for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
         running = [(worker, [worker.task] if worker.task else list(worker.running.values())) for worker in workers]
@@ -121,6 +126,7 @@ def pending_report(runtime: Any) -> str:
         found = stack(frame)
         if found:
             lines += [f"Thread {escaped(names.get(ident, str(ident)))}", *found]
+    frames.clear()  # it contains this very frame, which would keep it, and all others, alive
     return "\n".join(lines)
 
 
