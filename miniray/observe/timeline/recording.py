@@ -265,17 +265,21 @@ def _row(task: TaskRecord) -> Row:
 
 def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
     """The row of an attempt that was followed by another one."""
+    failure, finished = attempt.failure, attempt.t_finished
+    if task.spec.kind == ACTOR_CREATION_TASK and attempt.t_ended:
+        # The constructor had returned. What ended later is the actor: the failure belongs to the call that it ran.
+        failure, finished = None, attempt.t_ended
     # A task that had finished runs again to rebuild a lost value.
-    outcome = RETRIED if attempt.failure is not None else FINISHED
+    outcome = RETRIED if failure is not None else FINISHED
     return Row(
         task,
         attempt.number,
         outcome,
         attempt.worker,
         attempt.node,
-        attempt.failure,
+        failure,
         *_in_order(
-            attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished
+            attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, finished
         ),
     )
 

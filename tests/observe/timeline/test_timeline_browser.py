@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from miniray.observe.timeline.chrome import write_whole
+from miniray.observe.timeline.files import write_whole
 from miniray.observe.timeline.page import page
 from miniray.observe.timeline.utilisation import utilisation
 

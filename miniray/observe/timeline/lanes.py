@@ -1,0 +1,159 @@
+"""Where each span of a trace file is drawn: on which row of its worker's lane, and from when to when, in whole counts.
+
+A viewer draws the spans of one thread as a tree, and drops a span that begins inside another one and ends outside it.
+So the layout is made in integers, and every row of a lane holds spans that are nested or apart:
+
+- A worker runs one task after the other, so its tasks lie on one row. Calls of an async actor overlap; they get as many
+  rows as there are calls at once.
+- Spans of user code and waits lie on the row of their task. The driver's threads overlap, so these get rows as needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from ...core.records import WorkerRecord
+from .recording import Recording, Row
+
+SHORTEST = 3  # the counts of a task: one each for fetching, running and storing
+
+
+class Times(NamedTuple):
+    """When an attempt was on its worker: its beginning, its function's beginning and end, and its end, in counts."""
+
+    begin: int
+    started: int
+    ended: int
+    end: int
+
+
+class Layout:
+    """The rows of all lanes.
+
+    count: converts a time to counts. level_of: the row of each attempt that is not on row 0. rows: how many rows each
+    lane has; None is the driver's. spans, waits: for each one of the recording, its row, beginning and end.
+    """
+
+    def __init__(self, recording: Recording, count: Callable[[float], int]):
+        self.recording, self.count = recording, count
+        self.level_of: dict[Row, int] = {}
+        self.rows: dict[WorkerRecord | None, int] = {}
+        self._moved: dict[Row, tuple[int, int]] = {}
+        self.spans: list[tuple[int, int, int]] = [(0, 0, 0)] * len(recording.spans)
+        self.waits: list[tuple[int, int, int]] = [(0, 0, 0)] * len(recording.waits)
+        others: dict[WorkerRecord | None, list[_Other]] = {}
+        for place, span in enumerate(recording.spans):
+            others.setdefault(span.worker, []).append(_Other(span.task, span.t_start, span.t_end, self.spans, place))
+        for place, (worker, task, since, until) in enumerate(recording.waits):
+            others.setdefault(worker, []).append(_Other(task, since, until, self.waits, place))
+        for lane in (None, *recording.lanes):
+            levels = self._place_rows(recording.by_worker[lane]) if lane is not None else []
+            self.rows[lane] = max(1, len(levels))
+            if lane in others:
+                self._place_others(lane, levels, others[lane])
+
+    def times(self, row: Row) -> Times:
+        """The times of an attempt on its worker. Each of its phases has a length, if it has that phase."""
+        begin, end = self._moved.get(row) or (self.count(row.leased), self.count(row.until(self.recording.now)))
+        if not row.started:
+            return Times(begin, end, end, end)
+        started = min(max(self.count(row.started), begin + 1), end - 2)
+        ended = self.count(row.ended) if row.ended else end - 1
+        return Times(begin, started, min(max(ended, started + 1), end - 1), end)
+
+    def _place_rows(self, rows: list[Row]) -> list[list[Row]]:
+        """Spread the attempts of a worker, in the order in which they reached it, over rows on which none overlap."""
+        count, now = self.count, self.recording.now
+        levels: list[list[Row]] = [[]]
+        free_at = [0]
+        for row in rows:
+            begin, end = count(row.leased), count(row.finished or now)
+            level = 0
+            if begin < free_at[0]:
+                level = next((n for n, free in enumerate(free_at) if free <= begin), len(free_at))
+                if row.worker is not None and (row.worker.actor is None or not row.worker.actor.is_async):
+                    # One call at a time: what overlaps is rounding, the least length, or a worker that was declared
+                    # dead. Begin where the attempt before ends.
+                    level, begin = 0, free_at[0]
+                if level == len(free_at):
+                    free_at.append(0)
+                    levels.append([])
+                if level:
+                    self.level_of[row] = level
+            if end - begin < SHORTEST:
+                end = begin + SHORTEST
+            free_at[level] = end
+            if begin != count(row.leased) or end != count(row.finished or now):
+                self._moved[row] = begin, end
+            levels[level].append(row)
+        return levels
+
+    def _place_others(self, lane: WorkerRecord | None, levels: list[list[Row]], others: list[_Other]) -> None:
+        """Find a row for each span of user code and each wait, on which it crosses nothing."""
+        phases: list[list[tuple[int, int]]] = []  # of the attempts on each row, in order of their beginnings
+        for rows in levels:
+            phases.append([])
+            for begin, started, ended, end in map(self.times, rows):
+                phases[-1] += (begin, end), (begin, started), (started, ended), (ended, end)
+        past = [0] * len(phases)  # how many of the phases were over before the span
+        open_spans: list[list[tuple[int, int]]] = [[] for _ in phases]
+        for begin, end, own, other in sorted(
+            [(*self._within_its_task(lane, other), other) for other in others], key=lambda one: (one[0], -one[1])
+        ):
+            for level in (own, *(level for level in range(len(phases)) if level != own)):
+                if level == len(phases):  # the lane has no row yet
+                    break
+                known, at = phases[level], past[level]
+                while at < len(known) and known[at][1] <= begin:
+                    at += 1
+                past[level] = at
+                open_spans[level] = [one for one in open_spans[level] if one[1] > begin]
+                if not _crosses(begin, end, islice(known, at, None)) and not _crosses(begin, end, open_spans[level]):
+                    break
+            else:
+                level = len(phases)
+            if level == len(phases):
+                phases.append([])
+                past.append(0)
+                open_spans.append([])
+            open_spans[level].append((begin, end))
+            other.into[other.place] = level, begin, end
+        self.rows[lane] = max(1, len(phases))
+
+    def _within_its_task(self, lane: WorkerRecord | None, other: _Other) -> tuple[int, int, int]:
+        """The beginning and the end of a span or wait, and the row of its task.
+
+        Rounding must not let a span stick out of its task's function.
+        """
+        begin = self.count(other.since)
+        end = max(begin + 1, self.count(other.until))
+        row = self.recording.latest.get(other.task)
+        if row is None or row.worker is not lane or not row.started:
+            return begin, end, 0
+        if row.started <= other.since and other.until <= (row.ended or self.recording.now):
+            _, started, ended, _ = self.times(row)
+            begin = min(max(begin, started), ended - 1)
+            end = min(max(end, begin + 1), ended)
+        return begin, end, self.level_of.get(row, 0)
+
+
+class _Other(NamedTuple):
+    """A span of user code or a wait: the number of its task, its times, and where to note its place."""
+
+    task: int
+    since: float
+    until: float
+    into: list[tuple[int, int, int]]
+    place: int
+
+
+def _crosses(begin: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:
+    """Whether a span begins inside one of the spans and ends outside it, or the other way round."""
+    for first, last in spans:
+        if first >= end:
+            return False
+        if first < begin < last < end or begin < first < end < last:
+            return True
+    return False
