@@ -29,6 +29,7 @@ import logging
 import os
 from collections.abc import Iterator
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 from ...core.records import TaskSpec, WorkerRecord
@@ -36,7 +37,7 @@ from ...ids import worker_hex
 from ...process.context import running
 from ...values.errors import TaskError
 from .files import is_page, write_whole
-from .lanes import SHORTEST, Layout, Times
+from .lanes import Layout
 from .recording import FINISHED, RUNNING, Recording, Row, lane_title, read
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,9 @@ from producers to consumers."""
 
 NAMES_OF_WAITS = 200
 """A viewer gives every name of a wait a track. If there are more names of tasks, those of their functions are used."""
+
+DRIVER = 1
+"""The integer id of the driver's first row. Perfetto takes the thread 0 of a process for its main thread."""
 
 _QUARTERS = (".0", ".25", ".5", ".75")
 _files_as_ray = False
@@ -149,9 +153,10 @@ class _Writer:
         self.detailed = len(recording.rows) <= DETAILED_ATTEMPTS
         self.flow = count(1)
         self.heads: dict[TaskSpec, tuple[str, str]] = {}
-        self.layout = Layout(recording, self._count) if integer_ids and not recording.empty else None
-        self.numbers: dict[WorkerRecord, int] = {}  # of each worker's first row; those of the driver begin with 0
-        free = self._rows_of(None)
+        self.layout = Layout(recording, self._count, one_row=not integer_ids)
+        self.times = self.layout.times
+        self.numbers: dict[WorkerRecord, int] = {}  # of each worker's first row
+        free = DRIVER + self._rows_of(None)
         for worker in recording.lanes:
             self.numbers[worker] = free
             free += self._rows_of(worker)
@@ -159,12 +164,12 @@ class _Writer:
         for worker in recording.lanes:
             self.places[worker] = self._place(worker)
         few = len({spec.name for spec in recording.by_spec}) <= NAMES_OF_WAITS if self.detailed else False
-        self.name_of_wait = (lambda spec: spec.name) if few else (lambda spec: spec.func_name)
+        self.name_of_wait = attrgetter("name" if few else "func_name")  # of a TaskSpec
 
     # ------------------------------------------------------------ where
 
     def _rows_of(self, worker: WorkerRecord | None) -> int:
-        return self.layout.rows.get(worker, 1) if self.layout is not None else 1
+        return self.layout.rows.get(worker, 1)
 
     def _place(self, worker: WorkerRecord | None, level: int = 0) -> str:
         """The part of an event that names its place: a worker, or the driver for None."""
@@ -174,7 +179,7 @@ class _Writer:
             pid: Any = head.name if head is not None else "127.0.0.1"
             tid: Any = f"driver:{worker_hex(0)}"
             if self.integer_ids:
-                pid, tid = head.number if head is not None else 0, level
+                pid, tid = head.number if head is not None else 1, DRIVER + level
         elif self.integer_ids:
             pid, tid = worker.node.number, self.numbers[worker] + level
         else:
@@ -182,7 +187,7 @@ class _Writer:
         return f'"pid":{_value(pid)},"tid":{_value(tid)},'
 
     def _place_of(self, row: Row) -> str:
-        if self.layout is not None and row in self.layout.level_of:
+        if row in self.layout.level_of:
             return self._place(row.worker, self.layout.level_of[row])
         return self.places[row.worker]
 
@@ -200,18 +205,6 @@ class _Writer:
         """The part of an event with its time; begin and end are counts."""
         return f'"ts":{self._us(begin)},"dur":{self._us(end - begin)},'
 
-    def _times(self, row: Row) -> Times:
-        if self.layout is not None:
-            return self.layout.times(row)
-        begin, end = self._count(row.leased), self._count(row.until(self.recording.now))
-        if not row.started:
-            return Times(begin, end, end, end)
-        started, ended = self._count(row.started), self._count(row.ended) if row.ended else end
-        if end - begin >= SHORTEST:  # give every phase a length
-            started = min(max(started, begin + 1), end - 2)
-            ended = min(max(ended, started + 1), end - 1)
-        return Times(begin, started, ended, end)
-
     # ------------------------------------------------------------ events
 
     def events(self) -> Iterator[str]:
@@ -219,6 +212,7 @@ class _Writer:
         recording = self.recording
         if recording.empty:
             return
+        yield from self._spans_and_waits()
         write = self._attempt if self.detailed else self._short
         for row in recording.rows:
             if row.leased:
@@ -227,22 +221,21 @@ class _Writer:
                 yield from self._before_the_worker(row)
             if row.producers:
                 yield from self._arrows_from_producers(row)
-        layout = self.layout
-        for number, span in enumerate(recording.spans):
-            begin, end, place = self._count(span.t_start), self._count(span.t_end), self.places[span.worker]
-            if layout is not None:
-                level, begin, end = layout.spans[number]
-                place = self._place(span.worker, level)
-            shown, colour = span.extra.get("name", span.name), span.extra.get("cname", "generic_work")
-            yield self._event(span.name, shown, "X", begin, end, place, colour, span.extra)
-        for number, (worker, _, since, until) in enumerate(recording.waits):
-            if worker is None or worker in self.places:
-                begin, end, place = self._count(since), self._count(until), self.places[worker]
-                if layout is not None:
-                    level, begin, end = layout.waits[number]
-                    place = self._place(worker, level)
-                yield self._event("ray.get", "ray.get", "X", begin, end, place, "good")
         yield from self._names()
+
+    def _spans_and_waits(self) -> Iterator[str]:
+        """Spans of user code, and the times in get or wait. They come first, and outer ones before inner ones."""
+        texts: list[tuple[int, int, str]] = []
+        for span, (level, begin, end) in zip(self.recording.spans, self.layout.spans):
+            shown, colour = span.extra.get("name", span.name), span.extra.get("cname", "generic_work")
+            place = self._place(span.worker, level)
+            texts.append((begin, -end, self._event(span.name, shown, "X", begin, end, place, colour, span.extra)))
+        for (worker, _, _, _), (level, begin, end) in zip(self.recording.waits, self.layout.waits):
+            if worker is None or worker in self.places:
+                place = self._place(worker, level)
+                texts.append((begin, -end, self._event("ray.get", "ray.get", "X", begin, end, place, "good")))
+        texts.sort()
+        return (text for _, _, text in texts)
 
     def _event(
         self,
@@ -276,7 +269,7 @@ class _Writer:
         """An attempt that reached a worker: its span, and the phases within."""
         place = self._place_of(row)
         head, args = self._head(row)
-        begin, started, ended, end = self._times(row)
+        begin, started, ended, end = self.times(row)
         outcome = row.outcome
         unfinished = outcome == RUNNING
         more = ',"unfinished":true' if unfinished else ""
@@ -288,8 +281,9 @@ class _Writer:
         ]
         if row.started:
             error = "" if outcome in (FINISHED, RUNNING) else _args(self._error(row))[1:-1]
+            ended = end if unfinished else ended
             lines.append(
-                f'{{"cat":"task:execute","name":"task:execute",{place}{self._when(started, end if unfinished else ended)}'
+                f'{{"cat":"task:execute","name":"task:execute",{place}{self._when(started, ended)}'
                 f'"ph":"X","cname":"rail_animation","args":{{{error}{more[1:]}}}}}'
             )
             if outcome == FINISHED:
@@ -308,7 +302,7 @@ class _Writer:
         ready = row.ready
         waiting, queued = ready - row.created, row.leased - ready
         more = f',"waiting_us":{waiting * 1e6:.0f}' if waiting > 0 else ""
-        begin, started, ended, end = self._times(row)
+        begin, started, ended, end = self.times(row)
         return (
             f"{head}{place}{self._when(begin, end)}"
             f'{args}{row.hex}"{more}'
@@ -339,14 +333,14 @@ class _Writer:
         now = self.recording.now
         yield self._event("submit_task", "submit_task", "X", created, created + 1, place, "background_memory_dump")
         if row.leased:
-            times = self._times(row)
+            times = self.times(row)
             arrived = times.started if row.started else times.begin
             yield self._arrow("submission", place, created, self._place_of(row), max(created, arrived))
         over = row.finished or now
         yield from self._side_phase("waiting for arguments", row, row.created, row.ready or over, place)
         if row.ready:
             yield from self._side_phase("queued", row, row.ready, row.leased or over, place)
-        if self.layout is None and row.worker is not None and row.worker.actor is not None:
+        if not self.integer_ids and row.worker is not None and row.worker.actor is not None:
             if row.worker.actor.is_async and row.leased:
                 yield from self._side_phase("running", row, row.leased, over, self._place_of(row))
 
@@ -367,12 +361,12 @@ class _Writer:
         """From the end of each producer to the beginning of the attempt that took its result."""
         if not row.leased:
             return
-        begin = self._times(row).begin
+        begin = self.times(row).begin
         for producer in row.producers:
             source = self.recording.latest.get(producer)
             if source is None or not source.started or not source.finished or source.finished > row.leased:
                 continue  # dropped from the records, failed before it ran, or run again since
-            left = self._times(source).ended
+            left = self.times(source).ended
             if left <= begin:
                 yield self._arrow("dependency", self._place_of(source), left, self._place_of(row), begin)
 
@@ -414,7 +408,7 @@ class _Writer:
             )
         for level in range(self._rows_of(None)):
             title = f"driver ({level + 1})" if level else "driver"
-            yield from self._thread_names(end, self._place(None, level), title, level)
+            yield from self._thread_names(end, self._place(None, level), title, DRIVER + level)
         for worker in recording.lanes:
             for level in range(self._rows_of(worker)):
                 yield from self._thread_names(

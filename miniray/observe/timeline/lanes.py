@@ -6,6 +6,9 @@ So the layout is made in integers, and every row of a lane holds spans that are 
 - A worker runs one task after the other, so its tasks lie on one row. Calls of an async actor overlap; they get as many
   rows as there are calls at once.
 - Spans of user code and waits lie on the row of their task. The driver's threads overlap, so these get rows as needed.
+
+Perfetto also needs the outer one of two spans that begin together first. The writer writes spans of user code and waits
+before the attempts, so one that begins together with a phase of its task is moved by one count.
 """
 
 from __future__ import annotations
@@ -32,11 +35,12 @@ class Times(NamedTuple):
 class Layout:
     """The rows of all lanes.
 
-    count: converts a time to counts. level_of: the row of each attempt that is not on row 0. rows: how many rows each
-    lane has; None is the driver's. spans, waits: for each one of the recording, its row, beginning and end.
+    count: converts a time to counts. one_row: as in Ray, everything lies on row 0, and may overlap. level_of: the row
+    of each attempt that is not on row 0. rows: how many rows each lane has; None is the driver's. spans, waits: for
+    each one of the recording, its row, beginning and end.
     """
 
-    def __init__(self, recording: Recording, count: Callable[[float], int]):
+    def __init__(self, recording: Recording, count: Callable[[float], int], one_row: bool = False):
         self.recording, self.count = recording, count
         self.level_of: dict[Row, int] = {}
         self.rows: dict[WorkerRecord | None, int] = {}
@@ -45,9 +49,16 @@ class Layout:
         self.waits: list[tuple[int, int, int]] = [(0, 0, 0)] * len(recording.waits)
         others: dict[WorkerRecord | None, list[_Other]] = {}
         for place, span in enumerate(recording.spans):
-            others.setdefault(span.worker, []).append(_Other(span.task, span.t_start, span.t_end, self.spans, place))
+            others.setdefault(span.worker, []).append(
+                _Other(span.worker, span.task, span.t_start, span.t_end, self.spans, place)
+            )
         for place, (worker, task, since, until) in enumerate(recording.waits):
-            others.setdefault(worker, []).append(_Other(task, since, until, self.waits, place))
+            others.setdefault(worker, []).append(_Other(worker, task, since, until, self.waits, place))
+        if one_row:
+            for other in [other for lane in others.values() for other in lane]:
+                begin, end, _ = self._within_its_task(other)
+                other.into[other.place] = 0, begin, end
+            return
         for lane in (None, *recording.lanes):
             levels = self._place_rows(recording.by_worker[lane]) if lane is not None else []
             self.rows[lane] = max(1, len(levels))
@@ -59,8 +70,11 @@ class Layout:
         begin, end = self._moved.get(row) or (self.count(row.leased), self.count(row.until(self.recording.now)))
         if not row.started:
             return Times(begin, end, end, end)
-        started = min(max(self.count(row.started), begin + 1), end - 2)
-        ended = self.count(row.ended) if row.ended else end - 1
+        started = self.count(row.started)
+        ended = self.count(row.ended) if row.ended else end
+        if end - begin < SHORTEST:
+            return Times(begin, started, ended, end)
+        started = min(max(started, begin + 1), end - 2)
         return Times(begin, started, min(max(ended, started + 1), end - 1), end)
 
     def _place_rows(self, rows: list[Row]) -> list[list[Row]]:
@@ -100,7 +114,7 @@ class Layout:
         past = [0] * len(phases)  # how many of the phases were over before the span
         open_spans: list[list[tuple[int, int]]] = [[] for _ in phases]
         for begin, end, own, other in sorted(
-            [(*self._within_its_task(lane, other), other) for other in others], key=lambda one: (one[0], -one[1])
+            [(*self._within_its_task(other), other) for other in others], key=lambda one: (one[0], -one[1])
         ):
             for level in (own, *(level for level in range(len(phases)) if level != own)):
                 if level == len(phases):  # the lane has no row yet
@@ -110,7 +124,9 @@ class Layout:
                     at += 1
                 past[level] = at
                 open_spans[level] = [one for one in open_spans[level] if one[1] > begin]
-                if not _crosses(begin, end, islice(known, at, None)) and not _crosses(begin, end, open_spans[level]):
+                if not _crosses(begin, end, islice(known, at, None), True) and not _crosses(
+                    begin, end, open_spans[level]
+                ):
                     break
             else:
                 level = len(phases)
@@ -122,7 +138,7 @@ class Layout:
             other.into[other.place] = level, begin, end
         self.rows[lane] = max(1, len(phases))
 
-    def _within_its_task(self, lane: WorkerRecord | None, other: _Other) -> tuple[int, int, int]:
+    def _within_its_task(self, other: _Other) -> tuple[int, int, int]:
         """The beginning and the end of a span or wait, and the row of its task.
 
         Rounding must not let a span stick out of its task's function.
@@ -130,18 +146,19 @@ class Layout:
         begin = self.count(other.since)
         end = max(begin + 1, self.count(other.until))
         row = self.recording.latest.get(other.task)
-        if row is None or row.worker is not lane or not row.started:
+        if row is None or row.worker is not other.worker or not row.started:
             return begin, end, 0
         if row.started <= other.since and other.until <= (row.ended or self.recording.now):
             _, started, ended, _ = self.times(row)
-            begin = min(max(begin, started), ended - 1)
-            end = min(max(end, begin + 1), ended)
+            begin = min(max(begin, started + 1), max(started, ended - 1))
+            end = max(min(max(end, begin + 1), ended), begin)
         return begin, end, self.level_of.get(row, 0)
 
 
 class _Other(NamedTuple):
-    """A span of user code or a wait: the number of its task, its times, and where to note its place."""
+    """A span of user code or a wait: its worker, the number of its task, its times, and where to note its place."""
 
+    worker: WorkerRecord | None
     task: int
     since: float
     until: float
@@ -149,11 +166,14 @@ class _Other(NamedTuple):
     place: int
 
 
-def _crosses(begin: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:
-    """Whether a span begins inside one of the spans and ends outside it, or the other way round."""
+def _crosses(begin: int, end: int, spans: Iterable[tuple[int, int]], together: bool = False) -> bool:
+    """Whether a span begins inside one of the spans and ends outside it, or the other way round.
+
+    together: whether it counts, too, that it begins together with a longer one.
+    """
     for first, last in spans:
         if first >= end:
             return False
-        if first < begin < last < end or begin < first < end < last:
+        if first < begin < last < end or begin < first < end < last or (together and first == begin and end < last):
             return True
     return False

@@ -325,7 +325,8 @@
     const counts = [values(placed), values(linedUp), values(waiting)],
       driverWaits = values(driver);
     for (let i = 0; i < bins; i++) {
-      let left = Math.max(0, out.capacity[i] - out.busy[i]);
+      out.busy[i] = Math.min(out.busy[i], out.capacity[i]); // calls of actors without CPUs have no CPU of their own
+      let left = out.capacity[i] - out.busy[i];
       counts.forEach((count, cause) => {
         const charged = Math.min(left, count[i]);
         out.idle[cause][i] = charged;

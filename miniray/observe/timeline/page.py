@@ -16,6 +16,7 @@ from heapq import nlargest
 from html import escape
 from pkgutil import get_data
 
+from ..explain.bottleneck import Bottleneck, bottlenecks
 from .columns import Columns
 from .critical_path import Step, critical_path, path_in_words
 from .gaps import Gap, gap_place, gaps
@@ -60,7 +61,7 @@ def page(recording: Recording) -> Iterator[str]:
         "DIGEST": lambda: [digest],
         "FACTS": lambda: [_facts(shown, notes)],
         "EMPTY": lambda: [f'<p class="empty">{escape(recording.why_empty())}</p>'] if recording.empty else [],
-        "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest),
+        "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest, bottlenecks(shown, steps, used)),
         "STILL": lambda: [] if recording.empty else Still(shown, used, steps, columns).svg(),
         "TABLES": lambda: [] if recording.empty else _tables(shown, steps, longest, columns),
         "DATA": lambda: columns.json(),
@@ -105,24 +106,35 @@ def _facts(recording: Recording, notes: list[str]) -> str:
     return text
 
 
-def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterator[str]:
-    """The three cards at the top."""
+def _answers(used: Utilisation, steps: list[Step], longest: list[Gap], causes: list[Bottleneck]) -> Iterator[str]:
+    """The cards at the top."""
+    yield '<section class="card first"><h2>What determined the time of the run?</h2>'
+    if causes:
+        yield f"<p><b>{marked(readable(causes[0].sentence, 500))}</b> {marked(readable(causes[0].advice, 400))}</p>"
+    if len(causes) > 1:
+        yield '<ul class="causes">'
+        for other in causes[1:4]:
+            yield f"<li>{marked(readable(other.sentence, 400))}</li>"
+        yield "</ul>"
+    if not causes:
+        yield "<p>Nothing has run yet.</p>"
     cpus = max(used.capacity, default=0.0)
     mean = sum(used.busy) / len(used.busy)
     yield (
-        f'<section class="card"><h2>How busy were the CPUs?</h2><p class="big">{used.share(used.busy):.0%}</p>'
+        '</section><section class="card"><h2>How busy were the CPUs?</h2>'
+        f'<p class="big">{used.share(used.busy):.0%}</p>'
         f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {mean:.3g} CPUs in use on average, "
         f"{max(used.busy):.3g} at most."
     )
-    if max(used.busy, default=0.0) > cpus + 0.01:
-        yield " This can exceed the number of CPUs: an actor that holds none counts as one while a call runs."
+    if max(used.running, default=0.0) > cpus + 0.01:
+        yield f" Calls of actors that hold no CPU ran beside the tasks: up to {max(used.running):.3g} ran at once."
     yield "</p></section>"
     yield '<section class="card"><h2>Where are the gaps?</h2>'
-    causes = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
-    causes = [(share, cause) for share, cause in causes if share >= 0.005]
-    if causes:
+    shares = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
+    shares = [(share, cause) for share, cause in shares if share >= 0.005]
+    if shares:
         yield '<p>CPUs were idle because</p><ul class="causes">'
-        for share, cause in causes:
+        for share, cause in shares:
             yield f"<li>{_swatch(f'idle{cause}')} <b>{share:.0%}</b> {escape(CAUSES[cause])}</li>"
         yield "</ul>"
     else:

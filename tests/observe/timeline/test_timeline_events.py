@@ -222,7 +222,9 @@ def check_nesting(events: list[dict[str, Any]]) -> int:
         by_thread.setdefault((span["pid"], span["tid"]), []).append((begin, begin + exact_ns(span["dur"])))
     for spans in by_thread.values():
         open_until: list[int] = []
-        for begin, over in sorted(spans, key=lambda one: (one[0], -one[1])):
+        for begin, over in sorted(
+            spans, key=lambda one: one[0]
+        ):  # Perfetto keeps the order of the file for equal times
             while open_until and open_until[-1] <= begin:
                 open_until.pop()
             assert not open_until or over <= open_until[-1]
@@ -313,12 +315,12 @@ def test_coroutines_share_a_thread_as_in_ray_and_can_be_distinguished():
 
 
 def test_with_integer_ids_coroutines_have_rows_of_their_own():
-    """Every pid and tid is a number, and each row has a name."""
+    """Every pid and tid is a number above zero, and each row has a name."""
     events = events_of(coroutines(), integer_ids=True)
-    assert [span["tid"] for span in kind(events, "X", "task::")] == [1, 2, 1]
+    assert [span["tid"] for span in kind(events, "X", "task::")] == [2, 3, 2]
     assert all(type(event["pid"]) is int and type(event["tid"]) is int for event in events)
     names = {event["tid"]: event["args"]["name"] for event in kind(events, "M") if event["name"] == "thread_name"}
-    assert names == {0: "driver", 1: "worker 1 Fetcher", 2: "worker 1 Fetcher (2)"}
+    assert names == {1: "driver", 2: "worker 1 Fetcher", 3: "worker 1 Fetcher (2)"}
 
 
 def test_a_span_of_user_code_is_a_separate_event():

@@ -170,7 +170,7 @@ class Session:
 
     def read(self) -> Recording:
         """Read the session as the timeline does."""
-        return read(self)
+        return read(self, explained=False)
 
 
 def stamp(task: TaskRecord, *times: float | None) -> None:
