@@ -15,6 +15,9 @@ from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRec
 from ...core.transitions import TaskStatus
 from ...ids import creation_task_hex, task_hex
 from ..explain.explanation import explain
+from ..logs import session
+from ..logs.reading import get_log
+from ..state.query import RayStateApiException
 from .profile import Span
 
 FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
@@ -28,7 +31,8 @@ _T = TypeVar("_T")
 class Mark(NamedTuple):
     """A moment that belongs to no single attempt.
 
-    kind: "node" or "restart". text: a sentence. worker: whose lane it belongs to, None for all.
+    kind: "node", "restart", "spill", "restore" or "lost". text: a sentence. worker: whose lane it belongs to, None for
+    all.
     """
 
     at: float
@@ -121,7 +125,8 @@ class Recording:
     `profile`. waits: the times that threads spent in get or wait. dropped: how many tasks, workers and spans the
     session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps. stores: the numbers
     of each node's object store. reasons: why a task that waits does not go on, by its number. marks: moments of nodes,
-    actors and values.
+    actors and values. curves: for each node, how full its store was: time, bytes in memory, bytes in files. logs: the
+    last lines that some tasks printed, by number.
     """
 
     def __init__(
@@ -137,8 +142,11 @@ class Recording:
         stores: list[dict[str, Any]] | None = None,
         reasons: dict[int, str] | None = None,
         marks: list[Mark] | None = None,
+        curves: list[list[tuple[float, int, int]]] | None = None,
+        logs: dict[int, str] | None = None,
     ):
         self.stores, self.reasons, self.marks = stores or [], reasons or {}, marks or []
+        self.curves, self.logs = curves or [], logs or {}
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
@@ -236,6 +244,8 @@ def read(runtime: Any, explained: bool = True) -> Recording:
         tasks = list(cluster.tasks.values())
         nodes = list(cluster.nodes.values())
         stores = [node.store.stats() for node in nodes]
+        curves = [[*node.store.samples, (runtime.now(), node.store.used, node.store.spilled)] for node in nodes]
+        events = list(cluster.events)
         dropped = dict(cluster.dropped)
         now = runtime.now()
     spans, waits = _copied(runtime.spans), _copied(runtime.waits)
@@ -263,7 +273,9 @@ def read(runtime: Any, explained: bool = True) -> Recording:
         cluster.record_limit,
         stores,
         reasons,
-        _marks(nodes, rows),
+        _marks(nodes, rows, events),
+        curves,
+        _logs(runtime, rows) if explained else {},
     )
 
 
@@ -286,8 +298,34 @@ def _reasons(runtime: Any, waiting: list[Row]) -> dict[int, str]:
     return reasons
 
 
-def _marks(nodes: list[NodeRecord], rows: list[Row]) -> list[Mark]:
-    """The nodes that joined or died after the beginning, and the restarts of actors, in order of time."""
+MOST_LOGS = 200  # reading one takes a millisecond
+LOG_LINES = 20
+
+
+def _logs(runtime: Any, rows: list[Row]) -> dict[int, str]:
+    """The last lines that tasks printed: first of those that did not finish well, then of the longest ones."""
+    if session.running is None or session.running.runtime is not runtime:
+        return {}
+    order = sorted(
+        (row for row in rows if row.started), key=lambda row: (row.outcome == FINISHED, row.started - row.finished)
+    )
+    found: dict[int, str] = {}
+    for number, id in list(dict.fromkeys((row.number, row.hex) for row in order))[:MOST_LOGS]:
+        text = ""
+        for suffix in ("out", "err"):
+            try:
+                text += "".join(get_log(task_id=id, suffix=suffix, tail=LOG_LINES, errors="replace"))
+            except RayStateApiException:  # it has printed nothing, or shares its worker with other calls
+                continue
+        lines = [line for line in text.splitlines() if not line.startswith(":")]  # the log's markers begin with a colon
+        if lines:
+            found[number] = "\n".join(lines[-LOG_LINES:])
+    return found
+
+
+def _marks(nodes: list[NodeRecord], rows: list[Row], events: list[Any]) -> list[Mark]:
+    """The nodes that joined or died after the beginning, the restarts of actors, and the values that were written to
+    files, read back or lost, in order of time."""
     marks = [Mark(node.t_started, "node", f"node {node.name} joined", None) for node in nodes if not node.is_head]
     marks += [
         Mark(node.t_died, "node", f"node {node.name} died: {node.death_message}", None) for node in nodes if node.t_died
@@ -296,7 +334,14 @@ def _marks(nodes: list[NodeRecord], rows: list[Row]) -> list[Mark]:
         if row.spec.kind == ACTOR_CREATION_TASK and row.attempt:
             name = row.spec.func_name.rpartition(".")[0]
             marks.append(Mark(row.created, "restart", f"actor {name} was restarted", row.worker))
+    marks += [
+        Mark(event.at, MARKED_EVENTS[event.kind], event.text, None) for event in events if event.kind in MARKED_EVENTS
+    ]
     return sorted(marks, key=lambda mark: mark.at)
+
+
+MARKED_EVENTS = {"spilled": "spill", "restored": "restore", "object_lost": "lost", "spill_failed": "lost"}
+"""The events of the log that the page marks, and the kind of mark."""
 
 
 def _copied(log: deque[_T]) -> list[_T]:

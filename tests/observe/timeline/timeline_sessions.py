@@ -43,6 +43,7 @@ class Session:
             tasks={},
             nodes={},
             workers={},
+            events=[],
             record_limit=record_limit,
             dropped={"tasks": 0, "actors": 0, "workers": 0, "events": 0},
         )
