@@ -472,10 +472,10 @@ def test_marks_and_the_curve_of_the_store_are_drawn(browser, tmp_path):
     """Nodes that join or die, restarts, values that go to files; and how full the stores were."""
     session = pipeline(60)
     recording = session.read()
-    at = recording.start
+    at, length = recording.start, recording.end - recording.start
     for number, kind in enumerate(("node", "restart", "spill", "restore", "lost")):
-        recording.marks.append(Mark(at + 0.01 + number * 0.02, kind, f"a mark of {kind}", None))
-    recording.curves[0][:0] = [(at, 0, 0), (at + 0.1, 50 << 20, 0), (at + 0.2, 20 << 20, 30 << 20)]
+        recording.marks.append(Mark(at + length * (number + 1) / 7, kind, f"a mark of {kind}", None))
+    recording.curves[0][:0] = [(at, 0, 0), (at + length / 4, 50 << 20, 0), (at + length / 2, 20 << 20, 30 << 20)]
     path = tmp_path / "t.html"
     write_whole(path, page(recording))
     opened(browser, path)
