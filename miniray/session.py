@@ -348,6 +348,11 @@ before_end: list[
 ] = []  # called with a session that is about to end, while its tables are still full; must not raise
 
 
+on_stuck: list[
+    Callable[[Runtime], None]
+] = []  # called by a thread whose `get` can never return, before it is logged or raised; must not raise
+
+
 def end(runtime: Runtime) -> None:
     """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
@@ -395,6 +400,8 @@ def _stuck(runtime: Runtime, objects: list[Any]) -> None:
     found = find_deadlock(runtime, objects)
     if found is None:
         return
+    for told in on_stuck:
+        told(runtime)
     if runtime.options["on_deadlock"] == "raise":
         raise DeadlockError(str(found))
     runtime.say("WARNING", f"This get can never return: {found}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +16,7 @@ from .. import exceptions
 from ..core.records import Failure, ObjectRecord, TaskRecord
 from .serialization import ERROR, Serialized, deserialize, serialize
 
+keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -24,7 +25,8 @@ class TaskError:
 
     function_name: the task's function. text: the formatted traceback. cause: the serialized exception, or None if it
     could not be serialized. class_name, repr_text, type_text: the exception's class, message and type, as text.
-    actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept.
+    actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept. frames: its
+    traceback and those of the tasks whose errors it passes on, if `keep_frames` is set.
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class TaskError:
         "actor_id",
         "kept",
         "type_text",
+        "frames",
     )
 
     def __init__(
@@ -48,10 +51,11 @@ class TaskError:
         actor_repr: str | None,
         actor_id: str | None,
         kept: BaseException | None,
+        frames: Sequence[TracebackType | None] = (),
     ):
         self.function_name, self.text, self.cause = function_name, text, cause
         self.class_name, self.repr_text, self.type_text = type(error).__name__, _message_of(error), str(type(error))
-        self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
+        self.actor_repr, self.actor_id, self.kept, self.frames = actor_repr, actor_id, kept, frames
 
 
 def _message_of(error: BaseException) -> str:
@@ -95,10 +99,11 @@ def from_exception(
             stored = serialize(cause)  # without __cause__, __context__ and __traceback__, as in Ray
         except Exception:  # it cannot be sent, so only its text is
             stored = None
+    frames = (where, *getattr(error, "task_frames", ())) if keep_frames else ()
     return Failure(
         error_type,
         f"{type(error).__name__}: {_message_of(error)}",
-        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept),
+        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept, frames),
         about=about,
     )
 
@@ -177,7 +182,10 @@ def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exception
 def _exception_of(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     if isinstance(failure.error, TaskError):
         if failure.error_type in ("TASK_EXECUTION_EXCEPTION", "TASK_CANCELLED"):
-            return _task_error(failure.error)
+            error = _task_error(failure.error)
+            if failure.error.frames:
+                error.task_frames = failure.error.frames  # type: ignore[attr-defined]
+            return error
     make = _MAKERS.get(failure.error_type)
     if make is not None:
         return make(failure, obj)

@@ -14,7 +14,7 @@ import sys
 import types
 from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
 from .spaces import ByIdentity
@@ -22,6 +22,7 @@ from .spaces import ByIdentity
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
 _LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit means "push a NULL first"
+filled: Callable[[types.FunctionType], None] | None = None  # called with each copy that has got its globals
 _names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
 
 
@@ -102,6 +103,8 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
     for cell, contents in zip(function.__closure__ or (), state["cells"]):
         if contents is not _EmptyCell:
             cell.cell_contents = contents
+    if filled is not None:
+        filled(function)
     function.__dict__.update(state["attributes"])
     for name, value in state["slots"].items():
         setattr(function, name, value)
