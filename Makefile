@@ -1,5 +1,5 @@
 # For a first look: `make demo` and `make test`. While you work: `make fast`. Before a commit: `make check`.
-# PYTHON may be any Python from 3.10 on. Only pip uses the network, and `make clients`.
+# PYTHON may be any Python from 3.10 on. Only pip uses the network, `make clients` and `make judges`.
 
 PYTHON ?= python3
 RAY_PYTHON ?= python3

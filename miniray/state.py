@@ -22,6 +22,7 @@ from .observe.state import book
 from .observe.explain.bottleneck import explain_run
 from .observe.explain.explanation import explain as _explain
 from .observe.explain.sentence import Explanation
+from .observe.notebook import Rows
 from .observe.state.lookup import id_text
 from .observe.logs.reading import get_log, list_logs
 from .observe.state.ray_rows import StateResource
@@ -66,7 +67,7 @@ def _accept(as_in_ray: dict[str, Any]) -> None:
 
 def _list(resource: StateResource, filters: Any, limit: int | None, as_in_ray: dict[str, Any]) -> list[Row]:
     _accept(as_in_ray)
-    return book.book_rows(running(), resource, filters, limit)
+    return Rows(book.book_rows(running(), resource, filters, limit))
 
 
 def _get(resource: StateResource, id: Any, as_in_ray: dict[str, Any]) -> Row | None:

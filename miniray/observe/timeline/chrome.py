@@ -66,15 +66,15 @@ def write_files_as_ray(on: bool) -> None:
 def timeline(
     filename: str | os.PathLike[str] | None = None,
     *,
-    html: str | os.PathLike[str] | None = None,
+    html: str | os.PathLike[str] | bool | None = None,
     integer_ids: bool | None = None,
-) -> list[dict[str, Any]] | None:
+) -> list[dict[str, Any]] | InlinePage | None:
     """Return or write the timeline of the running session. Ray: `ray.timeline`.
 
     filename: write a JSON array of Chrome trace events to this file, for Perfetto, chrome://tracing or speedscope; a
     name that ends in .gz is compressed, and a name that ends in .html means `html`. html: write one self-contained page
-    to this file. A file is written as a whole or not at all, and replaces an existing one. Without a file, return the
-    events as a list of dicts; otherwise None.
+    to this file; True returns the page instead, and a notebook shows it. A file is written as a whole or not at all,
+    and replaces an existing one. Without a file, return the events as a list of dicts; otherwise None.
     integer_ids: whether `pid` and `tid` are numbers, and `ts` counts from the beginning of the run, as viewers need it;
     or texts, and since the Unix epoch, as in Ray. The default: numbers in a file, Ray's texts in the list, and under
     the `ray` alias everywhere.
@@ -88,16 +88,37 @@ def timeline(
         filename, html = None, filename
     if recording.empty:
         logger.warning("The timeline is empty. %s", recording.why_empty())
-    if html is not None:
+    inline = None
+    if html is not None and html is not False:
         from .page import page
 
-        write_whole(html, page(recording))
+        if html is True:
+            inline = InlinePage("".join(page(recording)))
+        else:
+            write_whole(html, page(recording))
     if filename is not None:
         write_whole(filename, json_text(recording, not _files_as_ray if integer_ids is None else integer_ids))
-    if filename is None and html is None:
+    if inline is not None:
+        return inline
+    if filename is None and not html:
         events: list[dict[str, Any]] = json.loads("".join(json_text(recording, bool(integer_ids))))
         return events
     return None
+
+
+class InlinePage:
+    """The page of a timeline, which a notebook shows. str() is its HTML."""
+
+    def __init__(self, text: str):
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        from ..notebook import frame  # only a notebook needs it
+
+        return frame(self._text)
 
 
 def write(recording: Recording, filename: str | os.PathLike[str]) -> None:

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const page = window.miniray;
-  if (!page) return;
+  if (!page || location.protocol === "about:") return; // inside a notebook there is no address
   const { byId } = page;
   const FILTERS = ["state", "node", "worker", "function"];
   let written = null,

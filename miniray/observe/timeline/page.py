@@ -224,7 +224,8 @@ def _table(caption: str, heads: list[str], rows: Iterable[Sequence[Cell]], kind:
 
     body = "".join("<tr>" + "".join(map(cell_of, row, numeric)) + "</tr>" for row in rows)
     return (
-        f'<details open class="{kind}"><summary>{caption}</summary><div class="scroll"><table>'
+        f'<details open class="{kind}"><summary>{caption}</summary>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )
 
