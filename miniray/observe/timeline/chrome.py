@@ -37,7 +37,7 @@ from ...ids import worker_hex
 from ...process.context import running
 from ...values.errors import TaskError
 from .files import is_page, write_whole
-from .lanes import Layout
+from .lanes import Clock, Layout
 from .recording import FINISHED, RUNNING, Recording, Row, lane_title, read
 
 logger = logging.getLogger(__name__)
@@ -174,7 +174,9 @@ class _Writer:
         self.detailed = len(recording.rows) <= DETAILED_ATTEMPTS
         self.flow = count(1)
         self.heads: dict[TaskSpec, tuple[str, str]] = {}
-        self.layout = Layout(recording, self._count, one_row=not integer_ids)
+        clock = Clock(self.start, 4e6, 0) if integer_ids else Clock(0.0, 1e6, self.epoch)
+        self._count = clock.count
+        self.layout = Layout(recording, clock, one_row=not integer_ids)
         self.times = self.layout.times
         self.numbers: dict[WorkerRecord, int] = {}  # of each worker's first row
         free = DRIVER + self._rows_of(None)
@@ -214,17 +216,15 @@ class _Writer:
 
     # ------------------------------------------------------------ when
 
-    def _count(self, at: float) -> int:
-        if self.integer_ids:
-            return int((at - self.start) * 4e6 + 0.5)
-        return self.epoch + int(at * 1e6 + 0.5)
-
     def _us(self, counts: int) -> str:
         return f"{counts >> 2}{_QUARTERS[counts & 3]}" if self.integer_ids else str(counts)
 
     def _when(self, begin: int, end: int) -> str:
         """The part of an event with its time; begin and end are counts."""
-        return f'"ts":{self._us(begin)},"dur":{self._us(end - begin)},'
+        if not self.integer_ids:
+            return f'"ts":{begin},"dur":{end - begin},'
+        length = end - begin
+        return f'"ts":{begin >> 2}{_QUARTERS[begin & 3]},"dur":{length >> 2}{_QUARTERS[length & 3]},'
 
     # ------------------------------------------------------------ events
 
@@ -324,11 +324,15 @@ class _Writer:
         waiting, queued = ready - row.created, row.leased - ready
         more = f',"waiting_us":{waiting * 1e6:.0f}' if waiting > 0 else ""
         begin, started, ended, end = self.times(row)
+        if not self.integer_ids:
+            outer, inner = self._when(begin, end), self._when(started, ended)
+        else:  # `_when` written out, because calls would cost too much
+            whole, part, parts = end - begin, ended - started, _QUARTERS
+            outer = f'"ts":{begin >> 2}{parts[begin & 3]},"dur":{whole >> 2}{parts[whole & 3]},'
+            inner = f'"ts":{started >> 2}{parts[started & 3]},"dur":{part >> 2}{parts[part & 3]},'
         return (
-            f"{head}{place}{self._when(begin, end)}"
-            f'{args}{row.hex}"{more}'
-            f',"queued_us":{queued * 1e6:.0f}}}}},\n{{"cat":"task:execute","name":"task:execute",{place}'
-            f"{self._when(started, ended)}"
+            f'{head}{place}{outer}{args}{row.hex}"{more}'
+            f',"queued_us":{queued * 1e6:.0f}}}}},\n{{"cat":"task:execute","name":"task:execute",{place}{inner}'
             '"ph":"X","cname":"rail_animation","args":{}}'
         )
 

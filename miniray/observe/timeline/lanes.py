@@ -13,7 +13,7 @@ before the attempts, so one that begins together with a phase of its task is mov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,6 +21,18 @@ from ...core.records import WorkerRecord
 from .recording import Recording, Row
 
 SHORTEST = 3  # the counts of a task: one each for fetching, running and storing
+
+
+class Clock(NamedTuple):
+    """Converts times to whole counts: `scale` counts in a second, `base` at the time `origin`."""
+
+    origin: float
+    scale: float
+    base: int
+
+    def count(self, at: float) -> int:
+        """The nearest count."""
+        return self.base + int((at - self.origin) * self.scale + 0.5)
 
 
 class Times(NamedTuple):
@@ -35,16 +47,17 @@ class Times(NamedTuple):
 class Layout:
     """The rows of all lanes.
 
-    count: converts a time to counts. one_row: as in Ray, everything lies on row 0, and may overlap. level_of: the row
+    clock: converts times to counts. one_row: as in Ray, everything lies on row 0, and may overlap. level_of: the row
     of each attempt that is not on row 0. rows: how many rows each lane has; None is the driver's. spans, waits: for
     each one of the recording, its row, beginning and end.
     """
 
-    def __init__(self, recording: Recording, count: Callable[[float], int], one_row: bool = False):
-        self.recording, self.count = recording, count
+    def __init__(self, recording: Recording, clock: Clock, one_row: bool = False):
+        self.recording, self.clock, self.count = recording, clock, clock.count
         self.level_of: dict[Row, int] = {}
         self.rows: dict[WorkerRecord | None, int] = {}
         self._moved: dict[Row, tuple[int, int]] = {}
+        self._known: list[Times | None] = [None] * len(recording.rows)
         self.spans: list[tuple[int, int, int]] = [(0, 0, 0)] * len(recording.spans)
         self.waits: list[tuple[int, int, int]] = [(0, 0, 0)] * len(recording.waits)
         others: dict[WorkerRecord | None, list[_Other]] = {}
@@ -67,23 +80,37 @@ class Layout:
 
     def times(self, row: Row) -> Times:
         """The times of an attempt on its worker. Each of its phases has a length, if it has that phase."""
-        begin, end = self._moved.get(row) or (self.count(row.leased), self.count(row.until(self.recording.now)))
+        known = self._known[row.place]
+        if known is None:
+            known = self._known[row.place] = self._times(row)
+        return known
+
+    def _times(self, row: Row) -> Times:
+        origin, scale, base = self.clock  # `count` written out, because calls would cost too much
+        if row in self._moved:
+            begin, end = self._moved[row]
+        else:
+            begin = base + int((row.leased - origin) * scale + 0.5)
+            end = base + int(((row.finished or self.recording.now) - origin) * scale + 0.5)
         if not row.started:
             return Times(begin, end, end, end)
-        started = self.count(row.started)
-        ended = self.count(row.ended) if row.ended else end
+        started = base + int((row.started - origin) * scale + 0.5)
+        ended = base + int((row.ended - origin) * scale + 0.5) if row.ended else end
         if end - begin < SHORTEST:
             return Times(begin, started, ended, end)
-        started = min(max(started, begin + 1), end - 2)
-        return Times(begin, started, min(max(ended, started + 1), end - 1), end)
+        if not begin < started < ended < end:  # give every phase a length
+            started = min(max(started, begin + 1), end - 2)
+            ended = min(max(ended, started + 1), end - 1)
+        return Times(begin, started, ended, end)
 
     def _place_rows(self, rows: list[Row]) -> list[list[Row]]:
         """Spread the attempts of a worker, in the order in which they reached it, over rows on which none overlap."""
-        count, now = self.count, self.recording.now
+        (origin, scale, base), now = self.clock, self.recording.now
         levels: list[list[Row]] = [[]]
         free_at = [0]
         for row in rows:
-            begin, end = count(row.leased), count(row.finished or now)
+            begin = first = base + int((row.leased - origin) * scale + 0.5)
+            end = last = base + int(((row.finished or now) - origin) * scale + 0.5)
             level = 0
             if begin < free_at[0]:
                 level = next((n for n, free in enumerate(free_at) if free <= begin), len(free_at))
@@ -99,7 +126,7 @@ class Layout:
             if end - begin < SHORTEST:
                 end = begin + SHORTEST
             free_at[level] = end
-            if begin != count(row.leased) or end != count(row.finished or now):
+            if begin != first or end != last:
                 self._moved[row] = begin, end
             levels[level].append(row)
         return levels
