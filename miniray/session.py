@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
+from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
@@ -86,6 +87,24 @@ class RayContext(Mapping[str, Any]):
     def __repr__(self) -> str:
         facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
         return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the versions, and what the session has."""
+        from .observe import notebook  # only a notebook needs it
+
+        shown: dict[str, str] = {
+            "Python version": self.python_version,
+            "Ray version": self.ray_version,
+            "miniray": __version__,
+        }
+        with self._runtime.locked() as cluster:
+            total: dict[str, float] = {}
+            for node in cluster.scheduler.alive:
+                for name, amount in amounts(node.total).items():
+                    total[name] = total.get(name, 0.0) + amount
+        running = context.session is self._runtime
+        shown["session"] = ", ".join(f"{amount:g} {name}" for name, amount in total.items()) if running else "has ended"
+        return notebook.facts(shown)
 
 
 def _arrived() -> RayContext:

@@ -20,8 +20,11 @@ from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from .amounts import count
 from .run_tables import Row, Tables, last_line, last_words
+from .explain.bottleneck import bottlenecks
 from .stacks import Running
 from .state.short_ids import short
+from .timeline.recording import read
+from .timeline.utilisation import utilisation
 
 
 FEW = 5  # the most rows that a finding contains; its sentence has the whole count
@@ -34,7 +37,9 @@ LEAK_OBJECTS = 10  # the least number of large values from one call site that ar
 LEAK_SHARE = 0.05  # their least total size, as a share of the stores' capacity; any size is enough if one is spilled
 LEAK_BYTES = 32 * 2**20  # ... or this many bytes, if that is less
 TINY_TASKS, TINY_MS = 500, 1.0  # the least number of tasks of one name; their median is shorter than this
-QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; their wait, in times of their run, and in ms
+QUEUE_CALLS, QUEUE_FROM_MS = 10, 20.0  # the least calls that wait, and the least time that each of them cost
+IDLE_BELOW, IDLE_SHARE = 0.5, 0.2  # the most use of the CPUs; the least share of the time of the run
+IDLE_KINDS = ("actor", "driver", "resource")  # the bottlenecks (explain.bottleneck) that leave CPUs idle
 INTENDED_DEATHS = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # the reasons of deaths that the program asked for
 
 
@@ -208,7 +213,7 @@ def running(tables: Tables) -> Iterator[Finding]:
 
 
 def idle(tables: Tables) -> Iterator[Finding]:
-    """Are CPUs free while calls wait for one actor?"""
+    """Are CPUs free while calls wait for one actor, or while the driver or another resource holds up the run?"""
     cpus = sum(row["resources_total"].get("CPU", 0.0) for row in tables.nodes if row["state"] == "ALIVE")
     free = sum(row["resources_available"].get("CPU", 0.0) for row in tables.nodes)
     classes = {row["actor_id"]: row["class_name"] for row in tables.actors}
@@ -216,45 +221,49 @@ def idle(tables: Tables) -> Iterator[Finding]:
     for row in tables.tasks:
         if row["type"] == ACTOR_TASK and row["ready_time_ms"] and row["actor_id"] in classes:
             calls[row["actor_id"]].append(row)
+    spread = (
+        "Spread the calls over several actors (ray.util.ActorPool); raise max_concurrency if they mostly wait; or "
+        "turn methods that need no state into tasks."
+    )
+    columns = "name", "state", "duration_ms", "actor_id", "task_id"
+    named = set()
     for actor_id, rows in calls.items():
-        done = [row for row in rows if row["end_time_ms"] and row["start_time_ms"]]
         waiting = sum(row["state"] == "SUBMITTED_TO_WORKER" for row in rows)
         if waiting >= QUEUE_CALLS and free >= 1:
-            share = f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait"
-        elif len(done) >= QUEUE_CALLS and _long_queue(done):
-            first, last = min(row["start_time_ms"] for row in done), max(row["end_time_ms"] for row in done)
-            busy = sum(
-                max(0.0, min(row["end_time_ms"], last) - max(row["start_time_ms"], first))
-                for row in tables.tasks
-                if row["end_time_ms"] and row["start_time_ms"]
+            named.add(actor_id)
+            yield Finding(
+                "IDLE",
+                f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait: actor {classes[actor_id]} runs its "
+                "calls one at a time",
+                _few(sorted(rows, key=lambda row: -row["creation_time_ms"]), *columns),
+                spread,
+                "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
+                f"list tasks --filter actor_id={actor_id}",
             )
-            if cpus < 2 or busy > (last - first) * cpus / 2:
-                continue
-            share = f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU were idle"
-        else:
+    recording = read(tables.runtime, explained=False)
+    used = utilisation(recording)
+    if cpus < 2 or used.share(used.busy) > IDLE_BELOW or tables.endless:
+        return
+    rows_by_id = {row["task_id"]: row for row in tables.tasks}
+    for cause in bottlenecks(recording, used=used):
+        about = cause.rows[0].worker.actor if cause.rows and cause.rows[0].worker is not None else None
+        actor = about.hex if cause.kind == "actor" and about is not None else ""
+        if (
+            cause.kind not in IDLE_KINDS
+            or actor in named
+            or len(cause.rows) < QUEUE_CALLS
+            or cause.share < IDLE_SHARE
+            or cause.seconds * 1000 < QUEUE_CALLS * QUEUE_FROM_MS
+        ):
             continue
         yield Finding(
             "IDLE",
-            f"{share}: actor {classes[actor_id]} runs its calls one at a time",
-            _few(
-                sorted(rows, key=lambda row: -row["creation_time_ms"]),
-                "name",
-                "state",
-                "duration_ms",
-                "actor_id",
-                "task_id",
-            ),
-            "Spread the calls over several actors (ray.util.ActorPool); raise max_concurrency if they mostly wait; or "
-            "turn methods that need no state into tasks.",
-            "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
-            f"list tasks --filter actor_id={actor_id}",
+            cause.sentence.rstrip("."),
+            _few([rows_by_id[row.hex] for row in cause.rows if row.hex in rows_by_id], *columns),
+            cause.advice,
+            "state.explain(); ray.timeline(html=...)",
+            f"list tasks --filter actor_id={actor}" if actor else "timeline -o run.html",
         )
-
-
-def _long_queue(calls: list[Row]) -> bool:
-    waited = median(row["start_time_ms"] - row["ready_time_ms"] for row in calls)
-    ran = median(row["duration_ms"] for row in calls)
-    return bool(waited >= QUEUE_FROM_MS and waited >= QUEUE_TIMES * ran)
 
 
 # ------------------------------------------------------------ failures

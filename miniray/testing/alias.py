@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import exceptions
 from ..observe.metrics import metrics
+from ..observe.timeline.chrome import write_files_as_ray
 from .finder import Alias
 from .installed import Installed
 
@@ -59,8 +60,9 @@ def alias_ray() -> "_Undo":
 
     Returns a context manager that calls `unalias_ray` at the end of its `with` block. Modules of a real Ray that were
     imported before are set aside; code that already holds one keeps it. Meanwhile `ray.__version__` and
-    importlib.metadata give the version of Ray that miniray follows, tracebacks name `ray.exceptions`, and metrics are
-    as lenient as Ray's: they accept an undeclared tag, and a name that is registered twice.
+    importlib.metadata give the version of Ray that miniray follows, tracebacks name `ray.exceptions`, the files of
+    `timeline` have Ray's ids and times, and metrics are as lenient as Ray's: they accept an undeclared tag, and a name
+    that is registered twice.
     """
     global _depth
     _depth += 1
@@ -71,6 +73,7 @@ def alias_ray() -> "_Undo":
         vars(_package)["__getattr__"] = _library
         vars(_package)["__version__"] = _package.__ray_version__
         metrics.set_lenient(True)
+        write_files_as_ray(True)
         _show_errors_of("ray")
     return _Undo()
 
@@ -90,6 +93,7 @@ def unalias_ray() -> None:
         _real.clear()
         vars(_package)["__getattr__"] = _own_names
         metrics.set_lenient(False)
+        write_files_as_ray(False)
         _show_errors_of("miniray")
 
 
