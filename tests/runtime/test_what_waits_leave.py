@@ -122,6 +122,30 @@ def test_what_the_program_has_dropped_goes_before_a_sleep_and_not_after_it():
     assert len(context.running().cluster.objects) == number - 1
 
 
+def test_what_the_program_has_dropped_is_reported_with_the_next_event():
+    """Whichever event that is."""
+    ref, runtime = ray.put("a value"), context.running()
+    number = len(runtime.cluster.objects)
+    del ref
+    runtime.tell(runtime.cluster.settled)
+    assert len(runtime.cluster.objects) == number - 1
+
+
+def test_a_reference_inside_a_value_that_is_dropped_goes_with_the_value():
+    """The thread that drops the value reports the reference, too: nobody may come after it."""
+
+    class Holder:
+        """A value of the program."""
+
+    runtime, holder = context.running(), Holder()
+    holder.ref = ray.put("a value")
+    number = len(runtime.cluster.objects)
+    runtime.cluster.references.freed.append(holder)
+    del holder
+    runtime.carry_out([])
+    assert len(runtime.cluster.objects) == number - 1
+
+
 def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped():
     """Hooks would take a mere look for a change; what was dropped is gone before the reader looks."""
     ref = ray.put("a value")
