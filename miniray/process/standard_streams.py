@@ -250,6 +250,8 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
             attributes["__reduce__"] = lambda module: (importlib.import_module, ("sys",))
             # importlib makes each new module by calling type(sys). New modules must be plain modules.
             attributes["__new__"] = lambda cls, name, doc=None: _sys_class(name, doc)
+            if sys.version_info >= (3, 14):
+                attributes["__getattr__"] = _missing
             sys.__class__ = type("module", (_sys_class,), attributes)
         _holders.append(holder)
         if find_outlet is not None:
@@ -267,6 +269,12 @@ def _attribute(door: Door) -> property:
     return property(
         lambda module: door.seen(), lambda module, stream: door.replace(stream), lambda module: door.replace(None)
     )
+
+
+def _missing(module: Any, name: str) -> Any:
+    """`__getattr__` of the module `sys`, with Python's error. Since Python 3.14, code that runs often reads a module's
+    attributes from its `__dict__`, and so passes by the properties above, unless the module's class has this method."""
+    raise AttributeError(f"module 'sys' has no attribute {name!r}", name=name, obj=module)
 
 
 def close_doors(holder: object) -> None:
