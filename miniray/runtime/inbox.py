@@ -18,6 +18,7 @@ from typing import Any
 
 MOST_PIPES = 64
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the GIL, pipes are not faster
+_write = os.write  # a session replaces `os.write`, for the sake of workers
 _pipes: deque[None] = deque(
     [None] * MOST_PIPES
 )  # one item for each pipe that may still be opened; append and pop are atomic
@@ -40,9 +41,8 @@ class PipeInbox:
         self._items.append(item)
         with self._closing:
             if self._open:
-                os.write(
-                    self._write_end, b"!"
-                )  # one byte for each item, written after it: a reader of a byte finds an item
+                # One byte for each item, written after it: a reader of a byte finds an item.
+                _write(self._write_end, b"!")
 
     def get(self) -> Any:
         """Remove and return the next item. Sleeps until there is one."""

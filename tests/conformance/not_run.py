@@ -95,6 +95,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "errors/text_that_utf8_cannot_encode",
         "logs/log_of_one_task",
         "logs/log_to_driver_off",
+        "logs/prints_of_threads_and_processes",
         "logs/worker_prints_reach_the_driver",
     ),
 }
