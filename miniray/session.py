@@ -22,7 +22,6 @@ from .process import accelerators, context, environment, guards
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.core_lock import CoreLock
-from .runtime.inbox import HAS_GIL
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -327,10 +326,6 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     kind: type[Runtime] = ThreadedRuntime
     if given["local_mode"]:
         from .runtime.local_mode import LocalRuntime as kind  # not at the top, since it imports asyncio
-    if not HAS_GIL:
-        # Interrupts need it. Beside busy threads this import takes seconds without the GIL, and would keep the core's
-        # lock.
-        importlib.import_module("ctypes")
     runtime = kind(settings, dropped)
     runtime.ref_type, runtime.dynamic_type = ObjectRef, DynamicObjectRefGenerator
     runtime.stuck = lambda objects: _stuck(runtime, objects)
