@@ -42,6 +42,9 @@ def switched_on(variable: str, default: bool) -> bool:
     return default if value is None else value.lower() in ("1", "true")
 
 
+PIPES = "pipes"  # in place of a stream's name: see `SessionLogs.unfinished`
+
+
 class Unfinished:
     """The pieces of a line that has not ended. outlet: the logs of the worker that writes it."""
 
@@ -69,11 +72,10 @@ class SessionLogs:
     prints; for its sake the lock is re-entrant.
 
     outlets: a worker's logs by its number; several workers of one actor may share theirs. unfinished: the lines that
-    have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream. loose_ends: the keys of
-    `unfinished`, and the WorkerLogs whose worker has started processes; a worker checks whether it is empty when a task
-    ends. reader: reads what these processes write. system: the system's
-    messages. size: the memory of all logs in bytes. dropped_workers: how many workers lost their logs. unshown: how
-    many times writing to the driver's screen failed.
+    have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream; and a line without text
+    for each WorkerLog whose worker has started processes. A worker checks whether it is empty when a task ends.
+    reader: reads what these processes write. system: the system's messages. size: the memory of all logs in bytes.
+    dropped_workers: how many workers lost their logs. unshown: how many times writing to the driver's screen failed.
     """
 
     def __init__(self, runtime: "Runtime"):
@@ -81,7 +83,6 @@ class SessionLogs:
         self.lock = threading.RLock()
         self.outlets: dict[int, WorkerLog] = {}
         self.unfinished: dict[tuple[Hashable, str], Unfinished] = {}
-        self.loose_ends: set[Hashable] = set()
         self.reader = Reader()
         self.system = LogFile("raylet.out")
         self.size = self.dropped_workers = self.unshown = 0
@@ -158,7 +159,7 @@ class SessionLogs:
                     pipe.abandon()
                 raise
             outlet.pipes = pipes
-            self.loose_ends.add(outlet)
+            self.unfinished[outlet, PIPES] = Unfinished(outlet)
         for pipe in pipes.values():
             self.reader.add(pipe)
 
@@ -183,29 +184,21 @@ class SessionLogs:
             started = self.unfinished.get((writer, name))
             if "\n" not in text:
                 if started is None:
-                    started = self._begin(writer, name, outlet)
+                    started = self.unfinished[writer, name] = Unfinished(outlet)
                 if started.add(text) < files.LONGEST_LINE:
                     return
                 text = "\n"
             if started is not None:
-                self._forget(writer, name)
+                del self.unfinished[writer, name]
                 text = started.text() + text
             lines = text.split("\n")
             rest = lines.pop()
             if rest:
-                self._begin(writer, name, outlet).add(rest)
+                self.unfinished[writer, name] = started = Unfinished(outlet)
+                started.add(rest)
             shown = self._keep(outlet, worker, task, name, lines, "\n")
         self._show(name, shown)
         self._tell_followers(outlet.files[name])
-
-    def _begin(self, writer: Hashable, name: str, outlet: WorkerLog) -> Unfinished:
-        started = self.unfinished[writer, name] = Unfinished(outlet)
-        self.loose_ends.add((writer, name))
-        return started
-
-    def _forget(self, writer: Hashable, name: str) -> Unfinished | None:
-        self.loose_ends.discard((writer, name))
-        return self.unfinished.pop((writer, name), None)
 
     def end_lines(self, execution: "Execution") -> None:
         """End the unfinished lines of a task that ends, after taking what its children have written. Called before its
@@ -216,7 +209,7 @@ class SessionLogs:
             outlet.drain()
         for name in NAMES:
             with self.lock:
-                started = self._forget((task.number, task.attempt), name)
+                started = self.unfinished.pop(((task.number, task.attempt), name), None)
                 if started is None:
                     continue
                 shown = self._keep(started.outlet, worker, task, name, [started.text()], "")
@@ -228,7 +221,7 @@ class SessionLogs:
         return [
             started.text().encode()
             for (writer, name), started in self.unfinished.items()
-            if started.outlet.files[name] is file and attempt in (None, writer)
+            if started.outlet.files.get(name) is file and attempt in (None, writer)
         ]
 
     def _keep(
@@ -331,7 +324,8 @@ class SessionLogs:
         if outlet is not None:
             if outlet.pipes and worker is outlet.worker:
                 outlet.close_pipes()
-                self.loose_ends.discard(outlet)
+                with self.lock:
+                    self.unfinished.pop((outlet, PIPES), None)
             for file in outlet.files.values():
                 self._tell_followers(file)
 
@@ -339,9 +333,8 @@ class SessionLogs:
         """End the session's logs: show unfinished lines and those that were held back, and wake the followers."""
         self.reader.stop()
         with self.lock:
-            unfinished = [(name, started) for (_, name), started in self.unfinished.items()]
+            unfinished = [(name, started) for (_, name), started in self.unfinished.items() if name != PIPES]
             self.unfinished.clear()
-            self.loose_ends.clear()
             self.closed = True
             held_back = {name: folding.flush() for name, folding in self.folding.items()}
             files = [file for outlet in self.outlets.values() for file in outlet.files.values()]
@@ -374,7 +367,7 @@ def install(runtime: Runtime) -> SessionLogs:
     global running
     logs = running = SessionLogs(runtime)
     runtime.say = logs.say
-    runtime.unfinished_lines, runtime.end_lines = logs.loose_ends, logs.end_lines
+    runtime.unfinished_lines, runtime.end_lines = logs.unfinished, logs.end_lines
     runtime.worker_ended = logs.worker_ended
     standard_streams.open_doors(logs, logs.outlet)
     return logs
