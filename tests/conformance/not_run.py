@@ -12,6 +12,8 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
         "errors/chained_exceptions_and_notes",
         "errors/exception_groups",
         "reports/exception_group_from_task",
+        "threads/contextvars_and_locals",  # asyncio.timeout
+        "threads/what_the_main_thread_allows",  # asyncio.Runner
     ),
 }
 """Cases whose program needs at least this version of Python."""
