@@ -13,7 +13,7 @@ SINCE_PYTHON: dict[tuple[int, int], tuple[str, ...]] = {
         "errors/exception_groups",
         "reports/exception_group_from_task",
         "threads/contextvars_and_locals",  # asyncio.timeout
-        "threads/what_the_main_thread_allows",  # asyncio.Runner
+        "threads/what_the_main_thread_allows",  # decimal.localcontext(prec=)
     ),
 }
 """Cases whose program needs at least this version of Python."""
