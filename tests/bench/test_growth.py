@@ -120,7 +120,8 @@ def test_spilling_is_as_fast_as_writing_files(measure):
 
 
 def test_the_import_takes_little_longer_than_the_modules_it_uses():
-    """It takes at most 1.3 times the CPU time of these modules, and 60 ms of wall time."""
+    """It takes at most 1.3 times the CPU time of these modules, and 60 ms of wall time, or on a busy machine of CPU
+    time."""
     with interpreters() as fresh:
         costs = []
 
@@ -129,7 +130,12 @@ def test_the_import_takes_little_longer_than_the_modules_it_uses():
             return costs[-1].times
 
         keeps_within(WIDE * MUST_TIMES, times)
-        keeps_within(WIDE * MUST_MS, lambda: min(cost.wall[0] for cost in [*costs, fresh.cost(IMPORT, rounds=5)]))
+
+        def wall_ms() -> float:
+            costs.append(fresh.cost(IMPORT, rounds=5))
+            return min((cost.cpu if is_busy() else cost.wall)[0] for cost in costs)
+
+        keeps_within(WIDE * MUST_MS, wall_ms)
 
 
 def test_a_session_with_a_few_tasks_takes_milliseconds():
