@@ -307,14 +307,15 @@ def test_the_doctor_finds_the_fault_of_each_broken_program_in_the_book(program, 
 
 
 def test_a_program_that_hangs_is_examined_while_it_hangs(tmp_path):
-    """After the given number of seconds; then the program is interrupted, and the exit code is 130."""
+    """After the given number of seconds; then the program is interrupted, and the exit code is 130. The time is long
+    enough for a busy machine."""
     program = tmp_path / "hangs.py"
     program.write_text(
         "import miniray as ray\nray.init(num_cpus=1)\n"
         "ray.get(ray.remote(lambda: 1).options(name='\\x1b[2J', num_cpus=2).remote())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "miniray", "doctor", "--after", "0.5", "--", str(program)],
+        [sys.executable, "-m", "miniray", "doctor", "--after", "3", "--", str(program)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -322,6 +323,21 @@ def test_a_program_that_hangs_is_examined_while_it_hangs(tmp_path):
     )
     assert done.returncode == 128 + signal.SIGINT
     assert "1. PENDING: 1 task \\x1b[2J is PENDING_NODE_ASSIGNMENT" in done.stdout and "\x1b" not in done.stdout
+
+
+def test_a_program_that_hangs_before_it_starts_a_session_is_interrupted(tmp_path):
+    """There is nothing to look at, which the user is told. It used to end without a word."""
+    program = tmp_path / "hangs.py"
+    program.write_text("import threading\nthreading.Event().wait()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "miniray", "doctor", "--after", "0.1", "--", str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    assert "After 0.1 s the program has no session yet" in done.stderr
 
 
 def test_the_questions_can_be_read_without_a_program(capsys):
