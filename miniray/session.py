@@ -18,7 +18,7 @@ from .exceptions import DeadlockError
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, environment, guards
+from .process import accelerators, context, environment, guards, signal_handlers
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.runtime import Runtime
@@ -213,6 +213,7 @@ def _after_fork() -> None:
     dropped.clear()
     if runtime is not None:
         abandon(runtime)
+    signal_handlers.forked()
 
 
 if hasattr(os, "register_at_fork"):
