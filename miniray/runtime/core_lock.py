@@ -57,13 +57,14 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 F = TypeVar("F")
+T = TypeVar("T")
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 _allocate_lock, _get_ident = _thread.allocate_lock, _thread.get_ident
 # The functions of the interpreter, also while a session replaces them.
 _enable, _disable, _is_enabled = gc.enable, gc.disable, gc.isenabled
 
 
-def _calls(function: Callable[[], Any]) -> Iterator[Any]:
+def _calls(function: Callable[[], T]) -> Iterator[T]:
     """An endless iterator in C: each `next` calls the function, which is one in C, and returns or raises the result."""
     return starmap(function, repeat(()))
 
@@ -206,14 +207,17 @@ class CoreLock:
         with self:
             self._set(wanted)
 
-    def without_collecting(self, function: Callable[[], Any]) -> Any:
+    def without_collecting(self, function: Callable[[], T]) -> T:
         """Return function(), with the collector off during the call. The function is one in C that does not release the
         GIL. This never waits: if somebody is inside, maybe this thread, the collector is off."""
         while True:
-            # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
-            for _, result in zip(iter(_is_enabled, True), _calls(function)):
-                return result
-            if self.try_enter():
+            # No variable holds the result: it may hold this very frame, and the two would keep each other.
+            try:
+                # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
+                return next(zip(iter(_is_enabled, True), _calls(function)))[1]
+            except StopIteration:
+                entered = self.try_enter()
+            if entered:
                 try:
                     return function()
                 finally:
