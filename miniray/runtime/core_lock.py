@@ -211,13 +211,13 @@ class CoreLock:
         """Return function(), with the collector off during the call. The function is one in C that does not release the
         GIL. This never waits: if somebody is inside, maybe this thread, the collector is off."""
         while True:
-            # No variable holds the result: it may hold this very frame, and the two would keep each other.
-            try:
-                # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
-                return next(zip(iter(_is_enabled, True), _calls(function)))[1]
-            except StopIteration:
-                entered = self.try_enter()
-            if entered:
+            # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
+            for _, result in zip(iter(_is_enabled, True), _calls(function)):
+                try:
+                    return result
+                finally:
+                    del result  # if it lists all frames, this one is among them, and would keep the list alive
+            if self.try_enter():
                 try:
                     return function()
                 finally:

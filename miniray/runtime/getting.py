@@ -131,7 +131,7 @@ class Getting(Waiting):
         with self.lock:
             gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
         if gone:  # our own mistake in counting; without this error the caller would try again forever, at full speed
-            raise ReferenceCountingAssertionError(obj.hex)
+            raise ReferenceCountingAssertionError(obj.hex, None, "")
 
     def _note_use(self, obj: ObjectRecord) -> None:
         """Report that a large value was read, so that a copy of it is now on this thread's node."""
