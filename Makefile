@@ -1,5 +1,5 @@
 # For a first look: `make demo` and `make test`. While you work: `make fast`. Before a commit: `make check`.
-# PYTHON may be any Python from 3.10 on. Only pip uses the network, and `make clients`.
+# PYTHON may be any Python from 3.10 on. Only pip uses the network, `make clients` and `make judges`.
 
 PYTHON ?= python3
 RAY_PYTHON ?= python3
@@ -17,7 +17,7 @@ PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
-    mutants chaos conformance-stress conformance-alias clean
+    judges mutants chaos foreign conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -54,6 +54,11 @@ ray-check:
 clients:
 	$(PYTHON) -m tests.clients.run $(CLIENTS)
 
+# Open the traces and pages of prepared runs in other people's viewers and checkers: Perfetto, speedscope,
+# chrome://tracing, the Nu Html Checker, html-validate, axe. Installs them once, outside the repository. Takes minutes.
+judges:
+	$(PYTHON) -m tests.judges.run $(RUNS)
+
 # Run N generated programs on real Ray and on miniray, after the zoos of values and of the interpreter's state, and compare.
 differential:
 	$(PYTHON) -m tests.differential.run --ray-python '$(RAY_PYTHON)' -n $(N)
@@ -70,6 +75,10 @@ mutants: $(VENV)/.pytest
 # Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
 chaos:
 	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
+
+# For N rounds, finalisers, callbacks of weak references and signal handlers call miniray at every possible moment.
+foreign: $(VENV)/.pytest
+	$(PYTEST) -q tests/runtime/test_foreign_code.py --foreign-rounds $(N)
 
 # Compare with Ray's recorded answers, and run the tests of the runtimes, while Python switches threads as often as it can.
 conformance-stress: $(VENV)/.pytest

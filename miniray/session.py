@@ -15,13 +15,13 @@ from typing import Any, Callable, Iterator, Mapping
 
 from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
+from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
-from .options.init_arguments import check_init
-from .process import accelerators, context, environment, guards
+from .options.init_arguments import check_init, refuse_unknown
+from .process import accelerators, context, environment, guards, signal_handlers
 from .process.context import current
 from .process.exits import SessionEnded
-from .runtime.core_lock import CoreLock
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -37,6 +37,8 @@ class RayContext(Mapping[str, Any]):
 
     `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
     has the items of `address_info`. The keys are Ray's; nothing listens at the addresses.
+
+    A copy that was sent to a task, or came from one, belongs to the session that runs where it arrives.
     """
 
     def __init__(self, runtime: Runtime):
@@ -72,6 +74,10 @@ class RayContext(Mapping[str, Any]):
         if context.session is self._runtime:
             shutdown()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The runtime stays behind: it has locks and threads.
+        return _arrived, (), {name: value for name, value in vars(self).items() if name != "_runtime"}
+
     def __enter__(self) -> "RayContext":
         return self
 
@@ -81,6 +87,31 @@ class RayContext(Mapping[str, Any]):
     def __repr__(self) -> str:
         facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
         return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the versions, and what the session has."""
+        from .observe import notebook  # only a notebook needs it
+
+        shown: dict[str, str] = {
+            "Python version": self.python_version,
+            "Ray version": self.ray_version,
+            "miniray": __version__,
+        }
+        with self._runtime.locked() as cluster:
+            total: dict[str, float] = {}
+            for node in cluster.scheduler.alive:
+                for name, amount in amounts(node.total).items():
+                    total[name] = total.get(name, 0.0) + amount
+        running = context.session is self._runtime
+        shown["session"] = ", ".join(f"{amount:g} {name}" for name, amount in total.items()) if running else "has ended"
+        return notebook.facts(shown)
+
+
+def _arrived() -> RayContext:
+    """An empty RayContext of the running session, if there is one. Pickle sets its attributes."""
+    made = RayContext.__new__(RayContext)
+    made._runtime = context.session
+    return made
 
 
 def init(
@@ -151,7 +182,7 @@ def init(
     }
     with _starting:
         if context.session is not None:
-            check_init(dict.fromkeys(kwargs))  # unknown names are refused before anything else, as in Ray
+            refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
             if ignore_reinit_error:
                 return RayContext(context.session)
             raise RuntimeError(
@@ -162,6 +193,8 @@ def init(
         check(address, given)
         _configure(given)
         context.session = start(address, given)
+        for started in after_start:
+            started(context.session)
         return RayContext(context.session)
 
 
@@ -214,6 +247,7 @@ def _after_fork() -> None:
     dropped.clear()
     if runtime is not None:
         abandon(runtime)
+    signal_handlers.forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -338,7 +372,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         )
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
-    guards.install()
+    guards.install(runtime.lock)
     log_session.install(runtime)
     return runtime
 
@@ -346,6 +380,14 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
 before_end: list[
     Callable[[Runtime], None]
 ] = []  # called with a session that is about to end, while its tables are still full; must not raise
+
+
+after_start: list[
+    Callable[[Runtime], None]
+] = []  # called with a new session, on the thread that has called `init`; must not raise
+on_stuck: list[
+    Callable[[Runtime], None]
+] = []  # called by a thread whose `get` can never return, before it is logged or raised; must not raise
 
 
 def end(runtime: Runtime) -> None:
@@ -358,7 +400,7 @@ def end(runtime: Runtime) -> None:
         log_session.uninstall(runtime)
         for forget in context.at_end:
             forget()
-        guards.uninstall()
+        guards.uninstall(runtime.lock)
         runtime.stuck = None
 
 
@@ -366,20 +408,19 @@ def abandon(runtime: Runtime) -> None:
     """In a forked child, mark the parent's session as ended and remove its hooks.
 
     The child has neither the session's workers nor the other threads that may have held its locks. So nothing is waited
-    for, and the lock is replaced. References and functions of the session report that it has ended. If a task called
-    fork, the child continues as a plain program with the task's environment.
+    for, and the core's lock has been replaced already (see `core_lock`). References and functions of the session report
+    that it has ended. If a task called fork, the child continues as a plain program with the task's environment.
     """
     environment.keep_what_is_seen()
     current.set(None)
     runtime.closed = True
-    runtime.lock = CoreLock()
     now = runtime.now()
     runtime.cluster.session_ending(now, ())  # also stops the worker that forked: after its task, it takes no other
     runtime.cluster.session_ended(now)  # its actions are not carried out: no thread is left that waits or runs
     log_session.after_fork()
     for repair in context.in_forked_child:
         repair()
-    guards.uninstall()
+    guards.uninstall(runtime.lock)
 
 
 def _stuck(runtime: Runtime, objects: list[Any]) -> None:
@@ -395,6 +436,8 @@ def _stuck(runtime: Runtime, objects: list[Any]) -> None:
     found = find_deadlock(runtime, objects)
     if found is None:
         return
+    for told in on_stuck:
+        told(runtime)
     if runtime.options["on_deadlock"] == "raise":
         raise DeadlockError(str(found))
     runtime.say("WARNING", f"This get can never return: {found}")

@@ -16,6 +16,7 @@ from functools import wraps
 from typing import Any
 
 from . import standard_streams, worker_output
+from .our_code import stands_in
 from .replaced import replace
 from .worker_process import WorkerProcess, here
 
@@ -33,6 +34,7 @@ def wanted(options: Mapping[str, Any]) -> bool:
 
 
 def _noting(name: str, original: Any) -> Any:
+    @stands_in
     @wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
         process = here()

@@ -33,7 +33,7 @@ from typing import Any, Callable
 from . import context, our_code
 from .context import Execution, current
 from .exits import WorkerExit
-from .frames import current_frames
+from .our_code import stands_in
 from .replaced import replace
 from .worker_process import MAIN, WorkerProcess, get_ident, here, serving, thread_ends
 
@@ -141,8 +141,12 @@ def _is_main(process: WorkerProcess) -> bool:
 # ---------------------------------------------------------------- what happens at a signal
 
 
-def send(process: WorkerProcess, number: int) -> None:
-    """A signal is sent to the worker, by itself or by one of its threads."""
+def send(process: WorkerProcess, number: Any) -> None:
+    """A signal is sent to the worker, by itself or by one of its threads. Raises what the system does if there is no
+    such signal."""
+    number = operator.index(number)
+    if not 0 <= number < signal.NSIG:
+        raise OSError(22, os.strerror(22))
     if number == signal.SIGINT or number == 0:
         return
     act(process, number)
@@ -178,7 +182,7 @@ def _handle(process: WorkerProcess, number: int, handler: Any) -> None:
     handle, runtime = process.handle, context.session
     if handle is None or runtime is None:
         return
-    task, frame = handle.user_task, _users(current_frames().get(process.main_ident))
+    task, frame = handle.user_task, _users(runtime.frames().get(process.main_ident))
     found = of(process).contexts.get(number)
     where = found.copy() if found is not None else Context()
     if task is not None:
@@ -217,6 +221,14 @@ def end_worker(process: WorkerProcess, why: str) -> None:
         raise WorkerExit(why)
     if context.session is not None and process.handle is not None:
         context.session.crash(process.handle.record, why)
+
+
+def local_handler(number: int) -> bool:
+    """Whether the program has a handler for this signal that a task's signal to itself calls in local_mode: there a
+    task's handlers are the process's."""
+    if _here() is not None:
+        return False
+    return signal.getsignal(number) not in (signal.SIG_DFL, None, signal.default_int_handler)
 
 
 def handles_interrupts(process: WorkerProcess) -> bool:
@@ -313,7 +325,7 @@ def _set_wakeup_fd(process: WorkerProcess, fd: int, *, warn_on_full_buffer: bool
 
 
 def _raise_signal(process: WorkerProcess, number: Any) -> None:
-    send(process, _number(number))
+    send(process, number)
 
 
 def _interrupt_main(process: WorkerProcess, number: int = signal.SIGINT) -> None:
@@ -327,6 +339,7 @@ def _put(module: Any, name: str, own: Callable[..., Any], when: Callable[..., bo
         return
     original = getattr(module, name)
 
+    @stands_in
     @wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
         process = _here()

@@ -30,10 +30,12 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.arguments import PLAIN, pack
 from ..values.serialization import Serialized, serialize, size_of
 from .collector import CHECK, CollectorPace, ForgottenFunctions
+from .core_lock import writes_with_out
 from .getting import Getting
 from .spilling import make_room, spill
 from .verbs import Verbs
@@ -124,11 +126,10 @@ class Runtime(Getting, Verbs):
         is_head: bool = False,
     ) -> NodeRecord:
         """Add a node to the cluster. resources: amounts by name. store_bytes: the capacity of its object store."""
+        total = units(resources)
         with self.lock:
             self.last_node += 1
-            node, actions = self.cluster.add_node(
-                self.now(), self.last_node, units(resources), labels, store_bytes, is_head
-            )
+            node, actions = self.cluster.add_node(self.now(), self.last_node, total, labels, store_bytes, is_head)
         self.carry_out(actions)
         return node
 
@@ -145,10 +146,9 @@ class Runtime(Getting, Verbs):
     ) -> SchedulingClass:
         """The scheduling class of all tasks with these demands. need: amounts by name that a node must have to be
         chosen. hold: the amounts that are taken while the task runs or the actor lives."""
+        needed, held = units(need), units(hold)  # the amounts may be objects of the program's own classes
         with self.lock:
-            found: SchedulingClass = self.cluster.scheduler.scheduling_class(
-                units(need), units(hold), strategy, selector
-            )
+            found: SchedulingClass = self.cluster.scheduler.scheduling_class(needed, held, strategy, selector)
         return found
 
     # ------------------------------------------------------------ tasks and actors
@@ -171,6 +171,7 @@ class Runtime(Getting, Verbs):
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
 
+    @writes_with_out
     def submit(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
@@ -179,9 +180,13 @@ class Runtime(Getting, Verbs):
 
         Raises TypeError for an argument that cannot be sent, and what `_owned` raises.
         """
+        if postponed:
+            call_postponed()
         task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+        try:  # `with lock`, written out (see CoreLock)
+            next(lock.enter)
+        except IndexError:
             lock.wait()
         try:
             now = self.now()
@@ -195,7 +200,7 @@ class Runtime(Getting, Verbs):
             if not cluster.number & CHECK:
                 self.collector.adjust(len(cluster.tasks))
         finally:
-            lock.release()
+            next(lock.leave)
             if lock.line:
                 lock.wake_one()
         if actions or cluster.references.freed:
@@ -222,12 +227,15 @@ class Runtime(Getting, Verbs):
 
     # ------------------------------------------------------------ objects
 
+    @writes_with_out
     def put(self, value: Any) -> ObjectRecord:
         """Store a snapshot of a value. The caller owns one reference to the returned record.
 
         Raises TypeError for a value that cannot be sent, and for a large value ObjectStoreFullError or OutOfDiskError
         if there is no room for it.
         """
+        if postponed:
+            call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
         obj = ObjectRecord(
@@ -237,12 +245,14 @@ class Runtime(Getting, Verbs):
             value=stored,
             contained=stored.contained if type(stored) is Serialized else (),
         )
-        node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
-        size = size_of(stored)
+        size, node = size_of(stored), None
         if size > INLINE_BYTES:
+            node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
             make_room(self, node, size)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+        try:  # `with lock`, written out (see CoreLock)
+            next(lock.enter)
+        except IndexError:
             lock.wait()
         try:
             now = self.now()
@@ -254,7 +264,7 @@ class Runtime(Getting, Verbs):
                 refuse_dead_worker(execution.worker)
             actions = cluster.put(now, obj, size, node)
         finally:
-            lock.release()
+            next(lock.leave)
             if lock.line:
                 lock.wake_one()
         if actions or cluster.references.freed:

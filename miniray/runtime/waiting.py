@@ -43,6 +43,7 @@ from ..process.context import Execution, current, exit_of_the_program
 from ..process.exits import SessionEnded, WorkerExit
 from ..process.our_code import parks_here
 from .core_access import CoreAccess
+from .core_lock import writes_with_out
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01  # how long a task keeps its CPU while it waits for a task that already runs
@@ -112,6 +113,7 @@ class Waiting(CoreAccess):
             opened = lock.acquire(False)
         return opened
 
+    @writes_with_out
     def wait_for(self, objects: list[Any], need: int, fail_fast: bool, timeout: float | None) -> bool:
         """Wait until `need` more of these pending objects and streams are ready; with fail_fast, or until one has
         failed.
@@ -132,7 +134,9 @@ class Waiting(CoreAccess):
             if execution.worker.actor is None:
                 worker = execution.worker
         cluster, core_lock = self.cluster, self.lock
-        if not core_lock.try_enter(False):  # `with core_lock`, written out (see CoreLock)
+        try:  # `with core_lock`, written out (see CoreLock)
+            next(core_lock.enter)
+        except IndexError:
             core_lock.wait()
         try:
             if self.closed:
@@ -149,7 +153,7 @@ class Waiting(CoreAccess):
             at_once = worker is not None and waits_for_a_cpu(objects)
             actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
         finally:
-            core_lock.release()
+            next(core_lock.leave)
             if core_lock.line:
                 core_lock.wake_one()
         woken = False

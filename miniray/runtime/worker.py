@@ -24,6 +24,7 @@ from ..process.context import Execution, current
 from ..process.exits import TaskInterrupt, WorkerExit
 from ..process.our_code import enters_user_code
 from ..values.arguments import unpack
+from .core_lock import writes_with_out
 from .handles import WorkerHandle, actor_handle, settle_interrupt
 from .outcomes import Outcome, note_end, outcome_of_error, outcome_of_return
 from .runtime import Runtime
@@ -73,6 +74,7 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 outcome = constructed(execution)
             else:
                 outcome = outcome_of_return(runtime, execution, result)
+            del result  # its finaliser may wait for a task: here the task is still running, and can be interrupted
             return outcome
         finally:
             handle.user_task = None  # settle_interrupt, written out
@@ -209,6 +211,7 @@ def kill_children(runtime: Runtime, handle: WorkerHandle, reap: bool) -> None:
         children.kill(handle.process, reap)
 
 
+@writes_with_out
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
     """Report the outcome of an attempt to the core, and carry out the resulting actions. The lock must not be held.
 
@@ -226,7 +229,9 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
         _farewell(runtime, worker, task)
     lock = runtime.lock
-    if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+    try:  # `with lock`, written out (see CoreLock)
+        next(lock.enter)
+    except IndexError:
         lock.wait()
     try:
         now = runtime.now()
@@ -245,11 +250,11 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
             actions = NOTHING
         following: TaskRecord | None = worker.task
     finally:
-        lock.release()
+        next(lock.leave)
         if lock.line:
             lock.wake_one()
-    if outcome.result is not None:
-        outcome.result = None
+    if outcome.references is not None:
+        outcome.references = None  # counted now; before anybody is woken who might look for what is left
     if actions or cluster.references.freed:
         runtime.carry_out(actions)
     return following
