@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Callable
 
@@ -85,6 +86,10 @@ class LogFile:
                 self.lost[attempt] = self.lost.pop(attempt, 0) + len(line)
                 if len(self.lost) > MOST_LOSSES:
                     del self.lost[next(iter(self.lost))]
+
+    def written(self) -> Iterator[tuple[Attempt, bytes]]:
+        """Yield each line with the attempt that wrote it, without the markers."""
+        return ((attempt, line) for attempt, line in self._lines if attempt is not None)
 
     def read(self, attempt: Attempt | None = None) -> list[bytes]:
         """Return the lines of one attempt, or all lines. If some were dropped, the first line says so."""
