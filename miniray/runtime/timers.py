@@ -6,22 +6,30 @@ import _thread
 import heapq
 import threading
 import time
-from typing import Callable
+from typing import Any, Callable
 
 
 class Timers:
     """Calls a function at given times. The thread sleeps until the next time is due, and ends when no time is left."""
 
-    def __init__(self, call: Callable[[], None]):
-        self._call = call
+    def __init__(
+        self,
+        call: Callable[[], None],
+        now: Callable[[], float] = time.perf_counter,
+        allocate_lock: Callable[[], Any] = _thread.allocate_lock,
+        start_thread: Callable[..., Any] = _thread.start_new_thread,
+    ):
+        """call: the function. The others are how to tell the time, to make a lock to sleep on, and to start a
+        thread."""
+        self._call, self._now, self._start_thread = call, now, start_thread
         self._lock = threading.Lock()  # guards everything below
         self._due: list[float] = []  # a heap of times
-        self._changed = _thread.allocate_lock()  # the thread sleeps on it; released when the thread should look again
+        self._changed = allocate_lock()  # the thread sleeps on it; released when the thread should look again
         self._changed.acquire()
         self._running = self._stopped = False
 
     def add(self, at: float) -> None:
-        """Call the function at this time, in seconds of `time.perf_counter`."""
+        """Call the function at this time, in seconds on the clock."""
         with self._lock:
             if self._stopped:
                 return
@@ -29,7 +37,7 @@ class Timers:
             first = self._due[0] == at
             if not self._running:
                 self._running = True
-                _thread.start_new_thread(self._run, ())
+                self._start_thread(self._run, ())
             elif first and self._changed.locked():
                 self._changed.release()
 
@@ -47,7 +55,7 @@ class Timers:
                 if not self._due or self._stopped:
                     self._running = False
                     return
-                wait = self._due[0] - time.perf_counter()
+                wait = self._due[0] - self._now()
                 if wait <= 0:
                     heapq.heappop(self._due)
             if wait <= 0:
