@@ -53,8 +53,8 @@ class Fiber:
     its wait, for the timers. in_time: whether the last wait ended before its time. is_idle: it waits for work, so a
     deadlock does not concern it. waiting: what it waits for, for people and for `deadlock`. pending_error: an exception
     to raise when it goes on. is_over: its thread ends. interrupts: exceptions for its user code that could not be
-    raised yet. handle: the WorkerHandle that it serves. resumes: the step after its wait in `SimLock.acquire`. joiners: fibers
-    that wait for its end. memory: a name for the memory that it shares with other fibers, None if with none.
+    raised yet. handle: the WorkerHandle that it serves. resumes: the step after its wait in `SimLock.acquire`. joiners:
+    fibers that wait for its end. memory: a name for the memory that it shares with other fibers, None if with none.
     """
 
     __slots__ = (

@@ -76,6 +76,9 @@ class SimLock:
         self._held = False
         self._waiting.clear()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle '_thread.lock' object")
+
     def __enter__(self) -> bool:
         return self.acquire()
 
@@ -84,6 +87,9 @@ class SimLock:
 
     def __repr__(self) -> str:
         return f"<{'locked' if self._held else 'unlocked'} lock of a simulation>"
+
+
+SimLock.__name__, SimLock.__module__ = "lock", "_thread"  # as a program sees the real ones
 
 
 class SimInbox:

@@ -20,12 +20,13 @@ import threading
 import time
 from typing import Any, Callable
 
+from ...process import replaced
 from . import event_loop
 from .baton import BEGINNING_S, Baton, Fiber
 from .locks import SimLock
 from .steps import Step
 
-_saved: list[tuple[Any, str, Any]] = []  # owner, name, original
+_saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
 _instead: dict[int, Any] = {}  # by id() of the original: its replacement
 _baton: Any = None
 _simulation: Any = None
