@@ -32,6 +32,9 @@ clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, un
 _starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
 
+after_start: list[Callable[[Runtime], None]] = []  # called with a new session, before the program sees it
+
+
 class RayContext(Mapping[str, Any]):
     """The result of `init`: a context manager that shuts the session down, and facts about it.
 
@@ -169,6 +172,8 @@ def init(
         check(address, given)
         _configure(given)
         context.session = start(address, given)
+        for look in after_start:
+            look(context.session)
         return RayContext(context.session)
 
 

@@ -11,6 +11,7 @@ A failure raises ExplorationFailure, which says how to repeat it. To replay it u
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import shlex
@@ -24,7 +25,7 @@ from . import shrinking
 from .fault_plan import FaultPlan
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, Run
 
-REPLAY = "MINIRAY_REPLAY"
+REPLAY, FAULTS = "MINIRAY_REPLAY", "MINIRAY_REPLAY_FAULTS"
 STRATEGIES = ("random", "pct", "exhaustive")
 STORY_STEPS = 60
 
@@ -84,7 +85,7 @@ class ExplorationFailure(AssertionError):
     def timeline(self, path: str) -> None:
         """Replay the failure, and write a timeline page of its last session, in virtual time."""
         run = self._run
-        Run(run.fn, run.seed, Replay(self.schedule), run.faults, *run.limits, timeline=path).go()
+        Run(run.fn, run.seed, Replay(self.schedule), run.faults, *run.limits, timeline=path, globals_=run.globals).go()
 
 
 def story_of(run: Run) -> str:
@@ -113,8 +114,10 @@ def explore(
     *,
     depth: int = 3,
     max_schedules: int = 10_000,
-    replay: Callable[[int, Sequence[int]], str] | None = None,
+    replay: Callable[[int, Sequence[int], FaultPlan | None], str] | None = None,
     quiet: bool = True,
+    watchdog_s: float = 10.0,
+    globals_: dict[str, Any] | None = None,
 ) -> Exploration:
     """Run `fn()` once for each seed, each time in a simulation of its own.
 
@@ -126,8 +129,10 @@ def explore(
         max_virtual_s: the same for the seconds on the virtual clock.
         depth: for "pct", how many steps must come in a certain order for the bug to show.
         max_schedules: for "exhaustive", how many runs there may be.
-        replay: makes the shell command that repeats a failure, from its seed and its choices.
+        replay: makes the shell command that repeats a failure, from its seed, its choices and its faults.
         quiet: drop what the program prints.
+        watchdog_s: after how many real seconds without a step the watchdog reports; 0 switches it off.
+        globals_: the globals in which names of clocks and the like are replaced; by default those of `fn`.
 
     Raises:
         ExplorationFailure: a run has raised an error, or exceeded a limit.
@@ -139,12 +144,14 @@ def explore(
     again = _to_replay(fn)
     if again is not None:
         seed, choices = again
-        _raise(Run(fn, seed, Replay(choices), faults, max_steps, max_virtual_s, watchdog_s=0).go())
+        if faults is not None and FAULTS in os.environ:
+            faults = dataclasses.replace(faults, only=frozenset(filter(None, os.environ[FAULTS].split("|"))))
+        _raise(Run(fn, seed, Replay(choices), faults, max_steps, max_virtual_s, watchdog_s=0, globals_=globals_).go())
         found.runs = found.distinct = 1
         return found
 
-    def run_once(seed: int, schedule: Schedule, keep_log: bool = False) -> Run:
-        run = Run(fn, seed, schedule, faults, max_steps, max_virtual_s, keep_log)
+    def run_once(seed: int, schedule: Schedule, keep_log: bool = False, plan: FaultPlan | None = faults) -> Run:
+        run = Run(fn, seed, schedule, plan, max_steps, max_virtual_s, keep_log, None, watchdog_s, globals_)
         with contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
             return run.go()
 
@@ -153,11 +160,15 @@ def explore(
             return
         if not isinstance(run.error, Exception) and type(run.error).__module__.split(".")[0] != "miniray":
             raise run.error  # Ctrl-C, or the end of the program
-        shrunk = shrinking.shrink(run, lambda choices: run_once(run.seed, Replay(choices)))
-        last = run_once(run.seed, Replay(shrunk), keep_log=True)
+        plan = faults
+        if faults is not None:
+            plan = _fewest_faults(run, faults, lambda plan: run_once(run.seed, Replay(run.schedule.taken), plan=plan))
+            run = run_once(run.seed, Replay(run.schedule.taken), plan=plan)
+        shrunk = shrinking.shrink(run, lambda choices: run_once(run.seed, Replay(choices), plan=plan))
+        last = run_once(run.seed, Replay(shrunk), keep_log=True, plan=plan)
         if last.error is None:  # the program does not repeat itself
             last = run
-        command = (replay or (lambda seed, choices: replay_command(fn, seed, choices)))(run.seed, shrunk)
+        command = replay(run.seed, shrunk, plan) if replay is not None else replay_command(fn, run.seed, shrunk, plan)
         failure = ExplorationFailure(last, strategy, shrunk, command, found.runs, last.struck)
         raise failure from last.error
 
@@ -174,6 +185,17 @@ def explore(
             check(run)
     found.distinct = len(digests)
     return found
+
+
+def _fewest_faults(run: Run, faults: FaultPlan, again: Callable[[FaultPlan], Run]) -> FaultPlan:
+    """The plan with as few of the faults that struck as are needed for the run to fail in the same way."""
+    wanted = shrinking.kind_of(run.error)
+
+    def fails(only: frozenset[str]) -> bool:
+        return bool(shrinking.kind_of(again(dataclasses.replace(faults, only=only)).error) == wanted)
+
+    struck = frozenset(run.struck)
+    return dataclasses.replace(faults, only=shrinking.fewest(struck, fails)) if fails(struck) else faults
 
 
 def _explore_all(
@@ -207,12 +229,14 @@ def name_of(fn: Any) -> str:
     return str(getattr(fn, "__qualname__", type(fn).__name__))
 
 
-def replay_command(fn: Any, seed: int, choices: Sequence[int]) -> str:
+def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan | None = None) -> str:
     """The shell command that repeats a run: this process's own command, with a variable that `explore` reads."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     words = ["python", "-m", "pytest", test] if test else ["python", *_own_arguments()]
     hash_seed = os.environ.get("PYTHONHASHSEED")
     variables = [f"PYTHONHASHSEED={hash_seed}"] if hash_seed else []
+    if faults is not None and faults.only is not None:
+        variables.append(f"{FAULTS}={shlex.quote('|'.join(sorted(faults.only)))}")
     value = f"{name_of(fn)}:{seed}:{','.join(map(str, choices))}"
     return " ".join([*variables, f"{REPLAY}={shlex.quote(value)}", *map(shlex.quote, words)])
 

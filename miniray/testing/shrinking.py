@@ -21,7 +21,7 @@ def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RU
     """
     wanted = kind_of(run.error)
     best = _trimmed(run.schedule.taken)
-    left = most_runs
+    left = most_runs if isinstance(run.error, Exception) else 1  # a run that exceeds a limit takes long
 
     def fails(choices: list[int]) -> bool:
         nonlocal best, left
@@ -55,6 +55,24 @@ def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RU
                 break
             size = max(size // 2, 1)
     return best
+
+
+def fewest(struck: frozenset[str], fails: Callable[[frozenset[str]], bool], most_runs: int = 100) -> frozenset[str]:
+    """As few of these faults as are needed for the run to fail. fails: whether it does with only these."""
+    best, size, left = sorted(struck), max(len(struck), 1), most_runs
+    while left > 0 and best:
+        at, changed = 0, False
+        while at < len(best) and left > 0:
+            fewer = best[:at] + best[at + size :]
+            left -= 1
+            if fails(frozenset(fewer)):
+                best, changed = fewer, True
+            else:
+                at += size
+        if size == 1 and not changed:
+            break
+        size = max(size // 2, 1)
+    return frozenset(best)
 
 
 def _trimmed(choices: list[int]) -> list[int]:

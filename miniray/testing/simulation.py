@@ -50,11 +50,13 @@ class Run:
         keep_log: bool = False,
         timeline: str | None = None,
         watchdog_s: float = 10.0,
+        globals_: dict[str, Any] | None = None,
     ):
         self.fn, self.seed, self.faults = fn, seed, faults
         self.schedule = schedule if schedule is not None else RandomWalk(seed)
         self.limits = max_steps, max_virtual_s
         self.watchdog_s = watchdog_s
+        self.globals = globals_ if globals_ is not None else getattr(fn, "__globals__", {})
         self.keep_log, self.timeline = keep_log, timeline
         self.result: Any = None
         self.error: BaseException | None = None
@@ -78,7 +80,7 @@ class Run:
         session.before_end.append(self._session_ends)
         _run = self
         try:
-            replacing.install_in(getattr(self.fn, "__globals__", {}))
+            replacing.install_in(self.globals)
             replacing.install_in(vars(sys.modules["__main__"]))
             try:
                 self.result = self.fn()
@@ -88,7 +90,8 @@ class Run:
             try:
                 session.shutdown()
             except BaseException as error:
-                self.error = self.error or error
+                error.__context__ = self.error
+                self.error = error
         finally:
             _run = None
             session.before_end.remove(self._session_ends)
@@ -111,9 +114,13 @@ class Run:
             self.sessions.append(event_log(runtime))
             self.stories = [line for task in list(runtime.cluster.tasks.values())[-200:] for line in _story(task)]
         if self.timeline is not None:
-            import miniray
+            import miniray  # the facade, which has `timeline`
 
-            miniray.timeline(html=self.timeline)
+            context.session = runtime  # for the last time
+            try:
+                miniray.timeline(html=self.timeline)
+            finally:
+                context.session = None
 
 
 _run: Run | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import os
 import pathlib
@@ -17,7 +18,7 @@ import uuid
 import pytest
 
 import miniray as ray
-from miniray.testing import ExplorationFailure, explore, reachable, simulate, sometimes
+from miniray.testing import ExplorationFailure, explore, simulate
 from miniray.testing.simulation import Run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,37 +43,6 @@ class Account:
         """Read and write in one call."""
         self.value += amount
         return self.value
-
-
-@ray.remote
-def pay_in_two_calls(account, amount):
-    """A lost update, if two run at the same time."""
-    ray.get(account.set_balance.remote(ray.get(account.balance.remote()) + amount))
-
-
-@ray.remote
-def pay_in_one_call(account, amount):
-    """The fixed version."""
-    ray.get(account.pay_in.remote(amount))
-
-
-def transfers(pay_in):
-    """Two payments at the same time."""
-    account = Account.remote(100)
-    ray.get([pay_in.remote(account, amount) for amount in (1, 2)])
-    balance = ray.get(account.balance.remote())
-    sometimes(balance == 103, "both arrived")
-    assert balance == 103, balance
-
-
-def buggy():
-    """Loses one of two updates in some schedules."""
-    transfers(pay_in_two_calls)
-
-
-def fixed():
-    """Never loses an update."""
-    transfers(pay_in_one_call)
 
 
 # ---------------------------------------------------------------- one run
@@ -205,69 +175,194 @@ def test_a_module_that_imported_a_clock_by_name_has_the_virtual_one():
     assert names["time"] is time.time
 
 
-# ---------------------------------------------------------------- many runs
+# ---------------------------------------------------------------- the end of a run
 
 
-@pytest.mark.parametrize("strategy", ["random", "pct", "exhaustive"])
-def test_explore_finds_a_lost_update(strategy):
-    """And tells how to repeat it."""
+@ray.remote
+class Partner:
+    """Calls its partner, which may call back."""
+
+    def meet(self, partner):
+        """Get to know the partner."""
+        self.partner = partner
+
+    def call(self):
+        """Ask the partner, and wait for the answer."""
+        return ray.get(self.partner.answer.remote())
+
+    def answer(self):
+        """The answer."""
+        return 1
+
+
+def mutual_calls():
+    """Two actors that wait for each other."""
+    one, other = Partner.remote(), Partner.remote()
+    ray.get([one.meet.remote(other), other.meet.remote(one)])
+    ray.get([one.call.remote(), other.call.remote()])
+
+
+def test_a_deadlock_is_found_at_once_and_names_the_circle():
+    """Two of the schedules of mutual calls end in one."""
     with pytest.raises(ExplorationFailure) as caught:
-        explore(buggy, seeds=range(200), strategy=strategy)
-    failure = caught.value
-    assert isinstance(failure.__cause__, AssertionError)
-    assert failure.strategy == strategy
-    assert "Account.set_balance" in failure.story
-    assert "MINIRAY_REPLAY=buggy:" in failure.replay
+        explore(mutual_calls, seeds=range(100))
+    error = caught.value.__cause__
+    assert isinstance(error, ray.exceptions.DeadlockError)
+    assert "Partner (actor 1) -> Partner (actor 3) -> Partner (actor 1)" in str(error)
 
 
-def test_a_failure_replays_from_its_command(monkeypatch):
-    """The variable in the command makes `explore` run the one schedule, and raise the program's own error."""
-    with pytest.raises(ExplorationFailure) as caught:
-        explore(buggy)
-    name, value = caught.value.replay.split()[0].split("=")
-    monkeypatch.setenv(name, value)
-    with pytest.raises(AssertionError) as again:
-        explore(buggy)
-    assert type(again.value) is AssertionError
-    assert explore(fixed, seeds=range(3)).runs == 3  # it is not meant
-
-
-def test_explore_passes_a_program_without_the_bug():
-    """It counts the runs, the different schedules, and the conditions that were met."""
-    found = explore(fixed, seeds=range(30))
-    assert found.runs == 30
-    assert found.distinct > 10
-    assert found.sometimes == {"both arrived": 30}
-    assert not found.covered
-
-
-def test_exhaustive_covers_a_small_program():
-    """It says so, and needs far fewer runs than there are schedules."""
-    found = explore(fixed, strategy="exhaustive")
-    assert found.covered
-    assert found.runs > 1
-
-
-def test_exhaustive_says_if_it_did_not_finish():
-    """`max_schedules` ends it."""
-    found = explore(fixed, strategy="exhaustive", max_schedules=2)
-    assert not found.covered
-    assert found.runs + found.pruned == 2
-
-
-def test_conditions_that_no_run_met():
-    """`sometimes` and `reachable` are counted by name."""
+def test_a_deadlock_of_locks():
+    """Locks that are made inside the simulation take part."""
 
     def program() -> None:
-        reachable("the start")
-        sometimes(False, "never")
+        locks = [threading.Lock(), threading.Lock()]
 
-    found = explore(program, seeds=range(3))
-    assert found.sometimes == {"the start": 3, "never": 0}
-    assert found.never == ["never"]
+        def take(first, second) -> None:
+            with first, second:
+                pass
+
+        thread = threading.Thread(target=take, args=locks, daemon=True)
+        thread.start()
+        take(*reversed(locks))
+        thread.join()
+
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(program, seeds=range(100))
+    assert isinstance(caught.value.__cause__, ray.exceptions.DeadlockError)
+    assert "has" in str(caught.value.__cause__)
 
 
-def test_an_unknown_strategy_is_refused():
-    """With the names of the known ones."""
-    with pytest.raises(ValueError, match="random"):
-        explore(fixed, strategy="guess")
+def test_a_task_that_fits_nowhere_is_a_deadlock():
+    """The error says why."""
+
+    @ray.remote(resources={"gold": 1})
+    def dig() -> None:
+        """Never runs."""
+
+    with pytest.raises(ray.exceptions.DeadlockError, match="no node has that much"):
+        simulate(lambda: ray.get(dig.remote()))
+
+
+@pytest.mark.parametrize("limit", ["max_steps", "max_virtual_s"])
+def test_a_run_without_end_exceeds_a_limit(limit):
+    """The failure shows the last steps."""
+
+    @ray.remote
+    def tick() -> None:
+        while True:
+            time.sleep(600)
+
+    with pytest.raises(ExplorationFailure, match=limit) as caught:
+        explore(lambda: ray.get(tick.remote()), seeds=[0], **{limit: 3600})
+    assert "sleeps" in caught.value.story
+
+
+def test_a_loop_that_only_looks_at_the_clock_ends():
+    """So does a loop that polls: after many looks in a row the clock advances."""
+
+    @ray.remote
+    def late() -> int:
+        time.sleep(2)
+        return 1
+
+    def program() -> int:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            continue
+        ref = late.remote()
+        while not ray.wait([ref], timeout=0)[0]:
+            continue
+        return ray.get(ref)
+
+    assert simulate(program) == 1
+
+
+def test_cancel_and_kill_reach_a_task_at_its_next_step():
+    """Whether it sleeps, waits for a lock or calls the runtime."""
+
+    @ray.remote
+    def sleeps() -> str:
+        try:
+            time.sleep(1000)
+        except KeyboardInterrupt:
+            return "interrupted"
+        return "slept"
+
+    @ray.remote
+    def puts() -> None:
+        while True:
+            ray.put(1)
+
+    @ray.remote
+    def locked() -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire(timeout=500)
+
+    def program() -> float:
+        refs = [sleeps.remote(), puts.remote(), locked.remote()]
+        time.sleep(0.1) if random.random() < 0.5 else ray.get(ray.put(1))
+        for ref in refs:
+            ray.cancel(ref)
+        for ref in refs[1:]:
+            with pytest.raises(ray.exceptions.TaskCancelledError):
+                ray.get(ref)
+        with contextlib.suppress(ray.exceptions.TaskCancelledError):  # raised if it was cancelled before it began
+            assert ray.get(refs[0]) == "interrupted"
+        return time.monotonic()
+
+    assert all(simulate(program, seed) < 1010 for seed in range(30))
+
+
+def test_threads_end_with_their_run():
+    """Also those that nobody joins, and those that wait."""
+
+    def program() -> None:
+        for _ in range(3):
+            threading.Thread(target=queue.Queue().get).start()
+        threading.Timer(1e6, print).start()
+
+    before = threading.active_count()
+    for seed in range(5):
+        simulate(program, seed)
+    assert threading.active_count() == before
+
+
+def test_a_thread_from_outside_is_refused():
+    """The simulation cannot decide when it runs."""
+    begin, errors = threading.Event(), []
+
+    def outside() -> None:
+        begin.wait()
+        try:
+            ray.put(1)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=outside)
+    thread.start()
+
+    def program() -> None:
+        ray.put(1)
+        begin.set()
+        thread.join()
+
+    simulate(program)
+    assert "inside the simulation" in errors[0]
+
+
+def test_a_foreign_wait_is_reported_with_its_stack(capfd):
+    """A real lock, made before the simulation, is released by a real thread. Takes as long as the watchdog waits."""
+    lock = threading.Lock()
+    lock.acquire()
+    release = threading.Event()
+
+    def later() -> None:
+        release.wait()
+        lock.release()
+
+    threading.Thread(target=later).start()
+    real_timer = threading.Timer(0.5, release.set)
+    real_timer.start()
+    Run(lambda: lock.acquire(), 1, watchdog_s=0.1).go()
+    assert "waits for something outside" in capfd.readouterr().err

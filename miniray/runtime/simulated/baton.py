@@ -29,6 +29,7 @@ from .steps import GOES_ON, Step
 BEGINNING_S = 1_000.0  # on the clock; not 0, which means "not yet" in the records
 TRACE_LENGTH = 50_000
 CLOCK_READS = 100  # after so many looks at a clock that stands still, or polls, in a row it advances
+STILL_STEPS = 10_000  # after so many steps without a jump of the clock it advances as well
 TICK_S = 0.001  # by this much at each further one
 START = Step("begins")
 LOOKS_AT_CLOCK = Step("looks at the clock", polls=True)
@@ -37,8 +38,8 @@ _start_new_thread = _thread.start_new_thread
 _get_ident = _thread.get_ident
 
 
-class RunOver(BaseException):
-    """Raised in a thread that is left when its run is over."""
+class RunOver(SystemExit):
+    """Raised in a thread that is left when its run is over. `threading` ends a thread silently for a SystemExit."""
 
 
 class LimitExceeded(BaseException):
@@ -55,6 +56,7 @@ class Fiber:
     to raise when it goes on. is_over: its thread ends. interrupts: exceptions for its user code that could not be
     raised yet. handle: the WorkerHandle that it serves. resumes: the step after its wait in `SimLock.acquire`. joiners:
     fibers that wait for its end. memory: a name for the memory that it shares with other fibers, None if with none.
+    unwinding: above 0 when RunOver was raised in it, then counted by its locks.
     """
 
     __slots__ = (
@@ -75,6 +77,7 @@ class Fiber:
         "resumes",
         "joiners",
         "memory",
+        "unwinding",
     )
 
     def __init__(self, number: int, name: str):
@@ -93,6 +96,7 @@ class Fiber:
         self.resumes = GOES_ON
         self.joiners: list[Fiber] = []
         self.memory: Any = None
+        self.unwinding = 0
 
     def __repr__(self) -> str:
         return f"Fiber({self.number}, {self.name!r})"
@@ -118,12 +122,12 @@ class Baton:
         self.fibers: dict[int, Fiber] = {}
         self._numbers = self._waits = 0
         self._timers: list[tuple[float, int, Fiber]] = []
-        self._clock_reads = 0
+        self._clock_reads = self._moved_at = 0
         self._urgent: Fiber | None = None
         self.over = False
         self.stopped_by: BaseException | None = None
         self.interrupt: Callable[[Fiber], None] = lambda fiber: None  # raises what is in fiber.interrupts
-        self.deadlock_error: Callable[[Fiber, list[Fiber]], BaseException] = lambda fiber, all: RunOver()
+        self.deadlock_error: Callable[[Fiber, list[Fiber]], BaseException] = lambda fiber, stuck: RunOver()
         self.at_step: list[Callable[[], None]] = []  # called at each point, before the choice
         driver = self._new_fiber("driver")
         driver.ident = _get_ident()
@@ -205,11 +209,15 @@ class Baton:
             self._clock_reads = 0
         if self.over:
             self.advance_to(self.time + TICK_S)  # a thread that goes on and on must not hold up the end
-        elif self.steps > self.max_steps:
+        elif self.steps - self._moved_at > STILL_STEPS and self._timers:
+            self.advance_to(self.time + TICK_S)  # a loop without a sleep must not stop the time of all others
+        if self.steps > self.max_steps and not self.over:
             self.stop(LimitExceeded(f"the run took more than max_steps={self.max_steps} steps"))
 
     def _raise(self, fiber: Fiber) -> None:
         error, fiber.pending_error = fiber.pending_error, None
+        if type(error) is RunOver:
+            fiber.unwinding += 1
         if error is not None:
             raise error
 
@@ -251,6 +259,8 @@ class Baton:
 
     def advance_to(self, time: float) -> None:
         """Set the clock forward, and wake every fiber whose time has come. Time never goes back."""
+        if time - self.time > TICK_S:
+            self._moved_at = self.steps
         self.time = max(self.time, time)
         while self._timers and self._timers[0][0] <= self.time:
             _, due, fiber = heapq.heappop(self._timers)
@@ -348,8 +358,10 @@ class Baton:
         try:
             if fiber.pending_error is None:
                 function(*args)
-        except RunOver:
+        except SystemExit:  # RunOver is one
             fiber.pending_error = None
+        except BaseException as error:  # a mistake of the runtime: a task's errors do not come to here
+            self.stop(error)
         finally:
             self._end(fiber)
 

@@ -10,7 +10,8 @@ from .locks import SimLock
 
 
 def reason(runtime: Any, fiber: Fiber, stuck: list[Fiber]) -> str:
-    """Why a fiber waits forever: its wait, and the waits behind it until one comes up again."""
+    """Why a fiber waits forever: its wait, and the waits behind it until one comes up again. runtime: of the session,
+    None without one."""
     links: list[str] = []
     seen: list[Fiber] = []
     at: Fiber | None = fiber
@@ -30,7 +31,7 @@ def reason(runtime: Any, fiber: Fiber, stuck: list[Fiber]) -> str:
 
 def _link(runtime: Any, fiber: Fiber, stuck: list[Fiber]) -> tuple[str, Fiber | None]:
     """What a fiber waits for, as text; and the fiber that would have to do it."""
-    objects = _awaited(runtime, fiber)
+    objects = _awaited(runtime, fiber) if runtime is not None else []
     if objects:
         for record in objects:
             task = record.task if isinstance(record, (ObjectRecord, StreamRecord)) else None

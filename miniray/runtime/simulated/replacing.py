@@ -22,7 +22,7 @@ from typing import Any, Callable
 
 from ...process import replaced
 from . import event_loop
-from .baton import BEGINNING_S, Baton, Fiber
+from .baton import BEGINNING_S, Baton, Fiber, RunOver
 from .locks import SimLock
 from .steps import Step
 
@@ -209,9 +209,20 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
         if isinstance(thread, threading.Thread):
             vars(thread)[FIBER] = new
+            vars(thread)["_invoke_excepthook"] = _silent_at_the_end(vars(thread).get("_invoke_excepthook"))
         return new.number
 
     return start
+
+
+def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
+    """Stands in for what `threading` calls after an exception: a thread that is ended with its run is no mistake."""
+
+    def invoke(thread: threading.Thread) -> None:
+        if not isinstance(sys.exc_info()[1], RunOver):
+            hook(thread)
+
+    return invoke
 
 
 def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:

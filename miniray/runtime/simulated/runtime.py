@@ -13,9 +13,8 @@ import _thread
 from collections import deque
 from typing import Any, Callable, Iterable
 
-from ...core.records import ActorRecord, ObjectRecord, StreamRecord, TaskRecord, TaskSpec, WorkerRecord
+from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import WorkerStatus
-from ...exceptions import DeadlockError
 from ...process.context import Execution, current
 from ...process.exits import TaskInterrupt, WorkerExit
 from ..handles import WorkerHandle
@@ -25,7 +24,6 @@ from ..timers import Timers
 from ..verbs import Verbs
 from ..worker import report, run_attempt
 from .baton import Fiber
-from .deadlock import reason
 from .locks import SimInbox, SimLock
 from .replacing import EPOCH_S
 from .schedules import Schedule
@@ -67,7 +65,7 @@ class SimulatedRuntime(ThreadedRuntime):
         self.timers = Timers(self.timer, self.now, self.allocate_lock, self._start_timers)
         self.interrupts = SimulatedInterrupts(self)
         self.baton.interrupt = self._interrupt
-        self.baton.deadlock_error = self._deadlock_error
+        simulation.runtime = self
         self.before_look = self._look
         self.ends_simulation = False
         self.why_stuck: Callable[[list[Any]], str] = lambda objects: ""
@@ -112,8 +110,11 @@ class SimulatedRuntime(ThreadedRuntime):
                 self.simulation.task_begins(task, handle)
                 outcome = run_attempt(self, worker, task)
                 self.before_report(task)
-                task = report(self, worker, task, outcome)
+                following = report(self, worker, task, outcome)
                 del outcome
+                if self.simulation.faults is not None:
+                    self.simulation.faults.task_reported(task)
+                task = following
             except (TaskInterrupt, WorkerExit):
                 task = self._interrupted_late(worker, handle, task)
 
@@ -152,6 +153,19 @@ class SimulatedRuntime(ThreadedRuntime):
         self.simulation.task_submitted(task, current.get())
         return task
 
+    def prepare(
+        self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
+    ) -> TaskRecord:
+        """As in every runtime. A fault may delay the message: the call then has one more argument to wait for."""
+        task = super().prepare(spec, args, kwargs, actor)
+        faults = self.simulation.faults
+        if faults is None or actor is None or spec.kind != ACTOR_TASK:
+            return task
+        delay: ObjectRecord | None = faults.message_delay(spec)
+        if delay is None:
+            return task
+        return TaskRecord(spec, task.args, (*task.deps, delay), task.contained, task.parent, task.owner, actor)
+
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A point, and then as in every runtime."""
         self._enter(Step(f"creates {actor.class_name}", [SCHEDULER, "names"] if actor.name else [SCHEDULER]))
@@ -161,6 +175,9 @@ class SimulatedRuntime(ThreadedRuntime):
     def put(self, value: Any) -> ObjectRecord:
         """A point, and then as in every runtime."""
         self._enter(PUT)
+        if self.simulation.faults is not None:
+            with self.simulation.faults.around_put():
+                return super().put(value)
         return super().put(value)
 
     def get_one(self, obj: ObjectRecord) -> tuple[Any] | None:
@@ -213,9 +230,6 @@ class SimulatedRuntime(ThreadedRuntime):
             if handle is not None and handle.user_task is not None and (task is None or task is handle.user_task):
                 raise error()
 
-    def _deadlock_error(self, fiber: Fiber, stuck: list[Fiber]) -> BaseException:
-        return DeadlockError(reason(self, fiber, stuck))
-
     def fiber_of(self, handle: WorkerHandle) -> Fiber | None:
         """The fiber that serves a worker."""
         return next((fiber for fiber in self.baton.fibers.values() if fiber.handle is handle), None)
@@ -228,6 +242,7 @@ class SimulatedRuntime(ThreadedRuntime):
         finally:
             self.baton.schedule = schedule
             self.baton.interrupt = lambda fiber: None
+            self.simulation.runtime = None
 
 
 class SimulatedInterrupts(Interrupts):

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import gc
 import random
+from typing import Any
 
 from ...core.records import TaskRecord
+from ...exceptions import DeadlockError
 from ...process import context, random_numbers
 from ...process.context import Execution, current
 from ..handles import WorkerHandle
 from . import replacing
-from .baton import Baton
+from .baton import Baton, Fiber
+from .deadlock import reason
 from .schedules import Schedule
 from .watchdog import Watchdog
 
@@ -28,7 +31,8 @@ COLLECT_EVERY = 20_000  # steps between two runs of the cyclic collector, which 
 class Simulation:
     """One run. seed: of the random numbers; the schedule has its own.
 
-    paths: the path of each task by number. watchdog_s: after how many real seconds without a step the watchdog reports.
+    paths: the path of each task by number. runtime: of the session that runs. faults: decides which faults strike, see
+    `testing.fault_plan`. watchdog_s: after how many real seconds without a step the watchdog reports.
     """
 
     def __init__(
@@ -53,6 +57,9 @@ class Simulation:
         random.seed(f"{seed} driver random")
         random_numbers.new_seed = self._new_seed
         self.baton.at_step.append(self._collect)
+        self.baton.deadlock_error = self._deadlock_error
+        self.runtime: Any = None
+        self.faults: Any = None
         replacing.install(self)
         context.simulation = self
         self.watchdog = Watchdog(self.baton, watchdog_s)
@@ -80,6 +87,9 @@ class Simulation:
                 "start the thread inside the simulation"
             )
 
+    def _deadlock_error(self, fiber: Fiber, stuck: list[Fiber]) -> BaseException:
+        return DeadlockError(reason(self.runtime, fiber, stuck))
+
     def _collect(self) -> None:
         """The cyclic collector runs at certain steps only, since it may drop references."""
         if self.baton.steps >= self._collect_at:
@@ -90,9 +100,17 @@ class Simulation:
 
     def task_submitted(self, task: TaskRecord, execution: Execution | None) -> None:
         """Give a new task its path. execution: of the task that called it."""
-        parent = "driver" if execution is None else self.paths.get(execution.task.number, "driver")
-        count = self._calls[parent] = self._calls.get(parent, 0) + 1
-        self.paths[task.number] = f"{parent}.{count}"
+        self.paths[task.number] = self.next_path(execution)
+        parent = self._path_of_caller(execution)
+        self._calls[parent] = self._calls.get(parent, 0) + 1
+
+    def next_path(self, execution: Execution | None) -> str:
+        """The path of the next task that this one calls. execution: None for the driver."""
+        parent = self._path_of_caller(execution)
+        return f"{parent}.{self._calls.get(parent, 0) + 1}"
+
+    def _path_of_caller(self, execution: Execution | None) -> str:
+        return "driver" if execution is None else self.paths.get(execution.task.number, "driver")
 
     def path_of(self, task: TaskRecord) -> str:
         """The path of a task and the number of its attempt."""
@@ -102,6 +120,8 @@ class Simulation:
         """A plain task has its own random numbers, though it may share a worker with others."""
         if task.actor is None:
             handle.process.random = handle.process.numpy_random = None
+        if self.faults is not None:
+            self.faults.task_begins(task, handle)
 
     def _owner(self) -> str:
         """Whose random numbers the caller draws."""
