@@ -17,7 +17,7 @@ PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
-    mutants chaos conformance-stress conformance-alias clean
+    mutants chaos foreign conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -70,6 +70,10 @@ mutants: $(VENV)/.pytest
 # Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
 chaos:
 	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
+
+# For N rounds, finalisers, callbacks of weak references and signal handlers call miniray at every possible moment.
+foreign: $(VENV)/.pytest
+	$(PYTEST) -q tests/runtime/test_foreign_code.py --foreign-rounds $(N)
 
 # Compare with Ray's recorded answers, and run the tests of the runtimes, while Python switches threads as often as it can.
 conformance-stress: $(VENV)/.pytest

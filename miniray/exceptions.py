@@ -453,7 +453,7 @@ class ObjectLostError(RayError):
     recorded.
     """
 
-    def __init__(self, object_ref_hex: str, owner_address: Any = None, call_site: str = "") -> None:
+    def __init__(self, object_ref_hex: str, owner_address: Any, call_site: str) -> None:
         self.object_ref_hex = object_ref_hex
         self.owner_address = owner_address
         self.call_site = call_site

@@ -17,11 +17,10 @@ from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
-from .options.init_arguments import check_init
+from .options.init_arguments import check_init, refuse_unknown
 from .process import accelerators, context, environment, guards
 from .process.context import current
 from .process.exits import SessionEnded
-from .runtime.core_lock import CoreLock
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -161,7 +160,7 @@ def init(
     }
     with _starting:
         if context.session is not None:
-            check_init(dict.fromkeys(kwargs))  # unknown names are refused before anything else, as in Ray
+            refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
             if ignore_reinit_error:
                 return RayContext(context.session)
             raise RuntimeError(
@@ -356,7 +355,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         )
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
-    guards.install()
+    guards.install(runtime.lock)
     log_session.install(runtime)
     return runtime
 
@@ -399,7 +398,7 @@ def end(runtime: Runtime) -> None:
         log_session.uninstall(runtime)
         for forget in context.at_end:
             forget()
-        guards.uninstall()
+        guards.uninstall(runtime.lock)
         runtime.stuck = None
         simulation = context.simulation
         if simulation is not None and getattr(runtime, "ends_simulation", False):
@@ -410,20 +409,19 @@ def abandon(runtime: Runtime) -> None:
     """In a forked child, mark the parent's session as ended and remove its hooks.
 
     The child has neither the session's workers nor the other threads that may have held its locks. So nothing is waited
-    for, and the lock is replaced. References and functions of the session report that it has ended. If a task called
-    fork, the child continues as a plain program with the task's environment.
+    for, and the core's lock has been replaced already (see `core_lock`). References and functions of the session report
+    that it has ended. If a task called fork, the child continues as a plain program with the task's environment.
     """
     environment.keep_what_is_seen()
     current.set(None)
     runtime.closed = True
-    runtime.lock = CoreLock()
     now = runtime.now()
     runtime.cluster.session_ending(now, ())  # also stops the worker that forked: after its task, it takes no other
     runtime.cluster.session_ended(now)  # its actions are not carried out: no thread is left that waits or runs
     log_session.after_fork()
     for repair in context.in_forked_child:
         repair()
-    guards.uninstall()
+    guards.uninstall(runtime.lock)
 
 
 def _stuck(runtime: Runtime, objects: list[Any]) -> None:

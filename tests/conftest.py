@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run every conformance case with `import ray` under the alias",
     )
     parser.addoption("--seeds", type=int, default=20, metavar="N", help="try N seeds in each test that searches seeds")
+    parser.addoption(
+        "--foreign-rounds",
+        type=int,
+        default=20,
+        metavar="N",
+        help="for how many rounds code of the program runs at every possible moment (tests/runtime/foreign_code.py)",
+    )
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="try only this seed in these tests")
 
 
@@ -112,6 +120,7 @@ def no_session_is_left() -> Iterator[None]:
     """Fail a test that leaves a session open, and shut the session down: the next test would use it."""
     was_open = a_session_is_open()  # a fixture that several tests share may have opened it
     yield
+    assert gc.isenabled(), "the cyclic collector is off"
     if a_session_is_open() and not was_open:
         sys.modules["miniray"].shutdown()
         pytest.fail("the test left its miniray session open")

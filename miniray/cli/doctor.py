@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -62,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             if context.session is not None:
                 seen.append(write(context.session))
+            else:
+                print(f"After {args.after:g} s the program had not called init: there is no session.", file=sys.stderr)
         finally:  # whatever happens to the report, the program must not hang
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

@@ -497,6 +497,7 @@ class ActorManager:
         """Drop the class of an actor that is dead forever and that nobody can call. The rest of the record stays."""
         gone = actor.handle.number not in self.cluster.objects and actor.weak_handle is None
         if gone and not self.can_revive(actor):
+            self.cluster.references.freed.append(actor.meta)
             actor.meta = None
 
     def _retry_or_fail_calls(self, now: float, actor: ActorRecord, failure: Failure) -> None:

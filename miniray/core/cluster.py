@@ -438,9 +438,9 @@ class Cluster(Tables):
 
     # ------------------------------------------------------------ objects
 
-    def put(self, now: float, obj: ObjectRecord, size: int, node: NodeRecord) -> list[Action]:
+    def put(self, now: float, obj: ObjectRecord, size: int, node: NodeRecord | None) -> list[Action]:
         """A value was put. The runtime has stored it in obj.value, and obj is READY. The caller has its one
-        reference."""
+        reference. node: where a large value is stored; not used for a small one."""
         self.number += 1
         obj.number = self.number << 32 | 0x8000_0001
         if obj.owner is not None:

@@ -22,6 +22,7 @@ slot is filled, and a check at every read would slow down the hot path.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ..ids import (
@@ -56,6 +57,21 @@ RUNTIME_SLOTS = {
     "ActorRecord": ("repr_name",),
     "Waiter": ("fired", "timed", "thread"),
 }
+
+
+class Aside:
+    """What a record held of the program's when the record itself was dropped.
+
+    Functions, classes and exceptions of the program may have finalisers, and a record may lose its last reference in
+    the middle of an event. So such a record hands over what it holds. The runtime sets `put`: if the lock is held, it
+    keeps the things until that is no longer the case.
+    """
+
+    def __init__(self) -> None:
+        self.put: Callable[[Any], None] = lambda things: None  # without a runtime they are dropped at once
+
+
+aside = Aside()
 
 
 class _Dropped:
@@ -213,6 +229,9 @@ class TaskSpec:
         self.runtime_env, self.capture_child_tasks, self.backpressure = runtime_env, capture_child_tasks, backpressure
         self.streams = num_returns == "streaming"
         self.max_calls, self.options = max_calls, options or {}
+
+    def __del__(self, aside: Aside = aside) -> None:
+        aside.put((self.function, self.retry_exceptions, self.runtime_env, self.options))
 
 
 class Attempt:
@@ -675,6 +694,9 @@ class ActorRecord:
         self.repr_name = ""
         self.tasks_done = 0
         self.t_created = self.t_alive = self.t_died = 0.0
+
+    def __del__(self, aside: Aside = aside) -> None:
+        aside.put((self.meta, self.options))
 
     @property
     def hex(self) -> str:

@@ -6,14 +6,13 @@ ends. All functions but `_internal_kv_initialized` raise RuntimeError if no sess
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Union
 from weakref import WeakKeyDictionary
 
 from ..process import context
+from ..runtime.core_lock import core_lock  # no finaliser that calls these functions runs under it
 
 Text = Union[str, bytes]
-_lock = threading.Lock()
 _stores: WeakKeyDictionary[Any, dict[tuple[bytes, bytes], bytes]] = WeakKeyDictionary()
 
 
@@ -38,19 +37,19 @@ def _internal_kv_initialized() -> bool:
 
 def _internal_kv_get(key: Text, *, namespace: Text | None = None) -> bytes | None:
     """The value of a key, or None."""
-    with _lock:
+    with core_lock:
         return _store().get(_key(key, namespace))
 
 
 def _internal_kv_exists(key: Text, *, namespace: Text | None = None) -> bool:
-    with _lock:
+    with core_lock:
         return _key(key, namespace) in _store()
 
 
 def _internal_kv_put(key: Text, value: Text, overwrite: bool = True, *, namespace: Text | None = None) -> bool:
     """Store a value, unless the key exists and `overwrite` is False. Return whether the key existed before."""
     full_key, stored = _key(key, namespace), _bytes(value)
-    with _lock:
+    with core_lock:
         store = _store()
         existed = full_key in store
         if overwrite or not existed:
@@ -61,7 +60,7 @@ def _internal_kv_put(key: Text, value: Text, overwrite: bool = True, *, namespac
 def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text | None = None) -> int:
     """Delete a key, or with `del_by_prefix` all keys that begin with it. Return how many were deleted."""
     space, name = _key(key, namespace)
-    with _lock:
+    with core_lock:
         store = _store()
         deleted = [k for k in store if k[0] == space and (k[1].startswith(name) if del_by_prefix else k[1] == name)]
         for found in deleted:
@@ -72,5 +71,5 @@ def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text 
 def _internal_kv_list(prefix: Text, *, namespace: Text | None = None) -> list[bytes]:
     """The keys that begin with a prefix, in the order in which they were stored."""
     space, start = _key(prefix, namespace)
-    with _lock:
+    with core_lock:
         return [name for found, name in _store() if found == space and name.startswith(start)]

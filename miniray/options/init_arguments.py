@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .runtime_env_fields import check_runtime_env
@@ -75,11 +75,7 @@ def check_init(arguments: Mapping[str, Any]) -> None:
 
     Ray also refuses an object store below 75 MiB. In miniray it may be as small as an example needs.
     """
-    unknown = [name for name in arguments if name not in INIT_PARAMETERS]
-    if unknown:
-        raise RuntimeError(
-            f"init has no argument {', '.join(unknown)}. The arguments are: {', '.join(INIT_PARAMETERS)}"
-        )
+    refuse_unknown(arguments)
     given = {name: value for name, value in arguments.items() if value is not None}
     if arguments.get("logging_level", logging.INFO) is None:
         raise TypeError("logging_level must be a level of the logging module, not None")
@@ -88,6 +84,15 @@ def check_init(arguments: Mapping[str, Any]) -> None:
     for name, effect in INIT_PARAMETERS.items():
         if not effect and given.get(name):
             tell_once(f"the argument {name!r} of init")
+
+
+def refuse_unknown(arguments: Iterable[str]) -> None:
+    """Raise RuntimeError if there is no argument of one of these names."""
+    unknown = [name for name in arguments if name not in INIT_PARAMETERS]
+    if unknown:
+        raise RuntimeError(
+            f"init has no argument {', '.join(unknown)}. The arguments are: {', '.join(INIT_PARAMETERS)}"
+        )
 
 
 def _check_other_arguments(given: Mapping[str, Any]) -> None:

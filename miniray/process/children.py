@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
+from .our_code import stands_in
 from .replaced import replace
 from .worker_process import WorkerProcess, here
 
@@ -27,6 +28,7 @@ def wanted(options: Mapping[str, Any]) -> bool:
 
 
 def _noting(original: Any) -> Any:
+    @stands_in
     @wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
         process = here()

@@ -23,11 +23,12 @@ from typing import Any, Callable
 from ..options.runtime_env_fields import check_variable
 from . import accelerators
 from .context import Execution, current
+from .our_code import stands_in
 from .replaced import replace
 
 # Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
 _threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
-_installing = threading.Lock()
+_installing = threading.RLock()
 _making = threading.RLock()  # held while an actor's layer is made, so that all its threads get the same one
 _STAMP = "_miniray_environment"  # an attribute of a thread that a task started: the layer that the task sees
 _REFERENCE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
@@ -216,7 +217,7 @@ def keep_what_is_seen() -> None:
 
 def _replace(module: Any, name: str, make: Callable[[Any], Any]) -> None:
     original = getattr(module, name)
-    replace(module, name, wraps(original)(make(original)))
+    replace(module, name, stands_in(wraps(original)(make(original))))
 
 
 ENV = 10  # the position of `env` among the arguments of Popen

@@ -6,21 +6,22 @@ beside this one do the same for threads, signals, exit functions, child processe
 `worker_process`).
 
 `time.sleep` in a task waits in a way that a cancellation or the end of the session can interrupt, since the real
-function, a call into C, cannot be interrupted. Ctrl-C on the driver does not strike the session's own code (see
-`ctrl_c`).
+function, a call into C, cannot be interrupted. Signal handlers on the driver do not run inside the session's own code
+(see `signal_handlers`), and neither does the cyclic collector (see `runtime.core_lock`).
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
 from typing import Any, Callable
 
-from . import children, context, ctrl_c, exit_functions, random_numbers, threads, worker_signals
+from . import children, context, exit_functions, random_numbers, signal_handlers, threads, worker_signals
 from .context import current
 from .exits import WorkerExit
-from .our_code import only_waits
+from .our_code import only_waits, stands_in
 from .replaced import replace, restore_all
 from .worker_process import here
 
@@ -37,6 +38,7 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
     goes to the original."""
     original = getattr(module, name)
 
+    @stands_in
     def guarded(*args: Any, **kwargs: Any) -> Any:
         process = here()
         why = reason(*args, **kwargs) if process is not None or _in_task() else None
@@ -78,13 +80,35 @@ def _guard_sleep() -> None:
     _put(time, "sleep", sleep)
 
 
-def install() -> None:
-    """Install the guards, unless they are installed. Each session calls this once, and `uninstall` once."""
+def _guard_collector(lock: Any) -> None:
+    """Let the core's lock know whether the program wants the collector to run. See `runtime.core_lock`."""
+
+    def enable() -> None:
+        lock.collect(True)
+
+    def disable() -> None:
+        lock.collect(False)
+
+    def isenabled() -> bool:
+        collects: bool = lock.collects
+        return collects
+
+    for guard in enable, disable, isenabled:
+        _put(gc, guard.__name__, guard)
+    lock.follow(True)
+
+
+def install(lock: Any) -> None:
+    """Install the guards, unless they are installed. Each session calls this once, and `uninstall` once.
+
+    lock: the core's lock, which is the same for all sessions.
+    """
     global _users
     _users += 1
     if _users > 1:
         return
-    ctrl_c.install()
+    signal_handlers.install(lock)
+    _guard_collector(lock)
     threads.install()
     exit_functions.install()
     children.install()
@@ -97,11 +121,12 @@ def install() -> None:
     worker_signals.install()
 
 
-def uninstall() -> None:
+def uninstall(lock: Any) -> None:
     """Remove the guards, if no other session needs them."""
     global _users
     _users -= 1
     if _users == 0:
         random_numbers.uninstall()
-        restore_all()  # first: some of the guards stand before what `ctrl_c` has put in place
-        ctrl_c.uninstall()
+        lock.follow(False)
+        restore_all()  # first: some of the guards stand before what `signal_handlers` has put in place
+        signal_handlers.uninstall()

@@ -20,6 +20,7 @@ AS_USERS = tuple(FOLDER + name + os.sep for name in ("cli", "engine", "testing",
 
 entries: set[CodeType] = set()  # functions that call the user's code
 waits: set[CodeType] = set()  # functions that only wait, so that they may be interrupted
+stand_ins: set[CodeType] = set()  # functions that count as the functions of the standard library that they replace
 parks: set[CodeType] = set()  # those of `waits` in which a thread waits for objects
 
 
@@ -32,6 +33,13 @@ def enters_user_code(function: F) -> F:
 def only_waits(function: F) -> F:
     """Decorator: this function does nothing but wait, so it may be interrupted at any point."""
     waits.add(_code(function))
+    return function
+
+
+def stands_in(function: F) -> F:
+    """Decorator: this function replaces one of the standard library, and on the driver it only calls that. A signal
+    handler may run in it as in the original, which may wait, or send the signal."""
+    stand_ins.add(_code(function))
     return function
 
 

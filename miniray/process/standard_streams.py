@@ -225,7 +225,7 @@ class _HandlerStream:
         handler.__dict__["stream"] = stream
 
 
-_lock = threading.Lock()  # held while doors are opened and closed; all other code reads single references
+_lock = threading.RLock()  # held while doors are opened and closed; all other code reads single references
 _holders: list[object] = []  # the objects that need the doors: sessions, and progress bars on a terminal
 _session: object = None  # the holder that has set `Door.find_outlet`
 _doors: dict[str, Door] = {}
@@ -260,7 +260,7 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
 def after_fork() -> None:
     """In a forked child: a thread of the parent may have held the lock, and is not there to release it."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 def _attribute(door: Door) -> property:

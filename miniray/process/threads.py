@@ -17,6 +17,7 @@ from functools import wraps
 from typing import Any
 
 from . import worker_thread
+from .our_code import stands_in
 from .replaced import replace
 from .worker_process import MAIN, STAMP, get_ident, here, serving, threads
 from .worker_thread import WorkerThread
@@ -53,6 +54,7 @@ def _active_count() -> int:
     return len(_threads_here())
 
 
+@stands_in
 @wraps(_start)
 def _start_stamped(self: threading.Thread) -> None:
     process = here()

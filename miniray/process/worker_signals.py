@@ -33,7 +33,7 @@ from typing import Any, Callable
 from . import context, our_code
 from .context import Execution, current
 from .exits import WorkerExit
-from .frames import current_frames
+from .our_code import stands_in
 from .replaced import replace
 from .worker_process import MAIN, WorkerProcess, get_ident, here, serving, thread_ends
 
@@ -178,7 +178,7 @@ def _handle(process: WorkerProcess, number: int, handler: Any) -> None:
     handle, runtime = process.handle, context.session
     if handle is None or runtime is None:
         return
-    task, frame = handle.user_task, _users(current_frames().get(process.main_ident))
+    task, frame = handle.user_task, _users(runtime.frames().get(process.main_ident))
     found = of(process).contexts.get(number)
     where = found.copy() if found is not None else Context()
     if task is not None:
@@ -327,6 +327,7 @@ def _put(module: Any, name: str, own: Callable[..., Any], when: Callable[..., bo
         return
     original = getattr(module, name)
 
+    @stands_in
     @wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
         process = _here()

@@ -75,6 +75,8 @@ class AsyncWorker:
             task.cancel()
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=0.5))
+        for task in left:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # the time is up: it goes without a message
         loop.run_until_complete(loop.shutdown_asyncgens())
 
     def post(self, task: TaskRecord) -> None:
@@ -199,7 +201,9 @@ class AsyncWorker:
                 return constructed(execution)
             if task.spec.streams:
                 return await self._stream(execution, result)
-            return outcome_of_return(runtime, execution, result)
+            outcome = outcome_of_return(runtime, execution, result)
+            del result  # as in `worker._run`
+            return outcome
         finally:
             settle_interrupt(self.handle)
 

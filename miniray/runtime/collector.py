@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from ..core.cluster import Cluster
+from .core_lock import core_lock
 
 CHECK = 0xFF  # a mask: a submission adjusts the pace if these bits of `cluster.number` are 0, about once in 256 times
 MANY_TASKS = 500  # with more live tasks than this, the collector runs less often
@@ -28,7 +29,7 @@ class CollectorPace:
         """Raise the thresholds if many tasks are alive, otherwise restore them. The caller holds the lock."""
         if num_tasks <= MANY_TASKS:
             self.restore()
-        elif self._before is None and gc.isenabled():
+        elif self._before is None and core_lock.collects:
             self._before = gc.get_threshold()
             gc.set_threshold(*map(max, RELAXED_THRESHOLDS, self._before))
 

@@ -9,7 +9,8 @@ the lock, so it only appends. The next thread that takes the lock to report an e
 first.
 
 Values that the core no longer needs are dropped without the lock too, since their finalisers may be user code. The core
-collects them in `references.freed`, and `carry_out` drops them after the actions.
+collects them in `references.freed`, and `carry_out` drops them after the actions. The same list takes the functions,
+classes and exceptions that a record held when its last reference went (`records.aside`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Callable, Iterator
+from weakref import ref
 
 from ..core import actions as act
+from ..core.actions import Wake
 from ..core.cluster import NOTHING, Cluster
-from ..core.records import NodeRecord
-from .core_lock import CoreLock
+from ..core.records import NodeRecord, aside
+from .core_lock import core_lock
 from .spill_folder import SpilledFile, SpillFolder
 
 
@@ -37,7 +41,7 @@ class CoreAccess:
 
     def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         self.options = options
-        self.lock = CoreLock()
+        self.lock = core_lock
         self.cluster = Cluster()
         limit_ms = (options.get("_system_config") or {}).get("kill_worker_timeout_milliseconds")
         if type(limit_ms) is int:
@@ -48,9 +52,10 @@ class CoreAccess:
         self.closed = False
         self.spill = SpillFolder(options.get("object_spilling_directory"))
         self.carriers: dict[type, Callable[[Any], None]] = {
-            act.Wake: _wake,
+            Wake: lambda action: action.waiter.token(),
             act.DropValues: lambda action: drop_values(action.values),
         }
+        aside.put = partial(_put_aside, ref(self))
 
     @property
     def head(self) -> NodeRecord:
@@ -94,16 +99,36 @@ class CoreAccess:
 
     def carry_out(self, actions: list[Any]) -> None:
         """Carry out the core's actions in order, then drop the values that it has freed. The lock must not be held."""
-        for action in actions:
-            self.carriers[type(action)](action)
-        if self.cluster.references.freed:
+        while True:
+            for action in actions:
+                if type(action) is Wake:  # the most frequent one
+                    action.waiter.token()
+                else:
+                    self.carriers[type(action)](action)
+            if not self.cluster.references.freed:
+                return
             with self.lock:
                 freed = self.cluster.references.take_freed()
             drop_values(freed)
+            del freed
+            # A function or a class that was among them may have held references. Nobody may come after us to report
+            # these as dropped.
+            actions = self._report_dropped() if self.dropped else NOTHING
+
+    def _report_dropped(self) -> list[Any]:
+        with self.lock:
+            now = self.now()
+            self.cluster.references_dropped(now, self.dropped)
+            actions: list[Any] = self.cluster.settled(now)
+        return actions
 
 
-def _wake(action: act.Wake) -> None:
-    action.waiter.token()
+def _put_aside(access: Callable[[], CoreAccess | None], things: Any) -> None:
+    """A record was dropped that held these things of the program's. If nobody is inside the core, the caller drops them
+    when this returns. Otherwise it may be this very thread that is inside. access: a weak reference."""
+    runtime = access()
+    if runtime is not None and runtime.lock.locked():
+        runtime.cluster.references.freed.append(things)
 
 
 def drop_values(values: list[Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, overload
 from ..core.records import DROPPED, ENDED, FAILED, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord
 from ..exceptions import ObjectLostError, ReferenceCountingAssertionError
 from ..process.context import current
+from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.serialization import Serialized
 from .spill_folder import SpilledFile
@@ -57,6 +58,8 @@ class Getting(Waiting):
         Returns None if the case is not a common one (the object has failed, or its value is in a store or a file);
         `get` then handles it. Raises ObjectLostError for an unknown object, and what interrupts the wait.
         """
+        if postponed:
+            call_postponed()
         if obj.status is PENDING:
             self._refuse_unknown(obj)
             self.wait_for([obj], 1, True, None)
@@ -80,6 +83,8 @@ class Getting(Waiting):
         Raises the error of the first object in the list that has failed, as soon as one has; and what `wait_values`
         raises.
         """
+        if postponed:
+            call_postponed()
         while True:
             for obj in objects:
                 if obj.status is not READY and obj.status is not SPILLED:
@@ -126,7 +131,7 @@ class Getting(Waiting):
         with self.lock:
             gone = obj.status is RELEASED and self.cluster.objects.get(obj.number) is not obj
         if gone:  # our own mistake in counting; without this error the caller would try again forever, at full speed
-            raise ReferenceCountingAssertionError(obj.hex)
+            raise ReferenceCountingAssertionError(obj.hex, None, "")
 
     def _note_use(self, obj: ObjectRecord) -> None:
         """Report that a large value was read, so that a copy of it is now on this thread's node."""

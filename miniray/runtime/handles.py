@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 from contextvars import Context
 from typing import Any
 
 from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.worker_process import WorkerProcess
 from ..values.spaces import Space
+from . import async_exceptions
 
 
 class WorkerHandle:
@@ -80,22 +80,7 @@ def settle_interrupt(handle: WorkerHandle) -> None:
         clear_async_exception(handle)
 
 
-class _Absorbed(BaseException):
-    """Raised and caught in one place: see `clear_async_exception`."""
-
-
 def clear_async_exception(handle: WorkerHandle) -> None:
     """Take back an asynchronous exception that has not been raised yet."""
-    import ctypes
-
     handle.sent = False
-    send = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    send(ctypes.c_ulong(handle.ident), None)
-    # Before 3.13 the interpreter keeps looking for the exception, at every call and every turn of every loop in every
-    # thread, until an asynchronous exception is raised anywhere. So raise one here: it comes out of the call that sends
-    # it.
-    try:
-        send(ctypes.c_ulong(_thread.get_ident()), ctypes.py_object(_Absorbed))
-        send(ctypes.c_ulong(_thread.get_ident()), None)
-    except _Absorbed:
-        return
+    async_exceptions.take_back(handle.ident)

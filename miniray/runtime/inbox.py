@@ -4,7 +4,7 @@ A thread that sleeps on a lock (a SimpleQueue is one inside) is often woken on a
 wait for the GIL that the waking thread holds. A thread that sleeps on a pipe is woken on the same processor, and runs
 when the waking thread goes to sleep, which a caller that waits for an answer does at once. So a call and its answer
 take a third of the time. But a pipe needs two of the process's file descriptors, so only the first MOST_PIPES workers
-get one.
+get one, and fewer if the process may have few descriptors.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import _thread
 import os
 import queue
-import sys
 from collections import deque
 from typing import Any
 
+from .core_lock import HAS_GIL
+
 MOST_PIPES = 64
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the GIL, pipes are not faster
+SHARE = 8  # pipes take at most one in SHARE of the descriptors that the process may have
 _pipes: deque[None] = deque(
     [None] * MOST_PIPES
 )  # one item for each pipe that may still be opened; append and pop are atomic
@@ -67,7 +68,9 @@ class QueueInbox(queue.SimpleQueue[Any]):
 
 def new_inbox() -> Any:
     """An inbox for a new worker: a PipeInbox while there are few workers, otherwise a QueueInbox."""
-    if os.name != "posix" or not HAS_GIL:
+    if (
+        os.name != "posix" or not HAS_GIL or MOST_PIPES - len(_pipes) >= _pipes_allowed()
+    ):  # no GIL: pipes are not faster
         return QueueInbox()
     try:
         _pipes.pop()
@@ -78,3 +81,11 @@ def new_inbox() -> Any:
     except OSError:  # the process has no descriptors left
         _pipes.append(None)
         return QueueInbox()
+
+
+def _pipes_allowed() -> int:
+    """How many pipes may be open under the process's present limit of descriptors."""
+    import resource  # only on POSIX
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_PIPES if soft == resource.RLIM_INFINITY else min(MOST_PIPES, soft // SHARE // 2)

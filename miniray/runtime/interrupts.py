@@ -11,9 +11,10 @@ from contextlib import suppress
 
 from ..core.records import TaskRecord
 from ..process import our_code
-from ..process.frames import current_frames
+from .frames import current_frames
+from . import async_exceptions
+from .core_lock import HAS_GIL
 from .handles import WorkerHandle
-from .inbox import HAS_GIL
 from .runtime import Runtime
 
 # If a thread cannot be interrupted now, try again after this time, and after twice the time on each further try.
@@ -53,37 +54,42 @@ class Interrupts:
 
         again_in_s: when to try again. After the try in LAST_RETRY_S seconds the interrupt is dropped.
         """
+        load = sent = False
+        raised = error()  # not under the lock: it may be a class of the program's
         with self.runtime.lock:
             running = handle.user_task
             if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
                 return
             waiter = handle.waiter
             if waiter is not None:
-                handle.interrupted = error()
+                handle.interrupted = raised
                 if task is not None and task.cancel_requested:
                     task.was_interrupted = True
                 if waiter.fired:
                     return
                 waiter.fired = True
             elif not runs_user_code(handle.ident):
-                if again_in_s <= LAST_RETRY_S:
-                    self.postponed.append((handle, error, task, 2 * again_in_s))
-                    self.runtime.call_later(self.runtime.now() + again_in_s)
-                return
+                pass  # postponed, below
+            elif not async_exceptions.loaded():  # not under the lock: without the GIL it may take seconds
+                load = True
             else:
-                import ctypes
-
-                handle.sent = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(handle.ident), ctypes.py_object(error))
+                handle.sent = sent = True
+                async_exceptions.send(handle.ident, error)
                 if not HAS_GIL:
                     # Without the GIL the thread may be about to take the lock that is held here, and would have the
                     # lock before it checks for exceptions. Listing the frames stops every thread at a point where it
                     # does check.
                     current_frames()
-        if waiter is not None:
+        if load:
+            async_exceptions.load()
+            self.raise_in(handle, error, task, again_in_s)
+        elif waiter is not None:
             waiter.token()
-        else:
+        elif sent:
             wake_event_loop(handle.ident)
+        elif again_in_s <= LAST_RETRY_S:
+            self.postponed.append((handle, error, task, 2 * again_in_s))
+            self.runtime.call_later(self.runtime.now() + again_in_s)
 
     def retry(self) -> None:
         """Try each postponed interrupt again. Called by the runtime's timer."""
@@ -111,8 +117,8 @@ class Interrupts:
                 if of is not handle:
                     self.postponed.append(postponed)
                 elif task is None or task is handle.user_task:
-                    found = error()
-        return found
+                    found = error
+        return found() if found is not None else None
 
 
 def wake_event_loop(ident: int) -> None:

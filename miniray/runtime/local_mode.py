@@ -18,9 +18,9 @@ from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
-from ..process import ctrl_c
+from ..process import signal_handlers
 from ..process.context import Execution, current
-from ..process.frames import current_frames
+from .frames import current_frames
 from .ending import end_session
 from .handles import new_handle
 from .outcomes import Outcome
@@ -79,7 +79,7 @@ class LocalRuntime(Runtime):
         self.runnable: deque[Callable[[], None]] = deque()
         self.delayed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0  # of the last item of `delayed`; it decides between items with the same time
-        self._delayed_lock = threading.Lock()  # guards these two; no code that could come back here runs under it
+        self._delayed_lock = self.lock  # guards these two: no code that could come back here runs under the core's lock
         self.parked: dict[Bell, None] = {}
         # A woken task continues only when the tasks above it on the stack have returned, so it cannot take its CPU back
         # yet.
@@ -246,22 +246,24 @@ class LocalRuntime(Runtime):
             end_process(self, worker, handle)
         if following is not None:
             self.runnable.appendleft(partial(self._execute, worker, following))
-        if ctrl_c.in_task or ctrl_c.postponed is not None:
-            self._pass_on_ctrl_c(task, outcome)
+        if signal_handlers.ended_in_task is not None or signal_handlers.postponed:
+            self._pass_on_signals(task, outcome)
 
-    def _pass_on_ctrl_c(self, task: TaskRecord, outcome: Outcome) -> None:
-        """Ctrl-C is meant for the program, not only for the task that happens to run on its thread. So if the task was
-        ended by KeyboardInterrupt, raise it in the code that called the task as well; and if one was postponed, raise
-        it here, since between two tasks there may be no user code in which it could be raised."""
-        if ctrl_c.postponed is not None and threading.current_thread() is threading.main_thread():
-            ctrl_c.interrupt()
-        cancelled = (
-            outcome.failure is not None and outcome.failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
-        )
-        if not cancelled or current.get() is None:
-            ctrl_c.in_task = False  # the task has caught it, or the caller is the program itself
-        if cancelled:
-            raise KeyboardInterrupt
+    def _pass_on_signals(self, task: TaskRecord, outcome: Outcome) -> None:
+        """Ctrl-C and SIGTERM are meant for the program, not only for the task that happens to run on its thread. So if
+        one of them has ended the task, raise the same in the code that called the task as well. And call the handlers
+        of signals that were postponed, since between two tasks there may be no user code in which they could be
+        called."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        signal_handlers.call_postponed()
+        error, failure = signal_handlers.ended_in_task, outcome.failure
+        cancelled = failure is not None and failure.error_type == "TASK_CANCELLED" and not task.cancel_requested
+        ended = cancelled if isinstance(error, KeyboardInterrupt) else bool(outcome.exit)
+        if not ended or current.get() is None:
+            signal_handlers.ended_in_task = None  # the task has caught it, or the caller is the program itself
+        if error is not None and ended:
+            raise type(error)(*error.args)
 
     def report_from_inside(self, report: Callable[..., Any], *args: Any) -> Any:
         """Call report(*args). Tasks that the report makes runnable run further down the stack, not inside this call, so

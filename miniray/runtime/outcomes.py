@@ -32,11 +32,11 @@ class Outcome:
     contained is None if there are none in any. failure: the error to store instead; retry: whether the task's options
     allow a retry after it. exit: why there is neither. "worker": the worker ends. "actor": the actor ends in order.
     "code": the actor's code raised SystemExit with an error. "arguments": an argument was lost. message: the reason for
-    the exit. result: the returned object itself, kept until the outcome is reported, so that the references in it are
-    not dropped before they are counted.
+    the exit. references: an ObjectRef for each record in `contained`, so that the objects stay until the report has
+    counted them as contained.
     """
 
-    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "result")
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "references")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Outcome:
     ):
         self.values, self.sizes, self.contained, self.failure, self.retry = values, sizes, contained, failure, retry
         self.exit, self.message = exit, message
-        self.result: Any = None
+        self.references: Any = None
 
 
 def note_start(runtime: Runtime, execution: Execution) -> None:
@@ -91,11 +91,23 @@ def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Ou
         for size in outcome.sizes:
             if size > INLINE_BYTES:
                 make_room(runtime, task.node or runtime.head, size)
-        outcome.result = outcome.result, result
+        if outcome.contained is not None:
+            outcome.references = _hold(runtime, outcome.contained)
     except Exception as error:
         outcome = outcome_of_error(runtime, execution, error)
         outcome.retry = outcome.retry and task.spec.num_returns == "dynamic"
     return outcome
+
+
+def _hold(runtime: Runtime, contained: Any) -> list[Any]:
+    """An ObjectRef for each of these records. The returned value itself is dropped before the report, as in Ray: its
+    finaliser may wait for another task, which may need this worker."""
+    records = [record for inside in contained for record in inside]
+    with runtime.lock:
+        now = runtime.now()
+        for record in records:
+            runtime.cluster.add_reference(now, record)
+    return [runtime.ref_type._adopt(record) for record in records]
 
 
 def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
@@ -178,7 +190,7 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     holder = runtime.dynamic_type(refs)
     value = serialize(holder)
     outcome = Outcome((value,), (value.size,), (value.contained,))
-    outcome.result = holder
+    outcome.references = holder
     return outcome
 
 

@@ -30,6 +30,7 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.arguments import PLAIN, pack
 from ..values.serialization import Serialized, serialize, size_of
@@ -128,11 +129,10 @@ class Runtime(Getting, Verbs):
         is_head: bool = False,
     ) -> NodeRecord:
         """Add a node to the cluster. resources: amounts by name. store_bytes: the capacity of its object store."""
+        total = units(resources)
         with self.lock:
             self.last_node += 1
-            node, actions = self.cluster.add_node(
-                self.now(), self.last_node, units(resources), labels, store_bytes, is_head
-            )
+            node, actions = self.cluster.add_node(self.now(), self.last_node, total, labels, store_bytes, is_head)
         self.carry_out(actions)
         return node
 
@@ -149,10 +149,9 @@ class Runtime(Getting, Verbs):
     ) -> SchedulingClass:
         """The scheduling class of all tasks with these demands. need: amounts by name that a node must have to be
         chosen. hold: the amounts that are taken while the task runs or the actor lives."""
+        needed, held = units(need), units(hold)  # the amounts may be objects of the program's own classes
         with self.lock:
-            found: SchedulingClass = self.cluster.scheduler.scheduling_class(
-                units(need), units(hold), strategy, selector
-            )
+            found: SchedulingClass = self.cluster.scheduler.scheduling_class(needed, held, strategy, selector)
         return found
 
     # ------------------------------------------------------------ tasks and actors
@@ -183,9 +182,13 @@ class Runtime(Getting, Verbs):
 
         Raises TypeError for an argument that cannot be sent, and what `_owned` raises.
         """
+        if postponed:
+            call_postponed()
         task = self.prepare(spec, args, kwargs, actor)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+        try:  # `with lock`, written out (see CoreLock)
+            next(lock.enter)
+        except IndexError:
             lock.wait()
         try:
             now = self.now()
@@ -199,7 +202,7 @@ class Runtime(Getting, Verbs):
             if not cluster.number & CHECK:
                 self.collector.adjust(len(cluster.tasks))
         finally:
-            lock.release()
+            next(lock.leave)
             if lock.line:
                 lock.wake_one()
         if actions or cluster.references.freed:
@@ -232,6 +235,8 @@ class Runtime(Getting, Verbs):
         Raises TypeError for a value that cannot be sent, and for a large value ObjectStoreFullError or OutOfDiskError
         if there is no room for it.
         """
+        if postponed:
+            call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
         obj = ObjectRecord(
@@ -241,12 +246,14 @@ class Runtime(Getting, Verbs):
             value=stored,
             contained=stored.contained if type(stored) is Serialized else (),
         )
-        node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
-        size = size_of(stored)
+        size, node = size_of(stored), None
         if size > INLINE_BYTES:
+            node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
             make_room(self, node, size)
         cluster, lock = self.cluster, self.lock
-        if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+        try:  # `with lock`, written out (see CoreLock)
+            next(lock.enter)
+        except IndexError:
             lock.wait()
         try:
             now = self.now()
@@ -258,7 +265,7 @@ class Runtime(Getting, Verbs):
                 refuse_dead_worker(execution.worker)
             actions = cluster.put(now, obj, size, node)
         finally:
-            lock.release()
+            next(lock.leave)
             if lock.line:
                 lock.wake_one()
         if actions or cluster.references.freed:

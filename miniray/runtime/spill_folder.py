@@ -11,11 +11,11 @@ import errno
 import functools
 import os
 import pickle
-import threading
 from typing import Any, Callable
 
 from ..values.buffers import aligned, is_aligned
 from ..values.serialization import Serialized
+from .core_lock import core_lock
 
 TRIM_AFTER_BYTES = 16_000_000  # after this much has moved to or from files, freed memory is returned to the system
 
@@ -96,7 +96,7 @@ class SpillFolder:
             None  # for fault injection: called with the object's number; what it raises, `write` raises
         )
         self.disk_is_full = False  # the last write failed because the disk was full
-        self._lock = threading.Lock()  # guards path, _files and _removed
+        self._lock = core_lock  # guards path, _files and _removed
         self._files = 0  # how many files have been made
         self._moved = 0  # bytes since freed memory was last returned to the system
         self._removed = False
@@ -110,26 +110,40 @@ class SpillFolder:
                     self.before_write(number)
                 spilled.write(file, stored)
         except BaseException as problem:
-            self.disk_is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
+            self.disk_is_full = isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
             spilled.delete()
             raise
         self.disk_is_full = False
         return spilled
 
     def _new_file(self, number: int, stored: Any) -> tuple[Any, SpilledFile]:
-        """Open a new file, under the lock. Raises OSError once `remove` has run, so that no file is left behind."""
+        """Open a new file. Raises OSError once `remove` has run, and then leaves nothing behind."""
+        folder = self.path or self._new_folder()
         with self._lock:
-            if self._removed:
-                raise OSError("the session has ended")
-            if self.path is None:
-                import tempfile  # like shutil below, needed only by a session that spills
-
-                if self.parent is not None:
-                    os.makedirs(self.parent, exist_ok=True)
-                self.path = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)  # mode 0700
             self._files += 1
-            path = os.path.join(self.path, f"{number:016x}-{self._files}")
-            return open(path, "wb"), SpilledFile(path, stored)
+            path = os.path.join(folder, f"{number:016x}-{self._files}")
+        file = open(path, "wb")
+        if self._removed:  # perhaps after `remove` had listed the folder
+            file.close()
+            _remove(folder)
+            raise OSError("the session has ended")
+        return file, SpilledFile(path, stored)
+
+    def _new_folder(self) -> str:
+        import tempfile  # like shutil below, needed only by a session that spills
+
+        if self.parent is not None:
+            os.makedirs(self.parent, exist_ok=True)
+        made = tempfile.mkdtemp(prefix="miniray-spill-", dir=self.parent)  # mode 0700
+        with self._lock:
+            if self.path is None and not self._removed:
+                self.path = made
+            folder = self.path
+        if folder != made:  # another thread was faster, or the session has ended
+            _remove(made)
+        if folder is None:
+            raise OSError("the session has ended")
+        return folder
 
     def moved(self, size: int) -> None:
         """Note that `size` bytes have moved to a file or from one, so that about as much memory has been freed. From
@@ -150,9 +164,13 @@ class SpillFolder:
             self._removed = True
             path, self.path = self.path, None
         if path is not None:
-            import shutil
+            _remove(path)
 
-            shutil.rmtree(path, ignore_errors=True)
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache

@@ -44,6 +44,7 @@ import threading
 from collections import deque
 from contextvars import Context
 from signal import SIGINT
+from types import FrameType
 from typing import Any, Callable
 
 from ..core.records import Failure, TaskRecord, WorkerRecord
@@ -51,7 +52,10 @@ from ..core.transitions import WorkerStatus
 from ..process import random_numbers, worker_signals
 from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
 from ..process.worker_process import LOOP, MAIN, POOL, thread_begins, thread_ends
+from . import async_exceptions
+from .core_lock import HAS_GIL
 from .ending import end_session
+from .frames import current_frames
 from .handles import WorkerHandle, clear_async_exception, new_handle
 from .inbox import new_inbox
 from .interrupts import FIRST_RETRY_S, Interrupts
@@ -91,6 +95,8 @@ class ThreadedRuntime(Runtime):
         self.threads: dict[WorkerHandle, None] = {}
         self.unstarted: deque[WorkerRecord] = deque()
         self.start_permits: deque[None] = deque([None] * STARTING_AT_A_TIME)
+        if not HAS_GIL:
+            async_exceptions.load()
 
     # ------------------------------------------------------------ workers
 
@@ -120,34 +126,37 @@ class ThreadedRuntime(Runtime):
                 self._start_thread(worker)
 
     def _start_thread(self, worker: WorkerRecord) -> None:
-        actor = worker.actor
-        if "numpy.random" in sys.modules:
-            random_numbers.install_numpy()
+        """Start the worker's thread. If that fails, for whatever reason, the worker has died: nobody may wait for
+        it.
+        """
+        handle = None
+        try:
+            if "numpy.random" in sys.modules:
+                random_numbers.install_numpy()
+            handle = self._new_handle(worker)
+            worker.handle = handle
+            self.threads[handle] = None
+            if worker.status is DEAD or self.closed:  # killed before it had a handle, so `kill_worker` did nothing
+                handle.inbox.put(None)
+            self.start_thread(self._thread_main, (worker, handle))
+        except Exception as error:  # no more threads, descriptors or memory
+            if worker.actor is not None:
+                self.start_permits.append(None)
+            if handle is not None:
+                self.threads.pop(handle, None)
+                worker.handle = None
+                handle.done.release()
+                handle.inbox.close()
+            self.crash(worker, f"its thread could not be started: {error!r}")
+
+    def _new_handle(self, worker: WorkerRecord) -> WorkerHandle:
         handle = new_handle(worker)
         handle.done = self.allocate_lock()
         handle.done.acquire()
-        handle.inbox = self.new_inbox()
-        if actor is not None and actor.is_async:
+        if worker.actor is not None and worker.actor.is_async:
             handle.loop = self.new_loop(worker, handle)
-        worker.handle = handle
-        self.threads[handle] = None
-        if (
-            worker.status is DEAD or self.closed
-        ):  # killed before it had a handle, so `kill_worker` did nothing; or too late
-            handle.inbox.put(None)
-        try:
-            self.start_thread(self._thread_main, (worker, handle))
-        except RuntimeError as error:  # the system refuses to start another thread
-            self.threads.pop(handle, None)
-            handle.done.release()
-            handle.inbox.close()
-            if actor is not None:
-                self.start_permits.append(None)
-            self.tell(
-                self.cluster.worker_died,
-                worker,
-                Failure("WORKER_DIED", f"its thread could not be started: {error}", about=worker),
-            )
+        handle.inbox = self.new_inbox()  # last, since it may hold descriptors
+        return handle
 
     def new_loop(self, worker: WorkerRecord, handle: WorkerHandle) -> Any:
         """The AsyncWorker of an async actor's thread."""
@@ -163,9 +172,11 @@ class ThreadedRuntime(Runtime):
             sys.settrace(threading.gettrace())
         if threading.getprofile() is not None:
             sys.setprofile(threading.getprofile())
+        starting = actor is not None  # whether this thread still holds one of start_permits
         try:
             self.tell(self.cluster.worker_started, worker)
-            if actor is not None:
+            if starting:
+                starting = False
                 self.start_permits.append(None)
                 self._start_next()
             if handle.loop is not None:
@@ -174,7 +185,13 @@ class ThreadedRuntime(Runtime):
                 self._serve(worker, handle)
         except (TaskInterrupt, WorkerExit, SessionEnded):
             discard_interrupt(handle)  # the exception was meant for a task that is already over
+        except BaseException as error:  # a mistake of ours, or there is no memory
+            self.crash(worker, f"its thread has ended: {error!r}")
+            raise  # the interpreter prints it
         finally:
+            if starting:
+                self.start_permits.append(None)
+                self._start_next()
             if unwanted_end(worker) and not self.closed:
                 shut_down(handle, handle.context or Context())
             end_process(self, worker, handle)
@@ -277,6 +294,10 @@ class ThreadedRuntime(Runtime):
     def raise_in_task(self, handle: WorkerHandle, error: Any, task: TaskRecord) -> None:
         """Raise an exception in a task, if it still runs. error: a class, which Python calls there."""
         self.interrupts.raise_in(handle, error, task)
+
+    def frames(self) -> dict[int, FrameType]:
+        """The innermost frame of every thread, by the thread's ident."""
+        return current_frames()
 
     def crash(self, worker: WorkerRecord, why: str) -> None:
         """End a worker as if its process had died. Called on any thread."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _thread
 import heapq
-import threading
 import time
 from typing import Any, Callable
+
+from .core_lock import core_lock
 
 
 class Timers:
@@ -22,7 +23,7 @@ class Timers:
         """call: the function. The others are how to tell the time, to make a lock to sleep on, and to start a
         thread."""
         self._call, self._now, self._start_thread = call, now, start_thread
-        self._lock = threading.Lock()  # guards everything below
+        self._lock = core_lock  # guards everything below; a finaliser that cancels a task does not run under it
         self._due: list[float] = []  # a heap of times
         self._changed = allocate_lock()  # the thread sleeps on it; released when the thread should look again
         self._changed.acquire()
@@ -34,12 +35,14 @@ class Timers:
             if self._stopped:
                 return
             heapq.heappush(self._due, at)
-            first = self._due[0] == at
-            if not self._running:
-                self._running = True
-                self._start_thread(self._run, ())
-            elif first and self._changed.locked():
+            start, self._running = not self._running, True
+            if not start and self._due[0] == at and self._changed.locked():
                 self._changed.release()
+        if start:
+            try:
+                self._start_thread(self._run, ())
+            except RuntimeError:  # no more threads: the next call tries again
+                self._running = False
 
     def stop(self) -> None:
         """Forget all times. The function may be running at this moment, but is not called again."""

@@ -132,7 +132,9 @@ class Waiting(CoreAccess):
             if execution.worker.actor is None:
                 worker = execution.worker
         cluster, core_lock = self.cluster, self.lock
-        if not core_lock.try_enter(False):  # `with core_lock`, written out (see CoreLock)
+        try:  # `with core_lock`, written out (see CoreLock)
+            next(core_lock.enter)
+        except IndexError:
             core_lock.wait()
         try:
             if self.closed:
@@ -149,7 +151,7 @@ class Waiting(CoreAccess):
             at_once = worker is not None and waits_for_a_cpu(objects)
             actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
         finally:
-            core_lock.release()
+            next(core_lock.leave)
             if core_lock.line:
                 core_lock.wake_one()
         woken = False

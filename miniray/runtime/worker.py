@@ -73,6 +73,7 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 outcome = constructed(execution)
             else:
                 outcome = outcome_of_return(runtime, execution, result)
+            del result  # its finaliser may wait for a task: here the task is still running, and can be interrupted
             return outcome
         finally:
             handle.user_task = None  # settle_interrupt, written out
@@ -226,7 +227,9 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
     if outcome.failure is not None and task.spec.kind == ACTOR_CREATION_TASK:
         _farewell(runtime, worker, task)
     lock = runtime.lock
-    if not lock.try_enter(False):  # `with lock`, written out (see CoreLock)
+    try:  # `with lock`, written out (see CoreLock)
+        next(lock.enter)
+    except IndexError:
         lock.wait()
     try:
         now = runtime.now()
@@ -245,11 +248,11 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
             actions = NOTHING
         following: TaskRecord | None = worker.task
     finally:
-        lock.release()
+        next(lock.leave)
         if lock.line:
             lock.wake_one()
-    if outcome.result is not None:
-        outcome.result = None
+    if outcome.references is not None:
+        outcome.references = None  # counted now; before anybody is woken who might look for what is left
     if actions or cluster.references.freed:
         runtime.carry_out(actions)
     return following

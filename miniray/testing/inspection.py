@@ -14,7 +14,7 @@ from ..core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus, Wo
 from ..ids import INDEX_BITS
 from ..observe.escape import escaped
 from ..observe.explain.explanation import explain
-from ..process.frames import current_frames
+from ..runtime.frames import current_frames
 
 HERE = os.path.dirname(__file__)
 _TEST_RUNNER = re.compile(r"[/\\](_pytest|pluggy)[/\\]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser may log, too
 _logged: set[str] = set()
 _disabled = _periodic = False
 _period_start = 0.0

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import exceptions
-from ..core.records import Failure, ObjectRecord, TaskRecord
+from ..core.records import Aside, Failure, ObjectRecord, TaskRecord, aside
 from .serialization import ERROR, Serialized, deserialize, serialize
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -52,6 +52,9 @@ class TaskError:
         self.function_name, self.text, self.cause = function_name, text, cause
         self.class_name, self.repr_text, self.type_text = type(error).__name__, _message_of(error), str(type(error))
         self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
+
+    def __del__(self, aside: Aside = aside) -> None:
+        aside.put(getattr(self, "kept", None))
 
 
 def _message_of(error: BaseException) -> str:

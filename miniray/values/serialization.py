@@ -105,7 +105,12 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     kind = type(value)
     if kind in ATOMS:
         return value
-    if (kind is tuple or kind is frozenset) and _is_immutable(value):
+    immutable = kind is tuple or kind is frozenset
+    try:
+        immutable = immutable and _is_immutable(value)
+    except RecursionError:
+        immutable = False  # pickle will say that it is nested too deeply
+    if immutable:
         return value
     try:
         if kind is list or kind is dict or kind is set:

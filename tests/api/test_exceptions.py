@@ -191,6 +191,19 @@ def task_error(cause, **where):
     return RayTaskError("job", TEXT, cause, pid=7, ip="10.0.0.1", **where)
 
 
+LOST = [exceptions.ObjectLostError, *exceptions.ObjectLostError.__subclasses__()]
+
+
+@pytest.mark.parametrize("lost", LOST, ids=lambda cls: cls.__name__)
+def test_an_error_of_a_lost_object_says_which_whose_and_from_where(lost):
+    """All three must be given, as in Ray; only a failed reconstruction can do without them."""
+    assert lost("ef", None, "line 3").object_ref_hex == "ef"
+    for arguments in (), ("ef",), ("ef", None):
+        if lost is not exceptions.ObjectReconstructionFailedError or not arguments:
+            with pytest.raises(TypeError):
+                lost(*arguments)
+
+
 def test_the_text_of_a_task_error_goes_from_the_task_to_the_error():
     """The first line names the function, its worker and node; the last line is the error's own."""
     lines = str(task_error(ValueError("bad"))).splitlines()

@@ -79,10 +79,11 @@ def test_a_record_holds_what_it_is_given_and_nothing_else(kind):
 def test_the_records_of_this_page_are_all_there_are():
     """A new class belongs into the table above."""
     known = {*CLASSES, Attempt, Drain, PlacementGroupRecord}
+    no_record = {records.Aside}
     slotted = {
         kind for kind in vars(records).values() if isinstance(kind, type) and kind.__module__ == records.__name__
     }
-    assert {kind for kind in slotted if not kind.__name__.startswith("_")} == known
+    assert {kind for kind in slotted if not kind.__name__.startswith("_")} - no_record == known
 
 
 def test_what_a_record_is_given_when_nothing_is_said():

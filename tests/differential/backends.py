@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import queue
 import selectors
 import signal
 import subprocess
@@ -33,15 +34,16 @@ class Answer:
 class Backend:
     """One way to run programs: `name` is what the child is told, `python` the interpreter that has it.
 
-    timeout_s: for one program. Answers in `cache`, a folder, are not asked again: Ray takes seconds for one."""
+    timeout_s: for one statement. Answers in `cache`, a folder, are not asked again: Ray takes seconds for one."""
 
     name: str
     python: str
-    timeout_s: float = 20.0
+    timeout_s: float = 12.0
     programs_per_session: int = 100
     nice: int = 0
     cache: pathlib.Path | None = None
     sessions: int = field(default=0, init=False)
+    stopped: bool = field(default=False, init=False)
     _child: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _buffer: bytes = field(default=b"", init=False)
     _asked: int = field(default=0, init=False)
@@ -57,7 +59,7 @@ class Backend:
         found_now = self._run(program)
         if "fresh" in program.needs or found_now.end != "answered":
             self.close()
-        if kept:
+        if kept and not self.stopped:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps({"lines": found_now.lines, "end": found_now.end}), encoding="utf-8")
         return found_now
@@ -77,7 +79,7 @@ class Backend:
             return Answer([(-1, "DIED")], "died")
         line, at = self._answer_line(self.timeout_s)
         asked_to_stop = line is None
-        if asked_to_stop:
+        if asked_to_stop and self._child:
             os.kill(self._child.pid, signal.SIGUSR1)
             line, _ = self._answer_line(LAST_SECONDS)
         seconds = time.monotonic() - started
@@ -90,12 +92,14 @@ class Backend:
         """The line with the answer, as `_line` gives it, and the statement that the program has reached."""
         at, deadline = -1, time.monotonic() + timeout_s
         while (line := self._line(max(0.0, deadline - time.monotonic()))) and line.startswith(b"@"):
-            at = int(line[1:])
+            at, deadline = int(line[1:]), time.monotonic() + timeout_s
         return line, at
 
     def _start(self) -> None:
         """Start a session; a loaded machine may need a second try."""
         for _ in range(3):
+            if self.stopped:
+                raise RuntimeError(f"the sessions of {self.name} have been ended")
             self._start_child()
             if self._line(START_SECONDS) == b"ready":
                 return
@@ -118,15 +122,17 @@ class Backend:
 
     def _line(self, timeout_s: float) -> bytes | None:
         """The child's next line; b"" if it ended, None if the time is over."""
-        assert self._child and self._child.stdout
+        stdout = self._child.stdout if self._child else None
+        if stdout is None:
+            return b""
         deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
-            selector.register(self._child.stdout, selectors.EVENT_READ)
+            selector.register(stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
                 if left <= 0 or not selector.select(left):
                     return None
-                some = os.read(self._child.stdout.fileno(), 1 << 16)
+                some = os.read(stdout.fileno(), 1 << 16)
                 if not some:
                     return b""
                 self._buffer += some
@@ -151,12 +157,39 @@ class Backend:
         child.stdout.close()
 
 
-def all_backends(python: str, ray_python: str, cache: pathlib.Path | None, **more: Any) -> dict[str, Backend]:
-    """Every backend by its name. Ray is asked politely, gets more time, and its answers are kept."""
-    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 90.0, "nice": 10, "cache": cache, **more}
+class Several:
+    """Some backends of one kind, for as many threads: whoever asks gets one that is free."""
+
+    def __init__(self, backends: list[Backend]) -> None:
+        self.backends = backends
+        self._free: queue.SimpleQueue[Backend] = queue.SimpleQueue()
+        for backend in backends:
+            self._free.put(backend)
+
+    def answer(self, program: Program, again: bool = False) -> Answer:
+        """As `Backend.answer`."""
+        backend = self._free.get()
+        try:
+            return backend.answer(program, again)
+        finally:
+            self._free.put(backend)
+
+    def close(self) -> None:
+        """End the sessions, also under threads that wait for their answers: none of them starts another."""
+        for backend in self.backends:
+            backend.stopped = True
+            backend.close()
+
+
+def all_backends(
+    python: str, ray_python: str, cache: pathlib.Path | None, sessions: int = 2, **more: Any
+) -> dict[str, Several]:
+    """Every backend by its name. Ray is asked politely, by so many sessions at once, gets more time, and its answers are
+    kept."""
+    ray: dict[str, Any] = {"python": ray_python, "timeout_s": 25.0, "nice": 5, "cache": cache, **more}
     return {
-        "ray": Backend("ray", programs_per_session=60, **ray),
-        "ray-dashboard": Backend("ray-dashboard", programs_per_session=60, **ray),
-        "threaded": Backend("threaded", python),
-        "local_mode": Backend("local_mode", python),
+        "ray": Several([Backend("ray", **ray) for _ in range(sessions)]),
+        "ray-dashboard": Several([Backend("ray-dashboard", **ray)]),
+        "threaded": Several([Backend("threaded", python)]),
+        "local_mode": Several([Backend("local_mode", python)]),
     }

@@ -25,7 +25,7 @@ from typing import Any
 
 from tests.differential.program import PRELUDE, Program
 
-INIT = {"num_cpus": 2, "resources": {"chip": 20}, "include_dashboard": False, "log_to_driver": False}
+INIT = {"num_cpus": 4, "resources": {"chip": 20}, "include_dashboard": False, "log_to_driver": False}
 SUBMODULES = ("dag", "types", "util.metrics", "util.multiprocessing", "util.queue", "util.state")
 """Programs use them as attributes of `ray`, which on Ray they are once they have been imported."""
 MOST_LINES = 400
@@ -56,6 +56,8 @@ def package_of(backend: str) -> Any:
 
         # Not whatever cluster somebody else has started on this machine.
         ray.init(address="local", **init)
+        if backend == "ray-dashboard":
+            wait_for_dashboard(ray)
         return ray
     os.environ["MINIRAY_STRICT_METRICS"] = "0"
     import miniray.testing
@@ -65,6 +67,17 @@ def package_of(backend: str) -> Any:
 
     ray.init(**init, local_mode=backend == "local_mode")
     return ray
+
+
+def wait_for_dashboard(ray: Any) -> None:
+    """Until the state API answers. Beside other sessions it must be told which one is meant."""
+    os.environ["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
+    state = importlib.import_module("ray.util.state")
+    for _ in range(100):
+        with contextlib.suppress(Exception):
+            state.list_nodes()
+            return
+        threading.Event().wait(1.0)
 
 
 def run(program: Program, ray: Any, at: Callable[[int], None]) -> list[list[Any]]:
@@ -91,11 +104,14 @@ def run(program: Program, ray: Any, at: Callable[[int], None]) -> list[list[Any]
                 break
             except BaseException as error:
                 emit(f"UNCAUGHT {vars(main)['error_text'](error)}")
+            if not State.running:  # what waited has made another error of it: on Ray a KeyboardInterrupt
+                lines.append([now, "HUNG"])
+                break
     except Hung:
         lines.append([now, "HUNG"])
     finally:
         State.running = False
-        tidy_up(ray, program)
+        tidy_up(ray, program, list(vars(main).values()))
         sys.modules["__main__"] = old_main
         vars(main).clear()
         gc.collect()
@@ -113,18 +129,23 @@ def normal(line: str) -> str:
     return re.sub(r"0x[0-9a-f]{6,}", "0x", str(line).replace("miniray", "ray"))[:600]
 
 
-def tidy_up(ray: Any, program: Program) -> None:
-    """Named actors and placement groups outlive the names of a program: end them."""
+def tidy_up(ray: Any, program: Program, values: list[Any]) -> None:
+    """End what outlives the names of a program, and would take CPUs from the next one: actors, and groups."""
+    for value in values:
+        if isinstance(value, ray.actor.ActorHandle):
+            with contextlib.suppress(Exception):
+                ray.kill(value)
     with contextlib.suppress(Exception):
         if "name" in program.text:
             for row in ray.util.list_named_actors(all_namespaces=True):
                 with contextlib.suppress(Exception):
                     ray.kill(ray.get_actor(row["name"], row["namespace"]))
-        if "placement_group" in program.text:
-            for group in ray.util.placement_group_table().values():
-                if group["state"] != "REMOVED":
-                    ident = ray.PlacementGroupID.from_hex(group["placement_group_id"])
-                    ray.util.remove_placement_group(ray.util.placement_group.PlacementGroup(ident))
+    if "placement_group" in program.text:
+        groups = importlib.import_module("ray.util.placement_group")
+        for row in ray.util.placement_group_table().values():
+            if row["state"] != "REMOVED":
+                ident = ray.PlacementGroupID.from_hex(row["placement_group_id"])
+                ray.util.remove_placement_group(groups.PlacementGroup(ident))
 
 
 def main() -> None:

@@ -6,11 +6,20 @@ import re
 from dataclasses import dataclass
 
 from tests.differential.backends import Answer
-from tests.differential.program import Program
+from tests.differential.program import Program, Statement
 from tests.differential.rules import table
 
 KNOWN = {section.about: [re.compile(p) for p in section.alternatives] for section in table("known.txt")}
 """What the portability page says, by a phrase of it, with the patterns of the signatures that it explains."""
+
+IDS = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{16,}\b")
+"""Ids in hex, and namespaces without a name: their length is all that a program can rely on."""
+
+NAMES = re.compile(r"\b([a-z_]+?)_?\d+(_\d+)*\b")
+"""Names that the grammar makes: `fn3`, `u5_1234`. Which one it was is no part of a cause."""
+
+OPTION = re.compile(r"\b(?:remote|options|method)\((\w+)=(?!.*\)\(lambda: \()")
+"""The option that a statement tries: each has rules of its own."""
 
 PRIVATE = re.compile("<(FuncWrapper|Variant|ActorOptionWrapper|ActorVariant|_ActorMethodOptionsWrapper|ActorMethod)>")
 """Classes whose names no program sees."""
@@ -49,8 +58,22 @@ def lines_by_statement(answer: Answer) -> dict[int, list[str]]:
     """The lines of each statement that showed any."""
     found: dict[int, list[str]] = {}
     for index, text in answer.lines:
-        found.setdefault(index, []).append(PRIVATE.sub("<what options gave>", text))
-    return found
+        found.setdefault(index, []).append(same_for_all(text))
+    return {index: ["HUNG"] if "HUNG" in texts else texts for index, texts in found.items()}
+
+
+def same_for_all(text: str) -> str:
+    """A line without what no program can rely on."""
+    text = PRIVATE.sub("<what options gave>", text)
+    text = IDS.sub(lambda found: f"<{len(found[0])} hex digits>", text)
+    return re.sub(r"\b1[34]\d{13}\b", "<thread>", text)
+
+
+def kind_of(statement: Statement) -> str:
+    """What a statement tries. What goes wrong along one route of a zoo goes wrong along others, for the same reason."""
+    kind = statement.kind.partition(":")[0]
+    option = None if kind.startswith(("zoo", "interpreter", "define")) else OPTION.search(statement.text)
+    return f"{kind} {option[1]}" if option else kind
 
 
 def differences(program: Program, mode: str, expected: Answer, actual: Answer) -> list[Difference]:
@@ -63,8 +86,7 @@ def differences(program: Program, mode: str, expected: Answer, actual: Answer) -
         left, right = wanted.get(index, []), got.get(index, [])
         # A name that is missing on one side is missing because an earlier statement failed there, which has been compared.
         if left != right and not {"raises NameError", "UNCAUGHT NameError"} & {*left, *right}:
-            # What goes wrong along one route of a zoo goes wrong along others, for the same reason.
-            kind = program.statements[index].kind.partition(":")[0] if index >= 0 else "session"
+            kind = kind_of(program.statements[index]) if index >= 0 else "session"
             found.append(Difference(index, Signature(mode, kind, *first_classes(left, right)), left, right))
         if {"HUNG", "DIED"} & {*left, *right}:
             break
@@ -94,10 +116,16 @@ def class_of(line: str) -> str:
 
 
 def words_that_differ(one: str, other: str) -> tuple[str, str]:
-    """The first words that two lines do not share, with a word before them; numbers are all the same number."""
-    left, right = (re.findall(r"[A-Za-z_.]+|\d+|[^\w\s]", re.sub(r"u?\d+", "0", line)) for line in (one, other))
-    for index, (a, b) in enumerate(zip([*left, "end"], [*right, "end"], strict=False)):
+    """The first words that two lines do not share; numbers are all the same number. Two errors of one class: only that."""
+    if one.startswith(("raises", "UNCAUGHT")):
+        return class_of(one), "its text or its attributes"
+    left, right = (re.findall(r"[A-Za-z_.]+|\d+|[^\w\s]", same_number(line)) for line in (one, other))
+    for a, b in zip([*left, "end"], [*right, "end"], strict=False):
         if a != b:
-            start = max(0, index - 2)
-            return " ".join(left[start : index + 3]), " ".join(right[start : index + 3])
+            return a, b
     return "other numbers", "other numbers"
+
+
+def same_number(line: str) -> str:
+    """A line whose numbers and made names are all alike."""
+    return re.sub(r"\d+(\.\d+)?", "0", NAMES.sub(r"\1", line))

@@ -39,9 +39,8 @@ class Writer:
         self._count = 0
         self._depth = 0
 
-    def program(self, length: int) -> Program:
-        """A program of about so many statements, and those that these need."""
-        areas = list(AREAS)
+    def program(self, length: int, areas: Sequence[str]) -> Program:
+        """A program of about so many statements about these areas, and those that these need."""
         # Few areas per program: its statements are then about each other.
         chosen = self.chance.choices(areas, [AREAS[a].weight for a in areas], k=3)
         for _ in range(length):
@@ -109,6 +108,6 @@ class Writer:
         return f"{word}{self._count}"
 
 
-def generate(seed: int | str, length: int = 8) -> Program:
+def generate(seed: int | str, length: int = 8, areas: Sequence[str] = tuple(AREAS)) -> Program:
     """The program of a seed: the same for the same seed, on every Python and every machine."""
-    return Writer(str(seed)).program(length)
+    return Writer(str(seed)).program(length, areas)

@@ -60,7 +60,7 @@ class Report:
         path.write_text(outputs.replace("\\", "\\\\") + program.script(), encoding="utf-8")
         self.write()
 
-    def curve(self, per: int = 100) -> list[tuple[int, int]]:
+    def curve(self, per: int = 250) -> list[tuple[int, int]]:
         """(programs run, new causes among the last `per` of them), oldest first."""
         return [
             (end, sum(end - per < max(1, cause.at_program) <= end for cause in self.causes.values()))
@@ -81,7 +81,7 @@ class Report:
             "On the portability page, and not listed here: "
             + ("; ".join(f'"{phrase}" ({times})' for phrase, times in self.known.most_common()) or "nothing"),
             "",
-            "New causes per 100 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
+            "New causes per 250 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
         ]
         for number, (signature, cause) in enumerate(sorted(self.causes.items(), key=lambda item: -item[1].seen), 1):
             lines += [

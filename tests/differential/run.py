@@ -10,46 +10,68 @@ if both sides repeat their answers; it is then shrunk, and filed under its cause
 from __future__ import annotations
 
 import argparse
+import collections
+import concurrent.futures
 import pathlib
+import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tests.differential import class_zoo, interpreter_zoo
-from tests.differential.backends import Answer, Backend, all_backends
+from tests.differential.backends import Answer, Several, all_backends
 from tests.differential.compare import Difference, differences
 from tests.differential.grammar import generate
 from tests.differential.program import Program
 from tests.differential.report import Report
+from tests.differential.rules import AREAS
 from tests.differential.shrink import shrink, slice_of
+
+
+AHEAD = 4
+"""How many programs wait for a session of the side that is in the right, or have one."""
 
 
 class Comparison:
     """Compares modes of miniray with the backend that is in the right. Its report holds what came of it."""
 
-    def __init__(self, backends: dict[str, Backend], right: str, modes: list[str], report: Report) -> None:
+    def __init__(self, backends: dict[str, Several], right: str, modes: list[str], report: Report) -> None:
         self.backends, self.right, self.modes, self.report = backends, right, modes, report
 
     def run(self, programs: Iterable[Program]) -> None:
         """Ask for each program's answers, and look into each difference."""
-        for program in programs:
+        for program, expected in self.with_answers(programs):
             self.report.programs += 1
             self.report.statements += len(program.statements)
-            expected = self.expected(program)
-            known: set[tuple[int, tuple[str, ...]]] = set()
+            different: set[int] = set()
             for mode in self.modes:
                 if mode == "local_mode" and {"threads", "fresh"} & program.needs:
                     continue
-                for difference in differences(program, mode, expected, self.backends[mode].answer(program)):
-                    answer = (difference.statement, tuple(difference.actual))
-                    if answer in known:
-                        continue  # both modes say the same, and it has been looked into
-                    known.add(answer)
-                    if not self.report.count(difference.signature):
+                found = differences(program, mode, expected, self.backends[mode].answer(program))
+                for difference in found:
+                    # What differs in the first mode is a difference of miniray; the next one need not repeat it.
+                    if difference.statement not in different and not self.report.count(difference.signature):
                         self.look_into(program, difference)
+                different |= {d.statement for d in found}
             if self.report.programs % 5 == 0:
                 self.report.write()
                 print(f"{self.report.programs} programs, {len(self.report.causes)} causes", flush=True)
+
+    def with_answers(self, programs: Iterable[Program]) -> Iterator[tuple[Program, Answer]]:
+        """Each program with its right answer, in order. The next ones are asked for meanwhile."""
+        coming: collections.deque[tuple[Program, concurrent.futures.Future[Answer]]] = collections.deque()
+        left = iter(programs)
+        threads = concurrent.futures.ThreadPoolExecutor(AHEAD)
+        try:
+            while True:
+                while len(coming) < 4 * AHEAD and (program := next(left, None)):
+                    coming.append((program, threads.submit(self.expected, program)))
+                if not coming:
+                    return
+                program, answer = coming.popleft()
+                yield program, answer.result()
+        finally:  # a run that is stopped waits for no answer
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def expected(self, program: Program, again: bool = False) -> Answer:
         """What the side that is in the right answers."""
@@ -74,7 +96,7 @@ class Comparison:
         # A statement of the interpreter's zoo leaves something changed for the next one: none of them can be left out.
         candidates = [program] if signature.kind.startswith("interpreter.") else [slice_of(cut), cut]
         small = next(filter(same, candidates), None)
-        if small and small is not program:
+        if small and small is not program and len(small.statements) > 4:
             small = shrink(small, lambda candidate: same(candidate) is not None, most=8 if small is not cut else 30)
         confirmed = same(small) if small else None
         if small is None or confirmed is None:
@@ -85,9 +107,9 @@ class Comparison:
         self.report.add(small, confirmed)
 
 
-def programs_of(zoo: str, count: int, seed: int) -> Iterator[Program]:
+def programs_of(zoo: str, count: int, seed: int, areas: Sequence[str] = tuple(AREAS)) -> Iterator[Program]:
     """The zoos that are wanted, and so many random programs. They take turns: a run that is cut short has seen of each."""
-    random_programs = map(generate, range(seed, seed + count))
+    random_programs = (generate(number, areas=areas) for number in range(seed, seed + count))
     turns: list[Iterator[Program]] = [random_programs] * 4  # a zoo's program is as much as several of them
     if zoo in ("interpreter", "all"):
         turns.insert(0, interpreter_zoo.programs())
@@ -107,6 +129,8 @@ def main() -> int:
     parser.add_argument("-n", type=int, default=200, help="random programs")
     parser.add_argument("--seed", type=int, default=0, help="the first program's seed")
     parser.add_argument("--zoo", choices=["class", "interpreter", "none", "all"], default="all")
+    parser.add_argument("--areas", nargs="+", choices=list(AREAS), default=list(AREAS), help="of the random programs")
+    parser.add_argument("--sessions", type=int, default=2, help="of Ray at a time")
     parser.add_argument("--modes", nargs="+", default=["threaded", "local_mode"], help="of miniray")
     parser.add_argument(
         "--python", help="the Python that runs miniray (the same as Ray's: what is installed there is then the same)"
@@ -115,12 +139,13 @@ def main() -> int:
     asked = parser.parse_args()
     folder = asked.out or pathlib.Path(tempfile.mkdtemp(prefix="differential-"))
     backends = all_backends(
-        asked.python or asked.ray_python or sys.executable, asked.ray_python or "", folder / "answers"
+        asked.python or asked.ray_python or sys.executable, asked.ray_python or "", folder / "answers", asked.sessions
     )
     right, modes = ("ray", asked.modes) if asked.ray_python else (asked.modes[0], asked.modes[1:])
     report = Report(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed))
+        Comparison(backends, right, modes, report).run(programs_of(asked.zoo, asked.n, asked.seed, asked.areas))
     finally:
         report.write()
         for backend in backends.values():

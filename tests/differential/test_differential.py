@@ -6,13 +6,14 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.differential import class_zoo, interpreter_zoo
-from tests.differential.backends import ROOT, Answer, Backend, all_backends
-from tests.differential.compare import KNOWN, Signature, differences
+from tests.differential.backends import ROOT, Answer, Backend, Several, all_backends
+from tests.differential.compare import KNOWN, Signature, differences, kind_of
 from tests.differential.grammar import SLOT, generate
 from tests.differential.program import Program, Statement
 from tests.differential.report import Report
@@ -22,7 +23,7 @@ from tests.differential.shrink import minimal, shrink, slice_of
 
 
 @pytest.fixture(scope="module")
-def backends() -> Iterator[dict[str, Backend]]:
+def backends() -> Iterator[dict[str, Several]]:
     """miniray's two modes, each in a session of its own."""
     found = all_backends(sys.executable, "", None)
     yield found
@@ -112,6 +113,28 @@ def test_lines_are_compared_by_statement():
     assert differences(two, "threaded", right, right) == []
 
 
+def test_a_cause_has_no_ids_names_or_numbers():
+    """Ids differ in every answer. A name that the grammar made, and a number, do not tell two causes apart."""
+    ids = "869acdcd-1154-45f8-bba8-f36dd40b4605", "ed8955ac-5e07-4f60-ac0a-bac72ebcc7b9"
+    one = program("show(1)")
+    assert not differences(one, "threaded", *(Answer([(0, f"returns {i!r} {'a1' * 12} <FuncWrapper>")]) for i in ids))
+    found = [
+        differences(
+            one, "threaded", Answer([(0, f"fn{n} of u{n}_77: {n}, left")]), Answer([(0, f"fn{n} of u1_2: 5, right")])
+        )
+        for n in (3, 44)
+    ]
+    assert found[0][0].signature == found[1][0].signature == Signature("threaded", "made", "left", "right")
+
+
+def test_the_option_that_is_tried_is_part_of_the_kind():
+    """Each option has rules of its own: one that is wrong must not hide the others."""
+    tried = [f"answer(lambda: ray.remote({name}=3)(lambda x=0: x))" for name in ("memory", "max_calls")]
+    kinds = [kind_of(Statement("task.options", text)) for text in tried]
+    assert kinds == ["task.options memory", "task.options max_calls"]
+    assert kind_of(Statement("zoo.name: result", tried[0])) == "zoo.name"
+
+
 def test_what_follows_a_hang_is_not_compared():
     """It was not run."""
     two = program("show(1)", "show(2)")
@@ -135,7 +158,7 @@ def test_a_statement_is_cut_out_with_what_it_needs():
     assert [s.kind for s in small.statements] == ["zoo: setting", "zoo.nested: define", "zoo.nested: result"]
 
 
-def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Backend]):
+def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Several]):
     """Values, errors of tasks and actors, an error that nobody catches, and a name that is not there."""
     asked = program(
         "@ray.remote\ndef f(x):\n    return 1 / x",
@@ -156,7 +179,7 @@ def test_both_modes_of_miniray_answer_a_program_alike(backends: dict[str, Backen
     ]
 
 
-def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Backend]):
+def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Several]):
     """The next one is answered, in another session if need be."""
     quick = Backend("threaded", sys.executable, timeout_s=1.0)
     try:
@@ -169,7 +192,31 @@ def test_a_program_that_hangs_or_dies_costs_only_itself(backends: dict[str, Back
         quick.close()
 
 
-def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Backend], tmp_path: Path):
+def test_several_sessions_answer_at_once_and_what_a_program_leaves_is_cleaned_up():
+    """Each program has a session to itself. A group, a named actor and a call that waits take nothing from the next."""
+    both = Several([Backend("threaded", sys.executable) for _ in range(2)])
+    leaves = program(
+        "group = ray.util.placement_group([{'CPU': 4}])\nshow(group.wait(15))",
+        "@ray.remote(num_cpus=0)\nclass A:\n    def wait(self):\n        __import__('threading').Event().wait()",
+        "a = A.options(name='left').remote()\nb = a.wait.remote()",
+    )
+    looks = program("show(until(lambda: ray.available_resources().get('CPU'), 4.0), ray.util.list_named_actors())")
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(both.answer, [leaves, leaves, looks, looks, leaves, looks]))
+    finally:
+        both.close()
+    assert [backend.sessions for backend in both.backends] == [1, 1]
+    assert [answer.lines for answer in found] == [
+        [(0, "True")],
+        [(0, "True")],
+        *[[(0, "4.0 []")]] * 2,
+        [(0, "True")],
+        [(0, "4.0 []")],
+    ]
+
+
+def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Several], tmp_path: Path):
     """The whole way: two programs with the same difference are one cause, seen twice."""
     # In local_mode a task has its caller's frames below it.
     stack = "[f.filename for f in __import__('traceback').extract_stack()]"
@@ -182,4 +229,4 @@ def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Back
     (cause,) = report.causes.values()
     assert cause.seen == 2 and len(cause.program.statements) == 1 and "extract_stack" in cause.program.text
     assert "extract_stack" in (tmp_path / "CAUSES.md").read_text(encoding="utf-8")
-    assert report.curve() == [(100, 1)]
+    assert report.curve() == [(250, 1)]

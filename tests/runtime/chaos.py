@@ -380,7 +380,7 @@ def play(
         del refs
         with runtime.locked():  # this reports the dropped references
             pass
-        assert striker.quiet.wait(30), "it does not come to rest"
+        assert striker.quiet.wait(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)

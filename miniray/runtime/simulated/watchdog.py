@@ -10,7 +10,7 @@ import _thread
 import sys
 import traceback
 
-from ...process.frames import current_frames
+from ..frames import current_frames
 from .baton import Baton
 
 _allocate_lock = _thread.allocate_lock

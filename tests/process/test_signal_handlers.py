@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever the main thread is: it ends what the program is doing, and the session goes on."""
+"""Signals, wherever the main thread is. Ctrl-C ends what the program is doing, and the session goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import miniray as ray
-from miniray.process import context, ctrl_c
+from miniray.process import context, signal_handlers
 from tests.runtime.several_nodes import until
 
 pytestmark = pytest.mark.skipif(
@@ -235,7 +235,7 @@ def test_the_program_s_own_handler_is_called_at_once_and_can_be_removed():
     mine = signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert mine(2, None) is None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
-    assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is signal.SIG_DFL
+    assert signal.signal(signal.SIGHUP, signal.SIG_DFL) is signal.SIG_DFL
 
 
 def test_one_press_is_one_interrupt_even_if_the_main_thread_is_slow(monkeypatch):
@@ -243,17 +243,176 @@ def test_one_press_is_one_interrupt_even_if_the_main_thread_is_slow(monkeypatch)
     is raised while the signal is on its way, it is not raised twice. One press used to become several on a loaded
     machine."""
     sent, answered = [], threading.Semaphore(0)
-    monkeypatch.setattr(ctrl_c, "_send", lambda ident: (sent.append(ident), answered.release()))
-    monkeypatch.setattr(ctrl_c, "_getsignal", lambda number: ctrl_c._on_interrupt)
-    monkeypatch.setattr(ctrl_c, "RETRY_S", 0.0001)
-    ctrl_c.postponed = this = object()
-    again = threading.Thread(target=ctrl_c._resend_until_raised, args=(1, this), daemon=True)
-    again.start()
-    assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [1]
+    monkeypatch.setattr(signal_handlers, "_send", lambda ident, number: (sent.append(number), answered.release()))
+    monkeypatch.setattr(signal_handlers, "RETRY_S", 0.0001)
+    state = signal_handlers.watched[signal.SIGINT]
+    signal_handlers._postpone(state)
+    assert answered.acquire(timeout=20) and not answered.acquire(timeout=0.02) and sent == [signal.SIGINT]
     with pytest.raises(KeyboardInterrupt):
-        ctrl_c.interrupt()  # as when a task ends in local_mode
-    ctrl_c._on_interrupt(signal.SIGINT, None)  # the signal that was on its way
-    again.join(20)
+        signal_handlers.call_postponed()  # as when a task ends in local_mode
+    signal_handlers._on_signal(signal.SIGINT, None)  # the signal that was on its way
     with pytest.raises(KeyboardInterrupt):  # the next press
-        ctrl_c._on_interrupt(signal.SIGINT, None)
-    assert sent == [1] and ctrl_c.postponed is None
+        signal_handlers._on_signal(signal.SIGINT, None)
+    assert sent == [signal.SIGINT] and not signal_handlers.postponed
+
+
+# ---------------------------------------------------------------- the handlers of other signals
+
+
+class Signals:
+    """In the block the program handles SIGUSR2, and a thread sends it about a thousand times a second."""
+
+    def __init__(self, handler=None):
+        self.handler, self.main = handler, threading.get_ident()
+        self.enough = threading.Event()
+        self.sender = threading.Thread(target=self.send)
+
+    def send(self):
+        while not self.enough.wait(0.001):
+            signal.pthread_kill(self.main, signal.SIGUSR2)
+
+    def __enter__(self):
+        if self.handler is not None:
+            signal.signal(signal.SIGUSR2, self.handler)
+        self.sender.start()
+
+    def __exit__(self, *error):
+        self.enough.set()
+        self.sender.join()
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("when", ["during the session", "before the session", "by an imported name"])
+def test_a_handler_may_call_anything_wherever_the_main_thread_is(when):
+    """A single signal in the middle of a call used to stop the program forever."""
+    seen = []
+
+    def handler(number, frame):
+        seen.append(ray.get([one.remote(), ray.put(number)]))
+
+    if when == "before the session":
+        ray.shutdown()
+    (IMPORTED if when == "by an imported name" else signal.signal)(signal.SIGUSR2, handler)
+    if when == "before the session":
+        ray.init(num_cpus=2, log_to_driver=False)
+    assert signal.getsignal(signal.SIGUSR2) is handler
+    with Signals():
+        while len(seen) < 50:
+            ray.get([one.remote() for _ in range(5)])
+            ray.put(1)
+    assert all(answer == [1, signal.SIGUSR2] for answer in seen)
+
+
+def test_a_handler_that_waits_is_not_called_inside_itself():
+    """Although further signals come faster than it ends. It used to end by RecursionError."""
+    depth, deepest = [], []
+
+    def handler(number, frame):
+        depth.append(number)
+        ray.wait([endless_ref], timeout=0.005)
+        deepest.append(len(depth))
+        depth.pop()
+
+    endless_ref = endless.remote()
+    with Signals(handler):
+        while len(deepest) < 10:
+            ray.get(one.remote())
+    assert max(deepest) <= 3, "in its own code it may be called again, as everywhere"
+
+
+IMPORTED = signal.signal  # as after `from signal import signal` before the session
+
+
+class Alarm(Exception):
+    pass
+
+
+def test_what_a_handler_raises_comes_out_of_a_wait_or_of_the_program_s_own_code():
+    """And never out of the middle of a call, which would leave the core's lock taken."""
+
+    armed = []
+
+    def handler(number, frame):
+        if armed:
+            armed.clear()
+            raise Alarm
+
+    def waits():
+        armed.append(True)
+        ray.get(endless.remote())
+
+    def calls():
+        armed.append(True)
+        while True:
+            ray.get(ray.put(1))
+
+    with Signals(handler):
+        for turn in range(30):
+            with pytest.raises(Alarm):
+                (calls if turn else waits)()
+    assert ray.get(one.remote()) == 1
+
+
+def test_the_loop_of_asyncio_hears_of_each_signal_once():
+    """`add_signal_handler` installs an empty function, which is never postponed and so never sent again."""
+    heard = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        enough = asyncio.Event()
+
+        def hear():
+            heard.append(1)
+            if len(heard) == 5:
+                enough.set()
+
+        loop.add_signal_handler(signal.SIGUSR2, hear)
+        for count in range(5):
+            sender = threading.Thread(target=signal.pthread_kill, args=(threading.get_ident(), signal.SIGUSR2))
+            sender.start()
+            while len(heard) <= count:
+                ray.put(1)
+                await one.remote()
+            sender.join()
+        await enough.wait()
+        for _ in range(5):
+            await one.remote()
+        assert loop.remove_signal_handler(signal.SIGUSR2)
+
+    asyncio.run(main())
+    assert len(heard) == 5
+
+
+def test_constants_stay_what_they_are():
+    """SIG_IGN and SIG_DFL are no handlers, and what is not a handler is refused as always."""
+    for constant in signal.SIG_IGN, signal.SIG_DFL:
+        signal.signal(signal.SIGUSR2, constant)
+        assert signal.getsignal(signal.SIGUSR2) is constant
+    with pytest.raises(TypeError):
+        signal.signal(signal.SIGUSR2, "handler")
+    with pytest.raises(ValueError):
+        signal.signal(1000, lambda number, frame: None)
+    refused = []
+
+    def elsewhere():
+        try:
+            signal.signal(signal.SIGUSR2, lambda number, frame: None)
+        except ValueError as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert refused and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+
+
+def test_a_session_that_another_thread_starts_changes_no_handler():
+    """Only the main thread can set handlers, as in Ray."""
+    ray.shutdown()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    thread = threading.Thread(target=ray.init, kwargs={"num_cpus": 1, "log_to_driver": False})
+    thread.start()
+    thread.join()
+    assert before == {number: signal.getsignal(number) for number in before}
+    ray.shutdown()
+    ray.init(num_cpus=1, log_to_driver=False)

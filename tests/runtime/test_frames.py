@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 
-from miniray.process.frames import current_frames
+from miniray.runtime.frames import current_frames
 
 PROGRAM = """
 import _thread, gc, sys, threading, time
-from miniray.process.frames import current_frames
+from miniray.runtime.frames import current_frames
 
 sys.setswitchinterval(1e-6)
 gc.set_threshold(1, 1, 1)
