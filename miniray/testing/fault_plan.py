@@ -29,7 +29,7 @@ from . import faults
 class FaultPlan:
     """Which faults may strike, each with its probability at every opportunity.
 
-    crash: the worker of an attempt crashes, half the time before its code and half the time after it. fatal: also if
+    crash: the worker of an attempt crashes: before its code, after it, or at one of its first calls. fatal: also if
     the task has no retries left, or the actor no restarts. lose_node: when a task begins, its node is lost, unless it
     is the head node; a node like it joins `node_back_s` virtual seconds later. lose_object: every copy of a large value
     is lost after the task that made it has finished. delay: the message of an actor call takes up to `delay_s` seconds,
@@ -59,6 +59,7 @@ class FaultPlan:
 
 
 DELAY = "delayed_message"
+MOST_STEPS = 6  # a crash in the middle of an attempt strikes at one of its first calls of miniray
 
 
 @remote(num_cpus=0, max_retries=-1)
@@ -203,10 +204,18 @@ class _PlannedCrash(faults._Crash):
         chance = self._active.strikes("crash", self._active.plan.crash, about)
         if chance is None:
             return False
-        self.after = chance.random() < 0.5
+        moment = chance.random()
+        self.after = moment > 0.75
+        when = "after" if self.after else "before"
+        in_the_middle = moment < 0.5 and (task.actor is None or not task.actor.is_async)
+        if in_the_middle:
+            steps = chance.randrange(MOST_STEPS)
+            when = f"at step {steps + 1} of"
+            runtime_: Any = runtime
+            runtime_.crash_later(task, task.worker, steps, "SYSTEM_ERROR: a fault made it crash")
         with runtime.lock:
-            self.struck(runtime.now(), f"the worker of {about}, {'after' if self.after else 'before'} its code", task)
-        return True
+            self.struck(runtime.now(), f"the worker of {about}, {when} its code", task)
+        return not in_the_middle
 
 
 def _survives_a_crash(task: TaskRecord) -> bool:

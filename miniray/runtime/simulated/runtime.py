@@ -223,12 +223,26 @@ class SimulatedRuntime(ThreadedRuntime):
     # ------------------------------------------------------------ interrupts, deadlocks
 
     def _interrupt(self, fiber: Fiber) -> None:
-        """Raise the first of a fiber's interrupts that is still meant for what it runs."""
-        while fiber.interrupts:
-            error, task = fiber.interrupts.pop(0)
-            handle = fiber.handle
-            if handle is not None and handle.user_task is not None and (task is None or task is handle.user_task):
+        """Raise the first of a fiber's interrupts that is meant for what it runs, and whose time has come."""
+        handle = fiber.handle
+        for entry in list(fiber.interrupts):
+            error, task, steps = entry
+            if handle is None or handle.user_task is None or task is not None and task is not handle.user_task:
+                fiber.interrupts.remove(entry)
+            elif steps:
+                entry[2] -= 1
+            else:
+                fiber.interrupts.remove(entry)
                 raise error()
+
+    def crash_later(self, task: TaskRecord, worker: WorkerRecord, steps: int, why: str) -> None:
+        """Let the worker of this task, which the calling fiber runs, crash when its code has taken so many steps."""
+
+        def crash() -> BaseException:
+            self.crash(worker, why)  # first, so that nothing which the code does on its way out has an effect
+            return WorkerExit(why)
+
+        self.baton.current.interrupts.append([crash, task, steps])
 
     def fiber_of(self, handle: WorkerHandle) -> Fiber | None:
         """The fiber that serves a worker."""
@@ -277,7 +291,7 @@ class SimulatedInterrupts(Interrupts):
             fiber.pending_error = error()
             runtime.baton.wake(fiber)
         else:
-            fiber.interrupts.append((error, task))
+            fiber.interrupts.append([error, task, 0])
 
 
 def _gets(objects: list[ObjectRecord], timed: bool = False) -> Step:
