@@ -115,6 +115,7 @@ def explore(
     depth: int = 3,
     max_schedules: int = 10_000,
     replay: Callable[[int, Sequence[int], FaultPlan | None], str] | None = None,
+    shrink: bool = True,
     quiet: bool = True,
     watchdog_s: float = 10.0,
     globals_: dict[str, Any] | None = None,
@@ -130,6 +131,7 @@ def explore(
         depth: for "pct", how many steps must come in a certain order for the bug to show.
         max_schedules: for "exhaustive", how many runs there may be.
         replay: makes the shell command that repeats a failure, from its seed, its choices and its faults.
+        shrink: after a failure, look for a shorter schedule that fails in the same way.
         quiet: drop what the program prints.
         watchdog_s: after how many real seconds without a step the watchdog reports; 0 switches it off.
         globals_: the globals in which names of clocks and the like are replaced; by default those of `fn`.
@@ -161,10 +163,12 @@ def explore(
         if not isinstance(run.error, Exception) and type(run.error).__module__.split(".")[0] != "miniray":
             raise run.error  # Ctrl-C, or the end of the program
         plan = faults
-        if faults is not None:
+        if faults is not None and shrink:
             plan = _fewest_faults(run, faults, lambda plan: run_once(run.seed, Replay(run.schedule.taken), plan=plan))
             run = run_once(run.seed, Replay(run.schedule.taken), plan=plan)
-        shrunk = shrinking.shrink(run, lambda choices: run_once(run.seed, Replay(choices), plan=plan))
+        shrunk = run.schedule.taken
+        if shrink:
+            shrunk = shrinking.shrink(run, lambda choices: run_once(run.seed, Replay(choices), plan=plan))
         last = run_once(run.seed, Replay(shrunk), keep_log=True, plan=plan)
         if last.error is None:  # the program does not repeat itself
             last = run

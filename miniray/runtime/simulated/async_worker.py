@@ -12,5 +12,5 @@ class SimulatedAsyncWorker(AsyncWorker):
 
     def _report(self, task: TaskRecord, outcome: Outcome) -> None:
         runtime: object = self.runtime
-        runtime.before_report(task)  # type: ignore[attr-defined]
+        runtime.before_report(task, outcome)  # type: ignore[attr-defined]
         super()._report(task, outcome)

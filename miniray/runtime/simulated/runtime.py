@@ -19,6 +19,7 @@ from ...process.context import Execution, current
 from ...process.exits import TaskInterrupt, WorkerExit
 from ..handles import WorkerHandle
 from ..interrupts import Interrupts
+from ..outcomes import Outcome
 from ..threaded import ThreadedRuntime
 from ..timers import Timers
 from ..verbs import Verbs
@@ -109,7 +110,7 @@ class SimulatedRuntime(ThreadedRuntime):
             try:
                 self.simulation.task_begins(task, handle)
                 outcome = run_attempt(self, worker, task)
-                self.before_report(task)
+                self.before_report(task, outcome)
                 following = report(self, worker, task, outcome)
                 del outcome
                 if self.simulation.faults is not None:
@@ -118,9 +119,11 @@ class SimulatedRuntime(ThreadedRuntime):
             except (TaskInterrupt, WorkerExit):
                 task = self._interrupted_late(worker, handle, task)
 
-    def before_report(self, task: TaskRecord) -> None:
+    def before_report(self, task: TaskRecord, outcome: Outcome) -> None:
         """A point: the task's outcome is about to be reported."""
         touches: list[Any] = [("object", obj.number) for obj in task.returns]
+        if outcome.failure is not None or outcome.exit:
+            touches += [("failure", obj.number) for obj in task.returns]
         if task.actor is not None and task.spec.options.get("max_pending_calls", -1) != -1:
             touches.append(("actor", task.actor.number))
         if len(self.cluster.nodes) > 1:
@@ -205,9 +208,7 @@ class SimulatedRuntime(ThreadedRuntime):
         """As in every runtime. Notes what the thread will look at when the wait is over."""
         self.simulation.must_take_part()
         fiber = self.baton.current
-        touches: list[Any] = []
-        if len(objects) > 1 or timeout is not None:
-            touches += [("object", obj.number) for obj in objects if type(obj) is ObjectRecord]
+        touches = _looks_at(objects, timeout is not None or not fail_fast)
         fiber.resumes = Step("goes on", touches) if touches else GOES_ON
         try:
             return super().wait_for(objects, need, fail_fast, timeout)
@@ -296,8 +297,16 @@ class SimulatedInterrupts(Interrupts):
 
 def _gets(objects: list[ObjectRecord], timed: bool = False) -> Step:
     names = {obj.task.spec.name if obj.task is not None else "an object" for obj in objects[:4]}
-    touches = [("object", obj.number) for obj in objects] if timed or len(objects) > 1 else ()
-    return Step(f"gets {', '.join(sorted(names))}", touches)
+    return Step(f"gets {', '.join(sorted(names))}", _looks_at(objects, timed))
+
+
+def _looks_at(objects: list[Any], at_all: bool) -> list[Any]:
+    """What a thread that waits for these objects finds out. It waits until all have a value, or one has failed; so the
+    order in which values come makes no difference. at_all: it also finds out which of them are ready."""
+    records = [obj for obj in objects if type(obj) is ObjectRecord]
+    if len(objects) == 1 and not at_all:
+        return []
+    return [("object" if at_all else "failure", obj.number) for obj in records]
 
 
 _complete: type[Verbs] = SimulatedRuntime  # an error for mypy if a verb is missing
