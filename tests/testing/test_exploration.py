@@ -13,6 +13,7 @@ import pytest
 import miniray as ray
 from miniray.testing import ExplorationFailure, explore, reachable, sometimes
 
+pytest_plugins = "pytester"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
