@@ -1,5 +1,5 @@
 # For a first look: `make demo` and `make test`. While you work: `make fast`. Before a commit: `make check`.
-# PYTHON may be any Python from 3.10 on. Only pip uses the network, and `make clients`.
+# PYTHON may be any Python from 3.10 on. Only pip uses the network, `make clients` and `make judges`.
 
 PYTHON ?= python3
 RAY_PYTHON ?= python3
@@ -17,7 +17,7 @@ PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
-    mutants chaos foreign conformance-stress conformance-alias clean
+    judges mutants chaos foreign conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -53,6 +53,11 @@ ray-check:
 # Run unmodified libraries from PyPI that use Ray, each in its own virtual environment. CLIENTS: parts of their names.
 clients:
 	$(PYTHON) -m tests.clients.run $(CLIENTS)
+
+# Open the traces and pages of prepared runs in other people's viewers and checkers: Perfetto, speedscope,
+# chrome://tracing, the Nu Html Checker, html-validate, axe. Installs them once, outside the repository. Takes minutes.
+judges:
+	$(PYTHON) -m tests.judges.run $(RUNS)
 
 # Run N generated programs on real Ray and on miniray, after the zoos of values and of the interpreter's state, and compare.
 differential:

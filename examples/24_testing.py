@@ -1,7 +1,8 @@
 """Testing with pytest: a session for each test, faults on demand, and a reason instead of a hang.
 
 The plugin comes with miniray. Its fixtures start and end the sessions, in milliseconds. A call that can never return
-raises an error after a second. Run this file as a program, or with `pytest examples/24_testing.py`.
+raises an error after a second. Run this file as a program, or with `pytest examples/24_testing.py`. Without installing
+miniray, use `python -m pytest -p miniray.testing.plugin examples/24_testing.py` in the root of the repository.
 
 Only on miniray: the plugin is miniray's own. The programs that it tests may say `import ray`: `pytest --miniray`.
 

@@ -120,8 +120,8 @@ _HOMES = {  # each module, with the public names that it defines
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Submodules that are found as `ray.x` without an import statement of their own.
 _MODULES = frozenset(
-    "_private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids job_config "
-    "object_ref remote_function runtime_context runtime_env state types util".split()
+    "_common _private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids "
+    "job_config object_ref remote_function runtime_context runtime_env state types util".split()
 )
 
 

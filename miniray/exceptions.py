@@ -9,7 +9,8 @@ Most classes hold only a text. Two things need more:
 - An exception of the user's code is raised as a `RayTaskError` around it. `RayTaskError.as_instanceof_cause` makes an
   error that is also of the exception's own class, so that `except ValueError` catches a `ValueError` of a task.
 - An error is stored as a value, and may be raised many times and in many places. So every class can be pickled,
-  whatever arguments its constructor needs (see `RayError.__reduce__`).
+  whatever arguments its constructor needs (see `RayError.__reduce__`). Only an error of two classes cannot, as in Ray:
+  nobody can import its class, so that plain pickle refuses it. miniray's own pickler sends it.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class RayTaskError(RayError):
         """Return an error that is an instance of both `RayTaskError` and the class of the cause.
 
         Its class is called `RayTaskError(ValueError)`, its `args` are `(cause,)`, and its text is that of this error.
-        An attribute that it does not have is looked up on the cause, then on this error. Each call returns a new
-        instance, so that its traceback does not grow from one `raise` to the next.
+        An attribute that it does not have is looked up on the cause. Each call returns a new instance, so that its
+        traceback does not grow from one `raise` to the next.
 
         Returns this error itself if it is of the cause's class already (the cause is a plain `Exception` or
         `RayError`). Also returns this error, and logs a warning, if the cause's class cannot be subclassed, or its
@@ -225,18 +226,13 @@ def _dual_set_args(self: Any, args: tuple[Any, ...]) -> None:
 
 
 def _dual_getattr(self: Any, name: str) -> Any:
-    """Return the attribute of the cause or, if it has none, that of the plain error (function_name, pid ...)."""
+    """Return the attribute of the cause. As in Ray, the attributes of the plain error (function_name, pid) are not
+    found here."""
     fields = self.__dict__
     # While the error is made or copied, its attributes are not set yet, and `self.cause` would call this again.
     if "cause" not in fields or name == "_task_error":
         raise AttributeError(name)
-    try:
-        return getattr(fields["cause"], name)
-    except AttributeError:
-        known = fields["_task_error"].__dict__ if "_task_error" in fields else {}
-        if name not in known:
-            raise
-        return known[name]
+    return getattr(fields["cause"], name)
 
 
 def _dual_str(self: Any) -> str:
@@ -244,9 +240,18 @@ def _dual_str(self: Any) -> str:
 
 
 def _dual_reduce(self: Any) -> tuple[Any, ...]:
-    # The receiver makes the class again. Send the plain error, and the attributes that were added to this error.
-    own = {name: value for name, value in self.__dict__.items() if name not in ("cause", "_dual_args", "_task_error")}
-    return RayTaskError.as_instanceof_cause, (self._task_error,), own or None
+    return type(self), (self.cause,), self.__dict__.copy()
+
+
+def cause_class_of(cls: type) -> type[BaseException] | None:
+    """The class of the cause if this is the class of `RayTaskError.as_instanceof_cause`, otherwise None."""
+    return cls.__bases__[1] if cls.__dict__.get("__reduce__") is _dual_reduce else None
+
+
+def dual_class(cause_class: type[BaseException]) -> Any:
+    """The class of `RayTaskError.as_instanceof_cause` for a class of causes. Pickle calls this where an error
+    arrives."""
+    return _dual_class(cause_class)
 
 
 class TaskCancelledError(RayError):
@@ -264,10 +269,13 @@ class TaskCancelledError(RayError):
 class WorkerCrashedError(RayError):
     """The worker died while it ran the task (`os._exit`, `sys.exit`, an injected crash), and no retries are left."""
 
+    reason = ""  # how the worker died, if known
+
     def __str__(self) -> str:
-        return super().__str__() or (
-            "The worker died unexpectedly while it ran this task: it exited, or crashed. "
-            "With max_retries, a task is retried on another worker."
+        reason = self.reason or super().__str__() or "it exited, or crashed"
+        return (
+            f"The worker died unexpectedly while executing this task. Reason: {reason}. With max_retries, a task is "
+            "retried on another worker."
         )
 
 

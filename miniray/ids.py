@@ -37,9 +37,9 @@ class BaseID:
         self._bytes = data
 
     @classmethod
-    def from_hex(cls: type[ID], text: str) -> ID:
+    def from_hex(cls: type[ID], text: str | bytes) -> ID:
         """Return the id with this hex(). Raises ValueError if text is not hexadecimal or has another length."""
-        return cls(bytes.fromhex(text))
+        return cls(bytes.fromhex(text.decode() if isinstance(text, bytes) else text))
 
     @classmethod
     def from_binary(cls: type[ID], data: bytes) -> ID:

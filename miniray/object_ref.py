@@ -7,6 +7,7 @@ that enters the runtime drains the queue and counts. Ray: includes/object_ref.px
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import copy
 import os
@@ -413,6 +414,34 @@ class ObjectRefGenerator:
             if ref is not None:
                 return ref
             runtime.wait_for([self._stream], 1, False, None)
+
+    def _next_sync(self, timeout_s: float | None = None) -> ObjectRef[Any]:
+        """`next` with a time limit; after it, the nil reference. Ray's libraries call this name."""
+        if timeout_s is None:
+            return next(self)
+        runtime = running()
+        ref = self._take(runtime)
+        if ref is None:
+            if timeout_s < 0:
+                raise ValueError(f"the timeout must not be negative, but is {timeout_s}")
+            runtime.wait_for([self._stream], 1, False, timeout_s)
+            ref = self._take(runtime)
+        return ObjectRef.nil() if ref is None else ref
+
+    async def _next_async(self, timeout_s: float | None = None) -> ObjectRef[Any]:
+        """`anext` with a time limit; after it, the nil reference. Ray's libraries call this name."""
+        import asyncio
+
+        runtime = running()
+        try:
+            ref = self._take(runtime)
+            if ref is None:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._more(runtime), timeout_s)
+                ref = self._take(runtime)
+        except StopIteration:
+            raise StopAsyncIteration from None
+        return ObjectRef.nil() if ref is None else ref
 
     def _take(self, runtime: Runtime) -> ObjectRef[Any] | None:
         """Take the next reference; None if the task has not yielded it yet.

@@ -15,10 +15,11 @@ from typing import Any, Callable, Iterator, Mapping
 
 from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
+from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, environment, guards
+from .process import accelerators, context, environment, guards, signal_handlers
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.runtime import Runtime
@@ -31,14 +32,13 @@ clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, un
 _starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
 
-after_start: list[Callable[[Runtime], None]] = []  # called with a new session, before the program sees it
-
-
 class RayContext(Mapping[str, Any]):
     """The result of `init`: a context manager that shuts the session down, and facts about it.
 
     `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
     has the items of `address_info`. The keys are Ray's; nothing listens at the addresses.
+
+    A copy that was sent to a task, or came from one, belongs to the session that runs where it arrives.
     """
 
     def __init__(self, runtime: Runtime):
@@ -74,6 +74,10 @@ class RayContext(Mapping[str, Any]):
         if context.session is self._runtime:
             shutdown()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The runtime stays behind: it has locks and threads.
+        return _arrived, (), {name: value for name, value in vars(self).items() if name != "_runtime"}
+
     def __enter__(self) -> "RayContext":
         return self
 
@@ -83,6 +87,31 @@ class RayContext(Mapping[str, Any]):
     def __repr__(self) -> str:
         facts = ("dashboard_url", "python_version", "ray_version", "ray_commit")
         return f"RayContext({', '.join(f'{name}={getattr(self, name)!r}' for name in facts)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the versions, and what the session has."""
+        from .observe import notebook  # only a notebook needs it
+
+        shown: dict[str, str] = {
+            "Python version": self.python_version,
+            "Ray version": self.ray_version,
+            "miniray": __version__,
+        }
+        with self._runtime.locked() as cluster:
+            total: dict[str, float] = {}
+            for node in cluster.scheduler.alive:
+                for name, amount in amounts(node.total).items():
+                    total[name] = total.get(name, 0.0) + amount
+        running = context.session is self._runtime
+        shown["session"] = ", ".join(f"{amount:g} {name}" for name, amount in total.items()) if running else "has ended"
+        return notebook.facts(shown)
+
+
+def _arrived() -> RayContext:
+    """An empty RayContext of the running session, if there is one. Pickle sets its attributes."""
+    made = RayContext.__new__(RayContext)
+    made._runtime = context.session
+    return made
 
 
 def init(
@@ -171,8 +200,8 @@ def init(
         check(address, given)
         _configure(given)
         context.session = start(address, given)
-        for look in after_start:
-            look(context.session)
+        for started in after_start:
+            started(context.session)
         return RayContext(context.session)
 
 
@@ -225,6 +254,7 @@ def _after_fork() -> None:
     dropped.clear()
     if runtime is not None:
         abandon(runtime)
+    signal_handlers.forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -388,6 +418,14 @@ before_end: list[
 ] = []  # called with a session that is about to end, while its tables are still full; must not raise
 
 
+after_start: list[
+    Callable[[Runtime], None]
+] = []  # called with a new session, on the thread that has called `init`; must not raise
+on_stuck: list[
+    Callable[[Runtime], None]
+] = []  # called by a thread whose `get` can never return, before it is logged or raised; must not raise
+
+
 def end(runtime: Runtime) -> None:
     """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
@@ -437,6 +475,8 @@ def _stuck(runtime: Runtime, objects: list[Any]) -> None:
     found = find_deadlock(runtime, objects)
     if found is None:
         return
+    for told in on_stuck:
+        told(runtime)
     if runtime.options["on_deadlock"] == "raise":
         raise DeadlockError(str(found))
     runtime.say("WARNING", f"This get can never return: {found}")

@@ -19,8 +19,10 @@ from __future__ import annotations
 from typing import Any
 
 from .observe.state import book
+from .observe.explain.bottleneck import explain_run
 from .observe.explain.explanation import explain as _explain
 from .observe.explain.sentence import Explanation
+from .observe.notebook import Rows
 from .observe.state.lookup import id_text
 from .observe.logs.reading import get_log, list_logs
 from .observe.state.ray_rows import StateResource
@@ -65,7 +67,7 @@ def _accept(as_in_ray: dict[str, Any]) -> None:
 
 def _list(resource: StateResource, filters: Any, limit: int | None, as_in_ray: dict[str, Any]) -> list[Row]:
     _accept(as_in_ray)
-    return book.book_rows(running(), resource, filters, limit)
+    return Rows(book.book_rows(running(), resource, filters, limit))
 
 
 def _get(resource: StateResource, id: Any, as_in_ray: dict[str, Any]) -> Row | None:
@@ -73,13 +75,14 @@ def _get(resource: StateResource, id: Any, as_in_ray: dict[str, Any]) -> Row | N
     return book.book_row(running(), resource, id_text(id))
 
 
-def explain(thing: Any) -> Explanation:
+def explain(thing: Any = None) -> Explanation:
     """Why a task, actor, placement group or object does not go on: as a sentence (its `str()`), and as data.
 
     thing: an ObjectRef, an actor handle, a PlacementGroup, or an id as hexadecimal text. ValueError if there is no
-    record with this id, TypeError for a thing without an id.
+    record with this id, TypeError for a thing without an id. Without a thing: what determined the time of the run up
+    to now; the reason is a word of `observe.explain.bottleneck`, and the chain has all causes, the largest first.
     """
-    return _explain(running(), thing)
+    return _explain(running(), thing) if thing is not None else explain_run(running())
 
 
 def list_tasks(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:

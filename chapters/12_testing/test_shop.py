@@ -1,4 +1,6 @@
 """Tests of the shop; run with `pytest -p miniray.testing.plugin --miniray`."""
+from unittest import mock
+
 import pytest
 import shop
 
@@ -24,3 +26,12 @@ def test_a_price_survives_two_crashes(miniray_cluster):
     with faults.crash_worker("price", times=2) as crash:
         assert shop.order(stock, "pear", 1) == 4
     assert crash.count == 2
+
+
+def test_a_patch_reaches_the_task(miniray_cluster):
+    """The task calls the mock itself, so the test can ask how it was called."""
+    stock = shop.Stock.remote({"pear": 3})
+    with mock.patch("shop.price_of", return_value=10) as price_of:
+        assert shop.order(stock, "pear", 2) == 20
+    price_of.assert_called_once_with("pear")
+    assert shop.order(stock, "pear", 1) == 4

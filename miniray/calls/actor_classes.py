@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any, Callable
 
 from ..options.signatures import checker, is_async, is_generator
@@ -63,6 +64,14 @@ def _found_in(cls: type, name: str) -> Any:
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
+def _module_of(cls: type) -> str:
+    """The name of the module in which an actor sees its class. As in Ray, for a script it is that of the file."""
+    if cls.__module__ != "__main__":
+        return cls.__module__
+    path = getattr(sys.modules["__main__"], "__file__", None)  # there is none in an interactive session
+    return (inspect.getmodulename(path) if path else None) or "__main__"
+
+
 def modify_class(cls: type) -> type:
     """The subclass that actors are instances of, with the methods that every actor has. Ray: _modify_class."""
     if hasattr(cls, "__ray_actor_class__"):
@@ -74,7 +83,7 @@ def modify_class(cls: type) -> type:
         __ray_call__ = _call
         __ray_terminate__ = _terminate
 
-    Class.__module__, Class.__name__ = cls.__module__, cls.__name__
+    Class.__module__, Class.__name__ = _module_of(cls), cls.__name__
     Class.__qualname__ = "_modify_class.<locals>.Class"  # Ray's
     if not _is_function_or_method(Class.__init__):
         Class.__init__ = _no_arguments  # type: ignore[method-assign]

@@ -57,9 +57,9 @@ def check_definition(runtime: Runtime, target: Any, captured: Any) -> None:
         refs = [record.hex for record in captured.contained if record.actor is None]
         if refs:
             kind = "actor class" if isinstance(target, type) else "function"
-            name = getattr(target, "__ray_actor_class__", target).__qualname__
+            defined = getattr(target, "__ray_actor_class__", target)
             raise OufOfBandObjectRefSerializationException(
-                f"Could not serialize the {kind} {target.__module__}.{name}: it refers to the object "
+                f"Could not serialize the {kind} {defined.__module__}.{defined.__qualname__}: it refers to the object "
                 f"{refs[0]}, and RAY_allow_out_of_band_object_ref_serialization=0 forbids that. Pass the reference as "
                 "an argument."
             )

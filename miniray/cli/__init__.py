@@ -10,12 +10,14 @@ To add a command, add a file; no other file lists the commands.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+
+from .._version import __ray_version__, __version__
+from ._grammar import Command
 
 __all__ = ["main"]
 
@@ -26,10 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns the command's exit code, 130 after an interrupt, and 0 when the reader of a pipe has closed it. Raises
     argparse's SystemExit(2), with the usage on stderr, when the words make no sense.
     """
-    parser = argparse.ArgumentParser(
+    parser = Command(
         prog="miniray",
         description="Ray Core's programming model and its observability, in one Python process.",
         epilog="`miniray COMMAND --help` shows the options of a command.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"miniray {__version__}, with the interface of Ray {__ray_version__}"
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for found in pkgutil.iter_modules(__path__):

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..observe.escape import for_terminal, spelled
+from ..observe.escape import cells, cut, for_terminal, padded, spelled
+from ..observe.state.short_ids import short
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./<(+~$^;\\][ -~]*")
 _NOT_TEXT = re.compile(
@@ -16,6 +17,7 @@ _NOT_TEXT = re.compile(
     r"|[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
 )
 """Text that YAML would read as a number, a time, a bool or null unless it is quoted."""
+LONGEST_CELL, SHORTEST_CELL = 40, 8  # of a table that does not fit into its terminal
 LONGEST_NUMBER = 18  # digits; a longer row of digits is an id
 
 
@@ -31,60 +33,84 @@ def plain_table(
     rule: put a line of dashes under the headers. numbers_right: align columns that hold only numbers, or strings of
     digits, to the right. floats: the format of a float.
     """
-    cells = [[str(i), *[_cell(value, floats) for value in row]] for i, row in enumerate(rows)]
+    filled = [[str(i), *[_cell(value, floats) for value in row]] for i, row in enumerate(rows)]
     values = [[i, *row] for i, row in enumerate(rows)]
     names = ["", *headers]
     right = [numbers_right and all(_numeric(row[i]) for row in values) for i in range(len(names))]
     widths = [
-        max([len(name) + 2] + [len(line) for row in cells for line in row[i].split("\n")])
+        max([len(name) + 2] + [cells(line) for row in filled for line in row[i].split("\n")])
         for i, name in enumerate(names)
     ]
     out = [_line(names, widths, right)]
     if rule:
         out.append("  ".join("-" * width for width in widths))
-    for row in cells:
+    for row in filled:
         lines = [cell.split("\n") for cell in row]
         height = max(len(cell) for cell in lines)
         out += [_line([cell[n] if n < len(cell) else "" for cell in lines], widths, right) for n in range(height)]
     return "\n".join(out)
 
 
-def fitted(headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[list[int], str]:
-    """Choose the columns that fit a terminal. width: columns of the terminal.
+def fitted(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], width: int, useful: str, whole: str = "--format table"
+) -> tuple[str, str]:
+    """Lay out a table for a terminal. width: cells in a line of the terminal. useful: the headers from the most useful
+    to the least; those before the bar are always shown. whole: the option that shows everything.
 
-    Returns the indices of the columns to print, and a note about the hidden ones ("" if there are none). The first
-    column is never hidden. Columns with one value in all rows are hidden first, then ids other than the row's own, then
-    the rest, each group from right to left. A hidden column comes back if it fits after all.
+    Returns the table, and a note about the columns that it does not show ("" if it shows all). If the whole table fits,
+    it is shown as it is. Otherwise ids are shortened, columns with one value in all rows, or with the cells of another
+    column, move into the note, and the most useful of the rest are shown. Cells that are still too wide are cut.
     """
-    same = {n for n in range(len(headers)) if len(rows) > 1 and all(row[n] == rows[0][n] for row in rows)}
+    table = plain_table(headers, rows)
+    if _width(table) <= width:
+        return table, ""
+    must, _, more = (part.strip() for part in useful.partition("|"))
+    order = [headers.index(name) for name in (*must.split(), *more.split()) if name in headers]
+    rest = [n for n in range(len(headers)) if n not in order]
+    order += sorted(rest, key=lambda n: headers[n].endswith("_ID"))
+    always = [headers.index(name) for name in must.split() if name in headers]
+    short_rows = [[short(value) if isinstance(value, str) else value for value in row] for row in rows]
+    same = [n for n in order if n not in always and len(rows) > 1 and all(row[n] == rows[0][n] for row in rows)]
+    twins = {
+        n: next(other for other in order if all(row[n] == row[other] for row in rows))
+        for n in order
+        if n not in always and n not in same
+    }
 
-    def fits(columns: list[int]) -> bool:
-        table = plain_table([headers[n] for n in columns], [[row[n] for n in columns] for row in rows])
-        return max(map(len, table.split("\n"))) <= width
+    def laid(columns: list[int], longest: int) -> str:
+        narrow = [[_cut(row[n], longest) for n in columns] for row in short_rows]
+        return plain_table([headers[n] for n in columns], narrow)
 
-    shown, hidden = list(range(len(headers))), []
-    for column in sorted(shown[1:], key=lambda n: (0 if n in same else 1 if headers[n].endswith("_ID") else 2, -n)):
-        if fits(shown):
-            break
-        shown.remove(column)
-        hidden.append(column)
-    for column in reversed(hidden):
-        more = sorted([*shown, column])
-        shown = more if fits(more) else shown
-    hidden = [n for n in range(len(headers)) if n not in shown]
-    values = ", ".join(f"{headers[n]} {_cell(rows[0][n], '.3f') or '(empty)'}" for n in hidden if n in same)
-    names = ", ".join(headers[n] for n in hidden if n not in same)
-    note = [f"The same in every row: {values}"] * bool(values) + [f"Hidden columns: {names}"] * bool(names)
-    return shown, "\n".join(
-        textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False)
-        for line in [*note, *["`--format table` shows all columns."] * bool(note)]
+    chosen, longest = list(always), LONGEST_CELL
+    while _width(laid(chosen, longest)) > width and longest > SHORTEST_CELL:
+        longest -= 1
+    for n in order:
+        if n not in chosen and n not in same and twins.get(n, n) == n and _width(laid([*chosen, n], longest)) <= width:
+            chosen.append(n)
+    hidden = [n for n in order if n not in chosen]
+    values = ", ".join(f"{headers[n]} {_cell(short_rows[0][n], '.3f') or '(empty)'}" for n in hidden if n in same)
+    alike = ", ".join(f"{headers[n]} (as {headers[twins[n]]})" for n in hidden if twins.get(n, n) != n)
+    names = ", ".join(headers[n] for n in hidden if n not in same and twins.get(n, n) == n)
+    note = [
+        *[f"The same in every row: {values}"] * bool(values),
+        *[f"Hidden columns: {', '.join(filter(None, (alike, names)))}"] * bool(alike or names),
+        f"Ids are short; `miniray get` accepts them. `{whole}` shows all columns and whole ids.",
+    ]
+    return laid(chosen, longest), "\n".join(
+        textwrap.fill(" ".join(line.split()), width, subsequent_indent="    ", break_long_words=False) for line in note
     )
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    return "  ".join(
-        cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(cells, widths, right)
-    ).rstrip()
+def _cut(value: Any, longest: int) -> Any:
+    return cut(_cell(value, ".3f"), longest) if isinstance(value, str) else value
+
+
+def _width(table: str) -> int:
+    return max(map(cells, table.split("\n")))
+
+
+def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    return "  ".join(padded(cell, width, to_right) for cell, width, to_right in zip(row, widths, right)).rstrip()
 
 
 def _numeric(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..observe.amounts import binary_size
-from ..observe.escape import for_terminal
+from ..observe.escape import cells, for_terminal, padded
 
 
 def size(num_bytes: float) -> str:
@@ -18,15 +18,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], indent: str =
     """The lines of a table: two spaces between columns, numbers aligned right, other cells left and escaped."""
     filled = [list(row) for row in rows]
     numeric = [all(isinstance(row[i], (int, float)) for row in filled) for i in range(len(header))]
-    cells = [
+    filled_cells = [
         [f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else for_terminal(v) for v in row]
         for row in filled
     ]
-    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    lines = [list(header), *filled_cells]
+    widths = [max(cells(row[i]) for row in lines) for i in range(len(header))]
     return [
-        indent
-        + "  ".join(
-            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric)
-        ).rstrip()
-        for row in [list(header), *cells]
+        indent + "  ".join(padded(cell, width, right) for cell, width, right in zip(row, widths, numeric)).rstrip()
+        for row in lines
     ]

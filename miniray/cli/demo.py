@@ -17,6 +17,7 @@ from collections import Counter
 from typing import Any
 
 from ..observe.escape import for_terminal
+from ._grammar import Command
 from ._text import size, table
 
 FILES_PER_TASK = 25
@@ -162,9 +163,9 @@ def account(wall_s: float, cpu_s: float) -> list[str]:
 # ---------------------------------------------------------------- the command
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `demo`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "demo",
         help="run a sample workload and report what ran",
         description="Rank the names that Python's standard library defines, with tasks and an actor, and report what "

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import sys
-import threading
+import textwrap
 from typing import Any
 
+from ..observe.amounts import count
 from ..observe.doctor import RUNBOOK, Finding, findings
-from ..observe.escape import for_terminal
-from ..process import context
-from ._look import accept_program, show
+from ..observe.escape import cut, for_terminal
+from ..observe.state.short_ids import short
+from ._grammar import Command
+from ._look import accept_format, accept_program, again, show
 from ._text import table
 
+FOUND = 3  # the exit code of `--exit-code` when there are findings
+INDENT = " " * 9  # of the second and later lines of a text that is broken
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+
+def add_parser(subparsers: Any) -> Command:
     """Declare `doctor`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "doctor",
         help="find out what went wrong in a program: stuck tasks, dead actors, retries, leaks, ...",
         description="Ask the questions of a runbook about a program, and print a finding for each symptom: stuck "
         "tasks, dead actors, failures, retries, stragglers, leaks, spilling, ...",
-        usage="miniray doctor [--after SECONDS] [--format {default,json}] [--questions] [-- script.py [args]]",
+        usage="miniray doctor [--after SECONDS] [--format {default,json}] [--exit-code] [--questions] "
+        "[-- script.py [args]]",
     )
+    accept_format(parser, "json")
     parser.add_argument(
-        "--after",
-        type=float,
-        metavar="SECONDS",
-        help="if the script has not ended after this time, report and interrupt it; Ctrl-C does so at any time",
-    )
-    parser.add_argument(
-        "--format", choices=("default", "json"), default="default", help="output format (default: text)"
+        "--exit-code",
+        action="store_true",
+        help=f"if there are findings and the program ended with 0, exit with {FOUND}",
     )
     parser.add_argument("--questions", action="store_true", help="list the questions, and run nothing")
     accept_program(parser, "shows the findings")
@@ -41,7 +42,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings. Returns the program's exit code, or 130 if the program was interrupted."""
+    """Print the findings. Returns the program's exit code, or FOUND."""
     if args.questions:
         print(
             "\n".join(
@@ -53,58 +54,55 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    write = report if args.format == "default" else as_json
-    seen: list[str] = []  # the report from the moment of --after; later the interrupted program's tables would differ
-    if args.after is None or not args.program:
-        return show(args, write)
+    found_any = False
 
-    def interrupt() -> None:
-        """Write the report while the program is still stuck, then interrupt it. Called on the timer's thread."""
-        try:
-            if context.session is not None:
-                seen.append(write(context.session))
-            else:
-                print(f"After {args.after:g} s the program had not called init: there is no session.", file=sys.stderr)
-        finally:  # whatever happens to the report, the program must not hang
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    def answer(runtime: Any) -> str:
+        nonlocal found_any
+        found = findings(runtime, args.interrupted)
+        found_any = found_any or bool(found)
+        return as_json(found, args) if args.format == "json" else report(found, args)
 
-    timer = threading.Timer(args.after, interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        return show(args, lambda runtime: seen[0] if seen else write(runtime))
-    finally:
-        timer.cancel()
+    code = show(args, answer)
+    return FOUND if args.exit_code and found_any and code == 0 else code
 
 
-def as_json(runtime: Any) -> str:
-    """The findings as a JSON array of objects."""
-    return json.dumps([finding.asdict() for finding in findings(runtime)], indent=2)
+def as_json(found: list[Finding], args: argparse.Namespace) -> str:
+    """The findings as a JSON array of objects. The command is one that can be pasted."""
+    return json.dumps([{**finding.asdict(), "command": again(args, finding.command)} for finding in found], indent=2)
 
 
-def report(runtime: Any) -> str:
+def report(found: list[Finding], args: argparse.Namespace) -> str:
     """The findings as text, one after the other, then the symptoms that were not found."""
-    found = findings(runtime)
-    noun = "finding" if len(found) == 1 else "findings"
-    lines = [f"======== Doctor: {len(found)} {noun}, {len(RUNBOOK)} questions ========"]
+    lines = [f"======== Doctor: {count(len(found), 'finding')}, {len(RUNBOOK)} questions ========"]
     for number, finding in enumerate(found, 1):
-        lines += ["", *_lines(number, finding)]
+        lines += ["", *_lines(number, finding, args)]
     covered = {name: finding.symptom for finding in found for name in finding.covers}
     clear = [
         name + (f" (except as part of {covered[name]})" if name in covered else "")
         for name in RUNBOOK
         if name not in {finding.symptom for finding in found}
     ]
-    return "\n".join([*lines, "", f"Not found: {', '.join(clear) or '-'}"])
+    return "\n".join([*lines, "", *_broken(f"Not found: {', '.join(clear) or '-'}", args.width)])
 
 
-def _lines(number: int, finding: Finding) -> list[str]:
-    lines = [f"{number}. {finding.symptom}: {for_terminal(finding.sentence)}"]
+def _lines(number: int, finding: Finding, args: argparse.Namespace) -> list[str]:
+    lines = _broken(f"{number}. {finding.symptom}: {for_terminal(finding.sentence)}", args.width)
     if finding.rows:
         header = list(finding.rows[0])
-        lines += table(
-            header,
-            [["" if row[name] is None else row[name] for name in header] for row in finding.rows],
-            indent="     ",
-        )
-    return [*lines, f"   do:   {finding.advice}", f"   look: {finding.look}"]
+        rows = table(header, [[_cell(row[name]) for name in header] for row in finding.rows], indent="     ")
+        lines += [cut(row, args.width) for row in rows] if args.width else rows
+    for title, stack in finding.stacks.items():
+        lines += [f"   stack of {for_terminal(title)}:", *(f"   {for_terminal(line)}" for line in stack)]
+    where = finding.look if not args.program else again(args, finding.command)
+    return [*lines, *_broken(f"   do:   {finding.advice}", args.width), f"   look: {where}"]
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else short(value) if isinstance(value, str) else value
+
+
+def _broken(text: str, width: int | None) -> list[str]:
+    """A text as lines that fit the terminal; one line without a terminal."""
+    if width is None:
+        return [text]
+    return textwrap.wrap(text, max(width, 40), subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""`miniray get RESOURCE ID`: one row with all its details, as YAML. Ray: util/state/state_cli.py, `ray get`."""
+"""`miniray get RESOURCE ID`: one row with all its details, by id or name. Ray: util/state/state_cli.py, `ray get`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,56 @@ import argparse
 from typing import Any
 
 from ..observe.state import ray_tables as state
-from ..observe.state.ray_rows import SCHEMAS, StateResource
-from ._look import accept_program, accept_server_options, complain, show
+from ..observe.state.ray_rows import StateResource
+from ._grammar import Command
+from ._look import accept_format, accept_program, accept_server_options, complain, ids_of, show
 from .list import RESOURCES, formatted
 
 WITH_IDS = tuple(name for name in RESOURCES if name not in ("jobs", "runtime-envs"))
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `get`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "get",
         help="show one task, actor, object, ... in detail",
         description="Show one row of a program's tables with all its details, as YAML.",
-        usage="miniray get RESOURCE ID [-- script.py [args]]",
+        usage="miniray get RESOURCE ID [options] [-- script.py [args]]",
     )
-    parser.add_argument("resource", choices=WITH_IDS, metavar="RESOURCE", help=f"one of {', '.join(WITH_IDS)}")
-    parser.add_argument("id", nargs="?", metavar="ID", help="the id that `miniray list` shows")
+    parser.add_argument(
+        "resource", nargs="?", choices=WITH_IDS, metavar="RESOURCE", help=f"one of {', '.join(WITH_IDS)}"
+    )
+    parser.add_argument(
+        "id",
+        nargs="?",
+        metavar="ID",
+        help="an id that `miniray list` shows, whole or short, its first digits, or a name (which several may have)",
+    )
+    accept_format(parser, "json", "yaml", default="YAML")
     accept_server_options(parser)
     accept_program(parser, "shows the row")
+    parser.set_defaults(usage_error=parser.error)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the row. If no row has the id, the message goes to stdout and the exit code is 0, as in Ray."""
+    if not args.resource:
+        args.usage_error("the following arguments are required: RESOURCE, ID")
     if not args.id:
         return complain(f"Invalid value: Missing argument 'ID'. Do you mean 'miniray list {args.resource}'?", 2)
-    return show(args, lambda runtime: found(runtime, StateResource(args.resource.replace("-", "_")), args.id))
+    resource = StateResource(args.resource.replace("-", "_"))
+    return show(args, lambda runtime: found(runtime, resource, args.id, args.format))
 
 
-def found(runtime: Any, resource: StateResource, id: str) -> str:
-    """The text that the command prints for an id: its row, or its rows if a task has several attempts."""
-    rows = state.get_rows(runtime, resource, id)
+def found(runtime: Any, resource: StateResource, text: str, how: str) -> str:
+    """The text that the command prints: the row, or the rows if several have the name, or a task several attempts."""
+    rows: list[Any] = []
+    for id in ids_of(runtime, resource, text):
+        row = state.get_rows(runtime, resource, id)
+        rows += row if isinstance(row, list) else [row] if row else []
     if not rows:
-        return f"Resource with id={id} not found in the cluster."
-    return formatted(rows if isinstance(rows, list) else [rows], SCHEMAS[resource], "yaml", True)
+        return f"Resource with id={text} not found in the cluster."
+    if resource is StateResource.OBJECTS:
+        rows = state.with_makers(runtime, rows)
+    return formatted(rows, resource, how if how != "default" else "yaml", True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
 from datetime import datetime
 from typing import Any
 
 from ..observe.state import ray_tables as state
 from ..observe.state.query import ListApiOptions
-from ..observe.state.ray_rows import SCHEMAS, StateResource, StateSchema
+from ..observe.state.ray_rows import SCHEMAS, StateResource
+from ._grammar import Command, similar
 from ._layout import fitted, plain_table, yaml_document
 from ._look import Refused, accept_program, accept_server_options, complain, show, warnings_on_stderr
 
@@ -19,9 +18,9 @@ RESOURCES = tuple(resource.value.replace("_", "-") for resource in StateResource
 NOTHING = "No resource in the cluster"
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `list`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "list",
         help="list tasks, actors, objects, ...",
         description="List the rows of one of a program's tables.",
@@ -61,8 +60,6 @@ def run(args: argparse.Namespace) -> int:
         filters = [known_column(resource, *parse_filter(text)) for text in args.filter]
     except Refused as refused:
         return complain(str(refused), refused.code)
-    # Ask for the width now: while the program runs, stdout is redirected.
-    args.width = shutil.get_terminal_size().columns if sys.stdout.isatty() and args.format == "default" else None
     return show(args, lambda runtime: listed(runtime, resource, filters, args))
 
 
@@ -71,6 +68,8 @@ def parse_filter(text: str) -> tuple[str, str, str]:
     key, equal, value = text.partition("=")
     predicate = "!=" if key.endswith("!") else "="
     key = key.removesuffix("!")
+    if value.startswith("="):
+        raise Refused(f"The format of a given filter {text} is invalid; did you mean {key}={value[1:]}?", 1)
     if not equal or not key or not value:
         raise Refused(
             f"The format of a given filter {text} is invalid: "
@@ -90,6 +89,7 @@ def known_column(resource: StateResource, key: str, predicate: str, value: str) 
     raise Refused(
         f"Invalid value: Invalid filter key {key!r} for resource {resource.value!r}. Available filter keys are: "
         + ", ".join(columns)
+        + similar(key.lower(), list(columns))
     )
 
 
@@ -101,12 +101,30 @@ def listed(runtime: Any, resource: StateResource, filters: list[tuple[str, str, 
         rows = state.list_rows(runtime, resource, options, raise_on_missing_output=False, explain=for_people)
     if not rows:
         return NOTHING
+    if resource is StateResource.OBJECTS:
+        rows = state.with_makers(runtime, rows)
     chosen = "yaml" if args.format == "default" and args.detail else args.format
-    return formatted(rows, SCHEMAS[resource], chosen, args.detail, args.width)
+    return formatted(rows, resource, chosen, args.detail, args.width if args.format == "default" else None)
 
 
-def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool, width: int | None = None) -> str:
+# The columns of each table from the most useful to the least. A narrow terminal shows the first that fit; the columns
+# that are not named here follow, ids last. Those before the bar are always shown.
+USEFUL = {
+    StateResource.TASKS: "NAME STATE | ERROR_TYPE TASK_ID ATTEMPT_NUMBER TYPE NODE_ID WORKER_ID",
+    StateResource.ACTORS: "CLASS_NAME STATE | NAME ACTOR_ID NODE_ID PID",
+    StateResource.OBJECTS: "OBJECT_ID OBJECT_SIZE | CALL_SITE REFERENCE_TYPE TASK_STATUS ATTEMPT_NUMBER TYPE",
+    StateResource.NODES: "NODE_IP STATE | NODE_ID IS_HEAD_NODE RESOURCES_TOTAL STATE_MESSAGE",
+    StateResource.WORKERS: "WORKER_ID IS_ALIVE | WORKER_TYPE EXIT_TYPE NODE_ID IP",
+    StateResource.PLACEMENT_GROUPS: "NAME STATE | PLACEMENT_GROUP_ID BUNDLES",
+    StateResource.JOBS: "JOB_ID STATUS | TYPE ENTRYPOINT",
+    StateResource.RUNTIME_ENVS: "RUNTIME_ENV SUCCESS | REF_CNT",
+    StateResource.CLUSTER_EVENTS: "SEVERITY MESSAGE | SOURCE_TYPE TIME EVENT_ID",
+}
+
+
+def formatted(rows: list[Any], resource: StateResource, how: str, detail: bool, width: int | None = None) -> str:
     """Rows as a table, JSON or YAML. width: of the terminal; columns that do not fit are named below the table."""
+    schema = SCHEMAS[resource]
     shown = [schema.humanify(row.asdict()) for row in rows]
     if how == "json":
         return json.dumps(shown, default=str)
@@ -114,8 +132,7 @@ def formatted(rows: list[Any], schema: type[StateSchema], how: str, detail: bool
         return yaml_document(shown)
     columns = schema.list_columns(detail=detail)
     headers, cells = [column.upper() for column in columns], [[row[column] for column in columns] for row in shown]
-    fitting, note = fitted(headers, cells, width) if width else (range(len(columns)), "")
-    table = plain_table([headers[n] for n in fitting], [[row[n] for n in fitting] for row in cells])
+    table, note = fitted(headers, cells, width, USEFUL[resource]) if width else (plain_table(headers, cells), "")
     below = f"\n{note}\n" if note else ""
     return (
         f"\n======== List: {datetime.now()} ========\nStats:\n{'-' * 30}\nTotal: {len(rows)}\n\n"

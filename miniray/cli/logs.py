@@ -10,13 +10,14 @@ program that calls `miniray.cli.main([...])`.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from ..observe.logs.reading import get_log, list_logs
 from ..observe.state.query import RayStateApiException
+from ..observe.state.ray_rows import StateResource
 from ..process import context
+from ._grammar import Command
 from . import _look
 
 KINDS = ("cluster", "actor", "task", "worker", "job")
@@ -26,9 +27,9 @@ TRUNCATED = (
 )
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `logs`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "logs",
         help="list a program's logs, or print one of them",
         description="List the names of a program's logs that match GLOB; if only one matches, print that log. With a "
@@ -38,8 +39,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "which", nargs="*", metavar="KIND or GLOB", help="the kind (default: cluster), then a pattern (default: *)"
     )
-    parser.add_argument("--id", help="the actor or the task, by id")
-    parser.add_argument("-a", metavar="ID or N", help="the actor, by id, or the number of the task's attempt")
+    parser.add_argument("--id", help="the actor or the task: its id, whole or short, or its name")
+    parser.add_argument("-a", metavar="ID or N", help="the same for an actor; for a task, the number of its attempt")
     parser.add_argument("--attempt-number", type=int, metavar="N", help="the task's attempt (default: 0)")
     parser.add_argument("--pid", "-pid", help="the worker, by process id")
     parser.add_argument("--node-id", "-id", metavar="ID", help="the node, by id (default: the head node)")
@@ -78,9 +79,10 @@ def run(args: argparse.Namespace) -> int:
             print(text, end="", flush=True)
     except BrokenPipeError:
         raise
+    except _look.Refused as refused:
+        return _look.complain(str(refused), refused.code)
     except (RayStateApiException, OSError) as problem:
-        print(f"Error: {problem}", file=sys.stderr)
-        return 1
+        return _look.complain(str(problem), 1)
     return 0
 
 
@@ -109,12 +111,12 @@ def _answer(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
     if args.node_id is None and args.node_ip is None:
         args.node_ip = runtime.head.name
     if kind != "cluster":
-        yield from _log(args, kind)
+        yield from _log(args, kind, runtime)
         return
     found = list_logs(node_id=args.node_id, node_ip=args.node_ip, glob_filter=args.which[0] if args.which else "*")
     names = [name for category in found.values() for name in category]
     if len(names) == 1:
-        yield from _log(args, kind, names[0])
+        yield from _log(args, kind, runtime, names[0])
         return
     yield f"Node ID: {args.node_id}\n---\n" if args.node_id else f"Node IP: {args.node_ip}\n---\n"
     for category, listed in found.items():
@@ -122,13 +124,16 @@ def _answer(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
     yield "...\n\n" if found else "{}\n...\n\n"
 
 
-def _log(args: argparse.Namespace, kind: str, filename: str | None = None) -> Iterator[str]:
+def _log(args: argparse.Namespace, kind: str, runtime: Any, filename: str | None = None) -> Iterator[str]:
     """The text of one log, as it was written."""
     which: dict[str, Any] = {"filename": filename, "node_id": args.node_id, "node_ip": args.node_ip}
     if kind == "actor":
-        which["actor_id"], which["pid"] = args.id or args.a, args.pid
+        name = args.id or args.a
+        which["actor_id"] = _look.id_of(runtime, StateResource.ACTORS, name) if name else None
+        which["pid"] = args.pid
     elif kind == "task":
-        which["task_id"], which["attempt_number"] = args.id, args.attempt_number or int(args.a or 0)
+        which["task_id"] = _look.id_of(runtime, StateResource.TASKS, args.id)
+        which["attempt_number"] = args.attempt_number or int(args.a or 0)
     elif kind == "worker":
         which["pid"] = args.pid
     elif kind == "job":
@@ -141,6 +146,10 @@ def _log(args: argparse.Namespace, kind: str, filename: str | None = None) -> It
         encoding=args.encoding,
         errors=args.encoding_errors,
     )
-    if args.tail > 0:
+    if args.tail <= 0 or args.follow:
+        yield from chunks
+        return
+    text = "".join(chunks)
+    if text.count("\n") >= args.tail:
         yield TRUNCATED.format(args.tail) + "\n"
-    yield from chunks
+    yield text

@@ -17,15 +17,17 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any
 
+from ._grammar import Command
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+
+def add_parser(subparsers: Any) -> Command:
     """Declare `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "run",
         help="run a Ray program on miniray, or a miniray program on Ray",
         description="Run a program. With --engine miniray, `import ray` imports miniray. With --engine ray, "
         "`import miniray` imports Ray.",
-        usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] (script.py | -m module) [args ...]",
+        usage="miniray run [--engine {miniray,ray}] [--address ADDRESS] [--] (script.py | -m module) [args ...]",
     )
     parser.add_argument(
         "--engine", choices=("miniray", "ray"), default="miniray", help="run on this library (default: miniray)"
@@ -48,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
 
     A SystemExit of the program passes through.
     """
-    words = args.script if args.module is None else args.module
+    words, is_module = (args.script, False) if args.module is None else (args.module, True)
+    if words[:1] == ["--"]:
+        words, is_module = words[1:], words[1:2] == ["-m"]
+        words = words[1:] if is_module else words
     if not words:
         args.usage_error("name a script, or a module with -m")
     if args.address is not None and args.engine != "ray":
@@ -62,14 +67,14 @@ def run(args: argparse.Namespace) -> int:
             from ..testing import alias_ray
 
             alias_ray()
-        main, code = (load_script if args.module is None else load_module)(words[0])
+        main, code = (load_module if is_module else load_script)(words[0])
     except (OSError, ImportError) as problem:
         print(f"miniray run: {problem}", file=sys.stderr)
         return 2
     except SyntaxError as problem:
         sys.excepthook(type(problem), problem.with_traceback(None), None)
         return 1
-    sys.argv[:] = [main.__file__ or words[0], *words[1:]] if args.module is not None else words
+    sys.argv[:] = [main.__file__ or words[0], *words[1:]] if is_module else words
     # The module stays in place after the program has ended: the program's atexit handlers refer to it.
     sys.modules["__main__"] = main
     try:

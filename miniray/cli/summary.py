@@ -10,15 +10,16 @@ from typing import Any
 from ..observe.state import ray_tables as state
 from ..observe.escape import for_terminal
 from ..observe.state.ray_rows import SummaryResource
+from ._grammar import Command
 from ._layout import plain_table, yaml, yaml_document
 from ._look import accept_program, accept_server_options, show, warnings_on_stderr
 
 RESOURCES = ("tasks", "actors", "objects")
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `summary`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "summary",
         help="count tasks, actors or objects by state",
         description="Count a program's tasks by function and state, its actors by class and state, or its objects by "

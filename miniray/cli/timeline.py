@@ -11,12 +11,13 @@ from typing import Any
 from ..observe.escape import for_terminal
 from ..observe.timeline.chrome import write
 from ..observe.timeline.recording import read
-from ._look import Refused, accept_program, show
+from ._grammar import Command
+from ._look import Refused, accept_program, complain, show
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> Command:
     """Declare `timeline`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Command = subparsers.add_parser(
         "timeline",
         help="run a program and write its timeline, as a trace or a page",
         description="Run a program and write its timeline: a Chrome trace for ui.perfetto.dev, or an HTML page.",
@@ -37,15 +38,27 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program and write the files. Returns 2 if one of them cannot be written."""
+    """Run the program and write the files. Returns 2 if one of them cannot be written.
+
+    Whether they can be written is checked before the program runs. A second session writes to `NAME-2.html`.
+    """
     names = args.output or [
         os.path.join(tempfile.gettempdir(), f"ray-timeline-{datetime.now():%Y-%m-%d_%H-%M-%S}.json")
     ]
+    for name in names:
+        problem = _cannot_be_written(name)
+        if problem:
+            return complain(f"{name} cannot be written: {problem}", 2)
+    sessions = 0
 
     def answer(runtime: Any) -> str:
+        nonlocal sessions
+        sessions += 1
         recording = read(runtime)
         lines = []
         for name in names:
+            if sessions > 1:
+                name = "-{}".format(sessions).join(os.path.splitext(name))
             try:
                 write(recording, name)
             except OSError as error:
@@ -58,3 +71,14 @@ def run(args: argparse.Namespace) -> int:
         return "\n".join(lines)
 
     return show(args, answer)
+
+
+def _cannot_be_written(name: str) -> str | None:
+    """Why the file cannot be written, as far as can be known before; None if nothing is in its way."""
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.isdir(name):
+        return "it is a folder"
+    place = name if os.path.exists(name) else folder
+    return None if os.access(place, os.W_OK) else "permission denied"

@@ -23,6 +23,9 @@ from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 from .tables import Tables
 from .transitions import move
 
+MOST_SAMPLES = 1_000
+"""Of a store's history. When there are more, every second one is dropped, so that they still cover the whole run."""
+
 INLINE_BYTES = 100 * 1024  # a larger value goes into a store. Ray: max_direct_call_object_size
 
 
@@ -38,6 +41,7 @@ class ObjectStore:
         self.objects: dict[int, ObjectRecord] = {}  # number -> a value in memory, least recently used first
         self.files: dict[int, Any] = {}  # number -> the file of a value that was spilled here, in memory or not; opaque
         self.spilling: dict[int, ObjectRecord] = {}  # number -> a value whose file is being written; still in `objects`
+        self.samples: list[tuple[float, int, int]] = []  # time, `used`, `spilled`, whenever a value came or went
         self.counters = {
             "created": 0,
             "evicted": 0,
@@ -50,6 +54,12 @@ class ObjectStore:
             "restored_bytes": 0,
             "transferred_bytes": 0,
         }
+
+    def sample(self, now: float) -> None:
+        """Note how full the store is."""
+        if len(self.samples) >= MOST_SAMPLES:
+            del self.samples[1::2]
+        self.samples.append((now, self.used, self.spilled))
 
     def stats(self) -> dict[str, int]:
         """All numbers of the store in one flat dict: the current ones, and the counters since the node joined."""
@@ -73,7 +83,9 @@ class Stores:
         """Store a large value on the node where it was made. This is its primary copy."""
         store = node.store
         store.counters["created"] += 1
+        store.sample(now)  # values are freed without a time, so note the change since the last sample first
         self._add(obj, node)
+        store.sample(now)
         if obj.size > store.capacity:
             store.counters["fallback"] += 1
             self._spill(obj, node)  # it never fits, so other values need not make room for it
@@ -143,6 +155,7 @@ class Stores:
         store.counters["transferred_bytes"] += obj.size
         if obj.status is READY:  # otherwise the runtime reads the file for this one use
             self._add(obj, node)
+            store.sample(now)
             if store.used > store.capacity:
                 self.make_room(now, node)
 
@@ -174,6 +187,7 @@ class Stores:
         store.counters["spilled_bytes"] += obj.size
         store.files[obj.number] = obj.value
         self._in_file_only(obj, node)
+        store.sample(now)
         self.cluster.events.add(now, "spilled", f"object {obj.hex}, {obj.size} bytes, was spilled to a file", obj)
 
     @staticmethod
@@ -210,6 +224,7 @@ class Stores:
         store.spilled -= obj.size
         move(obj, READY)
         self._add(obj, node)
+        store.sample(now)
         if store.used > store.capacity:
             self.make_room(now, node)
 

@@ -512,7 +512,7 @@ class TaskManager:
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> None:
         """Cancel a task, unless it has ended. force: kill its worker. recursive: cancel its descendants, too."""
         if recursive:
-            self._cancel_children(now, task)
+            self._cancel_children(now, task, force)
         if task.t_finished and task.status in (FINISHED, TASK_FAILED):
             return
         failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
@@ -534,15 +534,18 @@ class TaskManager:
             self.interrupted[task.number] = (now + INTERRUPT_GRACE_S, task, task.attempt)
             self.cluster.actions.append(CallLater(now + INTERRUPT_GRACE_S))
 
-    def _cancel_children(self, now: float, task: TaskRecord) -> None:
-        """Cancel all unfinished descendants of a task, except actors."""
-        parents = [task.hex]
+    def _cancel_children(self, now: float, task: TaskRecord, force: bool) -> None:
+        """Cancel all unfinished descendants of a task, except actors; the last first, since those whose owner dies
+        before they are cancelled would fail with it. force: kill the workers of plain tasks."""
+        parents, descendants = [task.hex], []
         while parents:
             parent = parents.pop()
-            for child in list(self.cluster.tasks.values()):
+            for child in self.cluster.tasks.values():
                 if child.parent == parent and not child.t_finished and child.spec.kind != ACTOR_CREATION_TASK:
                     parents.append(child.hex)
-                    self.cancel(now, child, False, False)
+                    descendants.append(child)
+        for child in reversed(descendants):
+            self.cancel(now, child, force and child.spec.kind != ACTOR_TASK, False)
 
     def give_up_interrupted(self, now: float) -> None:
         """Fail the cancelled tasks that no interrupt has reached within their grace, and give up their workers."""

@@ -104,7 +104,7 @@ def _timeline_of(ray: Any, ray_timeline: Any) -> Any:
     """Ray's `timeline`, with miniray's argument `html`."""
 
     @functools.wraps(ray_timeline)
-    def timeline(filename: str | None = None, *, html: str | None = None, integer_ids: bool = False) -> Any:
+    def timeline(filename: str | None = None, *, html: str | None = None, integer_ids: bool | None = None) -> Any:
         if integer_ids:
             raise NotImplementedError(
                 "integer_ids=True exists only in miniray, and this program runs with --engine ray. "

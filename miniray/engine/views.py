@@ -26,7 +26,7 @@ from ..core.records import (
     units,
 )
 from ..observe.explain.sentence import Explanation
-from ..observe.timeline.chrome import write_whole
+from ..observe.timeline.files import write_whole
 from ..observe.timeline.page import page
 from ..observe.timeline.recording import FAILED, FINISHED, RETRIED, RUNNING, WAITING, Recording, Row
 

@@ -9,26 +9,26 @@ A value beyond one of the thresholds below is worth a look; it is not necessaril
 
 from __future__ import annotations
 
-import warnings
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from .amounts import count
-from .state import book, ray_tables as state
-from .explain.explanation import explain
-from .logs.reading import get_log
-from .state.query import ListApiOptions, RayStateApiException
-from .state.ray_rows import StateResource
+from .run_tables import Row, Tables, last_line, last_words
+from .explain.bottleneck import bottlenecks
+from .stacks import Running
+from .state.short_ids import short
+from .timeline.recording import read
+from .timeline.utilisation import utilisation
 
-Row = dict[str, Any]
 
 FEW = 5  # the most rows that a finding contains; its sentence has the whole count
-LAST_LINE_CHARACTERS = 120  # the most that a finding quotes of a log's last line
+RUNNING_FROM_S = 1.0  # the least time that a task must have been running, and five times the median of its name
 STRAGGLER_AMONG = 4  # a median of fewer tasks of one name means nothing
 STRAGGLER_TIMES = 5  # a straggler runs at least this many times the median of its name
 STRAGGLER_FROM_MS = 10.0  # the least median to compare with: a short task may be late by chance
@@ -37,9 +37,10 @@ LEAK_OBJECTS = 10  # the least number of large values from one call site that ar
 LEAK_SHARE = 0.05  # their least total size, as a share of the stores' capacity; any size is enough if one is spilled
 LEAK_BYTES = 32 * 2**20  # ... or this many bytes, if that is less
 TINY_TASKS, TINY_MS = 500, 1.0  # the least number of tasks of one name; their median is shorter than this
-QUEUE_CALLS, QUEUE_TIMES, QUEUE_FROM_MS = 10, 5, 20.0  # an actor's calls; their wait, in times of their run, and in ms
+QUEUE_CALLS, QUEUE_FROM_MS = 10, 20.0  # the least calls that wait, and the least time that each of them cost
+IDLE_BELOW, IDLE_SHARE = 0.5, 0.2  # the most use of the CPUs; the least share of the time of the run
+IDLE_KINDS = ("actor", "driver", "resource")  # the bottlenecks (explain.bottleneck) that leave CPUs idle
 INTENDED_DEATHS = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # the reasons of deaths that the program asked for
-NO_LIMIT = 1 << 62
 
 
 @dataclass
@@ -47,8 +48,9 @@ class Finding:
     """The answer to a question that found something.
 
     symptom: its line in the runbook. sentence: how many cases there are, and their cause if it is known. rows: a few of
-    the rows that it is based on. advice: what to do. look: the call that shows the rest. covers: symptoms whose cases
-    with this cause are counted here, and not again.
+    the rows that it is based on. advice: what to do. look: the call that shows the rest, while the session runs.
+    command: the same as words of the command line, for a program that has ended ("get tasks 3"). covers: symptoms whose
+    cases with this cause are counted here, and not again. stacks: stacks that belong to it, each under its title.
     """
 
     symptom: str
@@ -56,86 +58,54 @@ class Finding:
     rows: list[Row]
     advice: str
     look: str
+    command: str
     covers: tuple[str, ...] = ()
+    stacks: dict[str, list[str]] = field(default_factory=dict)
 
     def asdict(self) -> dict[str, Any]:
         """The finding as plain data."""
         return asdict(self)
 
 
-class Tables:
-    """The rows of a session, read once."""
+def findings(runtime: Any, interrupted: list[str] | None = None) -> list[Finding]:
+    """Ask every question of the runbook, in order.
 
-    def __init__(self, runtime: Any):
-        self.runtime = runtime
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # dropped records are a finding of their own
-            self.tasks = book.book_rows(runtime, StateResource.TASKS)
-            self.actors = book.book_rows(runtime, StateResource.ACTORS)
-            self.groups = book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
-            self.objects = book.book_rows(runtime, StateResource.OBJECTS)
-            self.nodes = book.book_rows(runtime, StateResource.NODES)
-            self.attempts = state.list_rows(
-                runtime, StateResource.TASKS, ListApiOptions(limit=NO_LIMIT, detail=True), False
-            )
-            self.deaths = {
-                row.actor_id: row.death_cause
-                for row in state.list_rows(
-                    runtime, StateResource.ACTORS, ListApiOptions(limit=NO_LIMIT, detail=True), False
-                )
-            }
-        with runtime.locked() as cluster:
-            self.dropped = {table: count for table, count in cluster.dropped.items() if count}
-        self.by_name: dict[str, list[Row]] = defaultdict(list)
-        for row in self.tasks:
-            self.by_name[row["name"]].append(row)
-
-    def why(self, row: Row) -> str:
-        """The explanation of a task's, actor's or group's row."""
-        id = row.get("task_id") or row.get("actor_id") or row["placement_group_id"]
+    runtime: a session that has not ended. interrupted: the stack of the driver's main thread, if the program was
+    interrupted there. A question that fails is itself a finding: it must not take the answers of the others with it.
+    """
+    tables = Tables(runtime, interrupted)
+    found: list[Finding] = []
+    for symptom, question in RUNBOOK.items():
         try:
-            return str(explain(self.runtime, id))
-        except ValueError:
-            return "its record has since been dropped"
-
-
-def findings(runtime: Any) -> list[Finding]:
-    """Ask every question of the runbook, in order. runtime: a session that has not ended."""
-    tables = Tables(runtime)
-    return [finding for question in RUNBOOK.values() for finding in question(tables)]
+            found += list(question(tables))
+        except Exception as problem:
+            found.append(
+                Finding(
+                    symptom,
+                    f"this question could not be answered, because of a mistake in the doctor: {problem!r}",
+                    [],
+                    "Please report the mistake, with the program. The other answers are complete.",
+                    "state.list_tasks()",
+                    "list tasks",
+                    stacks={"raised in": traceback.format_tb(problem.__traceback__)[-1].rstrip().split("\n")},
+                )
+            )
+    return found
 
 
 def _few(rows: Iterable[Row], *columns: str) -> list[Row]:
     return [{column: row[column] for column in columns} for row in list(rows)[:FEW]]
 
 
-def _last_line(text: str | None) -> str:
-    lines = (text or "").strip().splitlines()
-    return lines[-1].strip() if lines else ""
-
-
-def _last_words(actor_id: str | None = None, task_id: str | None = None) -> str:
-    """The last lines that a task or an actor printed, as the end of a sentence; "" if its log is missing or empty."""
-    words = ""
-    for suffix, introduction in (("out", "it last printed"), ("err", "the last line on its stderr")):
-        try:
-            lines = "".join(get_log(actor_id=actor_id, task_id=task_id, suffix=suffix, errors="replace")).splitlines()
-        except RayStateApiException:
-            continue
-        # Lines that begin with a colon are the log's markers.
-        last = next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith(":")), "")
-        if last:
-            words += f"; {introduction}: {last[:LAST_LINE_CHARACTERS]}"
-    return words
-
-
-def _kind(error_type: str, message: str) -> str:
+def _kind(error_type: str | None, message: str) -> str:
     """The key by which errors are grouped: the exception's class if there is one, otherwise Ray's name for the error.
 
     The messages themselves would not do, since they differ in a path, a number or an id.
     """
     name = message.partition(":")[0]
-    return name if error_type == "TASK_EXECUTION_EXCEPTION" and name.replace(".", "_").isidentifier() else error_type
+    if error_type == "TASK_EXECUTION_EXCEPTION" and name.replace(".", "_").isidentifier():
+        return name
+    return error_type or "an unknown error"
 
 
 def _typical(kind: str, messages: Counter[str]) -> str:
@@ -166,6 +136,8 @@ def pending(tables: Tables) -> Iterator[Finding]:
             "Request resources that a node has, free the resources, or add a node. If a task waits for an argument, "
             "look at the task that produces it.",
             'state.explain(task_id); state.list_tasks(filters=[("state", "=", "PENDING_NODE_ASSIGNMENT")])',
+            f"list tasks --filter state={status}",
+            stacks=tables.if_awaited(rows),
         )
     actors = [row for row in tables.actors if row["state"] in ("PENDING_CREATION", "DEPENDENCIES_UNREADY")]
     for row in actors[:FEW]:
@@ -175,6 +147,7 @@ def pending(tables: Tables) -> Iterator[Finding]:
             _few([row], "class_name", "state", "required_resources", "actor_id"),
             "As for tasks. Actors hold their resources until they end: see which ones you no longer need.",
             "state.explain(actor_id); state.list_actors()",
+            f"get actors {short(row['actor_id'])}",
         )
     for row in [row for row in tables.groups if row["state"] in ("PENDING", "RESCHEDULING")][:FEW]:
         yield Finding(
@@ -183,11 +156,64 @@ def pending(tables: Tables) -> Iterator[Finding]:
             _few([row], "state", "strategy", "bundles", "placement_group_id"),
             "Request smaller bundles, or another strategy; remove groups that you no longer need.",
             "state.explain(group); state.list_placement_groups()",
+            f"get placement-groups {short(row['placement_group_id'])}",
+        )
+
+
+def deadlocks(tables: Tables) -> Iterator[Finding]:
+    """Do calls wait for each other, so that none of them can ever return?"""
+    for why in tables.endless:
+        ids = {link["id"] for link in why.chain}
+        stacks = {
+            f"worker {running.worker.number}, which runs {running.tasks[0].spec.name}": running.lines
+            for running in tables.busy
+            if any(task.hex in ids for task in running.tasks)
+        }
+        yield Finding(
+            "DEADLOCK",
+            why.sentence.removeprefix("deadlock: "),
+            _few((row for row in tables.tasks if row["task_id"] in ids), "name", "state", "actor_id", "task_id"),
+            "Break the circle: let one side return a reference or a value instead of waiting; make the actor async, or "
+            "give it max_concurrency, so that it can take a call while another one waits.",
+            "state.explain(ref); init(on_deadlock='raise')",
+            "stack",
+            stacks={**stacks, **({"the driver": tables.driver} if tables.driver else {})},
+        )
+
+
+def running(tables: Tables) -> Iterator[Finding]:
+    """Does a task run on and on?"""
+    rows_of = {row["task_id"]: row for row in tables.tasks}
+    groups: dict[str, list[tuple[Row, Running]]] = defaultdict(list)
+    for worker in tables.busy:
+        for task in worker.tasks:
+            row = rows_of.get(task.hex)
+            if row is None or row["state"] != "RUNNING" or worker.blocked:
+                continue  # a task that is blocked waits for another one, which has a finding of its own
+            done = [r["duration_ms"] for r in tables.by_name[row["name"]] if r["end_time_ms"] and r["start_time_ms"]]
+            if row["duration_ms"] >= max(RUNNING_FROM_S * 1000, STRAGGLER_TIMES * median(done) if done else 0.0):
+                groups[row["name"]].append((row, worker))
+    for name, members in groups.items():
+        rows = sorted((row for row, _ in members), key=lambda row: -row["duration_ms"])
+        longest = next(worker for row, worker in members if row is rows[0])
+        has = "has" if len(rows) == 1 else "have"
+        yield Finding(
+            "RUNNING",
+            f"{count(len(rows), 'task')} {name} {has} been running for "
+            f"{rows[0]['duration_ms'] / 1000:,.1f} s{' or less' if len(rows) > 1 else ''}, and {has} not ended"
+            f"{'; the driver waits for it' if any(row['task_id'] in tables.awaited for row in rows) else ''}"
+            f"{last_words(task_id=rows[0]['task_id'])}",
+            _few(rows, "name", "state", "duration_ms", "worker_id", "task_id"),
+            "Look at the line where it is. Give a loop an end and a wait a timeout; cancel a task that is no longer "
+            "needed (ray.cancel).",
+            "state.list_tasks(filters=[('state', '=', 'RUNNING')]); state.get_log(task_id=...)",
+            "stack --after 3",
+            stacks={f"worker {longest.worker.number}, which runs {name}": longest.lines, **tables.if_awaited(rows)},
         )
 
 
 def idle(tables: Tables) -> Iterator[Finding]:
-    """Are CPUs free while calls wait for one actor?"""
+    """Are CPUs free while calls wait for one actor, or while the driver or another resource holds up the run?"""
     cpus = sum(row["resources_total"].get("CPU", 0.0) for row in tables.nodes if row["state"] == "ALIVE")
     free = sum(row["resources_available"].get("CPU", 0.0) for row in tables.nodes)
     classes = {row["actor_id"]: row["class_name"] for row in tables.actors}
@@ -195,44 +221,49 @@ def idle(tables: Tables) -> Iterator[Finding]:
     for row in tables.tasks:
         if row["type"] == ACTOR_TASK and row["ready_time_ms"] and row["actor_id"] in classes:
             calls[row["actor_id"]].append(row)
+    spread = (
+        "Spread the calls over several actors (ray.util.ActorPool); raise max_concurrency if they mostly wait; or "
+        "turn methods that need no state into tasks."
+    )
+    columns = "name", "state", "duration_ms", "actor_id", "task_id"
+    named = set()
     for actor_id, rows in calls.items():
-        done = [row for row in rows if row["end_time_ms"] and row["start_time_ms"]]
         waiting = sum(row["state"] == "SUBMITTED_TO_WORKER" for row in rows)
         if waiting >= QUEUE_CALLS and free >= 1:
-            share = f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait"
-        elif len(done) >= QUEUE_CALLS and _long_queue(done):
-            first, last = min(row["start_time_ms"] for row in done), max(row["end_time_ms"] for row in done)
-            busy = sum(
-                max(0.0, min(row["end_time_ms"], last) - max(row["start_time_ms"], first))
-                for row in tables.tasks
-                if row["end_time_ms"] and row["start_time_ms"]
+            named.add(actor_id)
+            yield Finding(
+                "IDLE",
+                f"{free:g} of {cpus:g} CPU are free while {waiting:,} calls wait: actor {classes[actor_id]} runs its "
+                "calls one at a time",
+                _few(sorted(rows, key=lambda row: -row["creation_time_ms"]), *columns),
+                spread,
+                "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
+                f"list tasks --filter actor_id={actor_id}",
             )
-            if cpus < 2 or busy > (last - first) * cpus / 2:
-                continue
-            share = f"{len(done):,} calls waited for one another while more than half of the {cpus:g} CPU were idle"
-        else:
+    recording = read(tables.runtime, explained=False)
+    used = utilisation(recording)
+    if cpus < 2 or used.share(used.busy) > IDLE_BELOW or tables.endless:
+        return
+    rows_by_id = {row["task_id"]: row for row in tables.tasks}
+    for cause in bottlenecks(recording, used=used):
+        about = cause.rows[0].worker.actor if cause.rows and cause.rows[0].worker is not None else None
+        actor = about.hex if cause.kind == "actor" and about is not None else ""
+        if (
+            cause.kind not in IDLE_KINDS
+            or actor in named
+            or len(cause.rows) < QUEUE_CALLS
+            or cause.share < IDLE_SHARE
+            or cause.seconds * 1000 < QUEUE_CALLS * QUEUE_FROM_MS
+        ):
             continue
         yield Finding(
             "IDLE",
-            f"{share}: actor {classes[actor_id]} runs its calls one at a time",
-            _few(
-                sorted(rows, key=lambda row: -row["creation_time_ms"]),
-                "name",
-                "state",
-                "duration_ms",
-                "actor_id",
-                "task_id",
-            ),
-            "Spread the calls over several actors (ray.util.ActorPool); raise max_concurrency if they mostly wait; or "
-            "turn methods that need no state into tasks.",
-            "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
+            cause.sentence.rstrip("."),
+            _few([rows_by_id[row.hex] for row in cause.rows if row.hex in rows_by_id], *columns),
+            cause.advice,
+            "state.explain(); ray.timeline(html=...)",
+            f"list tasks --filter actor_id={actor}" if actor else "timeline -o run.html",
         )
-
-
-def _long_queue(calls: list[Row]) -> bool:
-    waited = median(row["start_time_ms"] - row["ready_time_ms"] for row in calls)
-    ran = median(row["duration_ms"] for row in calls)
-    return bool(waited >= QUEUE_FROM_MS and waited >= QUEUE_TIMES * ran)
 
 
 # ------------------------------------------------------------ failures
@@ -249,7 +280,7 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
         if row["state"] == "DEAD" and not (
             _was_intended(tables.deaths.get(row["actor_id"])) and row["actor_id"] not in called_later
         ):
-            groups[row["class_name"], _last_line(row["death_cause"])].append(row)
+            groups[row["class_name"], last_line(row["death_cause"])].append(row)
     for (class_name, cause), rows in groups.items():
         ids = {row["actor_id"] for row in rows}
         calls = sum(refused[id] for id in ids)
@@ -270,11 +301,12 @@ def dead_actors(tables: Tables) -> Iterator[Finding]:
         yield Finding(
             "DEAD_ACTOR",
             f"{count(len(rows), 'actor')} {class_name} died after {count(done, 'task')}{call}: "
-            f"{cause}{failed}{_last_words(actor_id=rows[0]['actor_id'])}",
+            f"{cause}{failed}{last_words(actor_id=rows[0]['actor_id'])}",
             _few(rows, "class_name", "name", "state", "death_cause", "num_restarts", "max_restarts", "actor_id"),
             "Fix the cause. max_restarts restarts the actor without its state; max_task_retries repeats the calls that "
             "were lost.",
             "state.get_actor(actor_id); state.get_log(actor_id=...)",
+            f"logs actor --id {short(rows[0]['actor_id'])}",
             ("FAILED",) if calls or constructor_failed else (),
         )
 
@@ -293,18 +325,19 @@ def failures(tables: Tables) -> Iterator[Finding]:
             and row["type"] != ACTOR_CREATION_TASK
             and row["error_type"] not in ("ACTOR_DIED", "TASK_CANCELLED")
         ):
-            groups[_kind(row["error_type"], _last_line(row["error_message"]))].append(row)
+            groups[_kind(row["error_type"], last_line(row["error_message"]))].append(row)
     for kind, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
         names = Counter(row["name"] for row in rows)
         most_common = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
         yield Finding(
             "FAILED",
             f"{count(len(rows), 'task')} failed ({most_common}) with "
-            f"{_typical(kind, Counter(_last_line(row['error_message']) for row in rows))}",
+            f"{_typical(kind, Counter(last_line(row['error_message']) for row in rows))}",
             _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
             "The column error_message has the traceback, and the task's log has its output. A task that takes the "
             "result of a failed task fails with the same error: look at the first of them.",
             "state.get_task(task_id)['error_message']; print(*state.get_log(task_id=...))",
+            f"get tasks {short(rows[0]['task_id'])}",
         )
 
 
@@ -317,7 +350,7 @@ def retries(tables: Tables) -> Iterator[Finding]:
         errors: dict[str, Counter[str]] = defaultdict(Counter)
         for row in tables.attempts:
             if row.name == name and row.error_type:
-                message = _last_line(row.error_message)
+                message = last_line(row.error_message)
                 errors[_kind(row.error_type, message)][message] += 1
         kind = max(errors, key=lambda kind: errors[kind].total(), default="")
         cause = f"; {errors[kind].total()} of them ended with {_typical(kind, errors[kind])}" if kind else ""
@@ -328,6 +361,7 @@ def retries(tables: Tables) -> Iterator[Finding]:
             "Fix the error; or retry only errors that may not happen again (retry_exceptions=[...]), fewer times, and "
             "after a pause.",
             'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt',
+            f"get tasks {short(max(rows, key=lambda row: row['num_attempts'])['task_id'])}",
         )
     for row in tables.actors:
         if row["num_restarts"] >= STORM_RETRIES:
@@ -337,6 +371,7 @@ def retries(tables: Tables) -> Iterator[Finding]:
                 _few([row], "class_name", "state", "num_restarts", "actor_id"),
                 "Look for the cause in the cluster's events and in the actor's log.",
                 "state.list_cluster_events(); state.get_log(actor_id=...)",
+                f"logs actor --id {short(row['actor_id'])}",
             )
 
 
@@ -361,11 +396,12 @@ def stragglers(tables: Tables) -> Iterator[Finding]:
                 "STRAGGLER",
                 f"{len(late)} of {count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
                 f"{' or less' if len(late) > 1 else ''}; the median is {usual:,.1f} ms"
-                f"{_last_words(task_id=late[0]['task_id'])}",
+                f"{last_words(task_id=late[0]['task_id'])}",
                 _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
                 "Compare its log and its arguments with those of the others. Divide the work more evenly, or into more "
                 "parts than there are CPUs.",
                 "print(*state.get_log(task_id=...)); ray.timeline(html=...)",
+                f"logs task --id {short(late[0]['task_id'])}",
             )
 
 
@@ -381,6 +417,7 @@ def tiny(tables: Tables) -> Iterator[Finding]:
                 _few(rows, "name", "duration_ms", "task_id"),
                 "Give each task a batch of items instead of a single item.",
                 "state.summarize_tasks()",
+                "summary tasks",
             )
 
 
@@ -424,6 +461,7 @@ def leaks(tables: Tables) -> Iterator[Finding]:
             "Drop a reference after using its value: delete the variable, empty the list, or overwrite the element. "
             "Keep results, not references to them.",
             'sorted(state.list_objects(), key=lambda o: o.get("object_size", 0)); python -m miniray memory',
+            "memory",
         )
 
 
@@ -451,6 +489,7 @@ def spilling(tables: Tables) -> Iterator[Finding]:
         _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
         "Release values earlier, keep fewer in flight, or give the store more memory (object_store_memory=).",
         "state.summarize_objects()",
+        "memory --stats-only",
     )
 
 
@@ -467,11 +506,14 @@ def dropped(tables: Tables) -> Iterator[Finding]:
             [{"table": table, "dropped": count} for table, count in tables.dropped.items()],
             "Look earlier, or at a smaller run.",
             "state.summarize_tasks()['num_dropped']",
+            "summary tasks",
         )
 
 
 RUNBOOK: dict[str, Callable[[Tables], Iterator[Finding]]] = {
+    "DEADLOCK": deadlocks,
     "PENDING": pending,
+    "RUNNING": running,
     "DEAD_ACTOR": dead_actors,
     "FAILED": failures,
     "RETRIES": retries,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .known_options import did_you_mean
 from .runtime_env_fields import check_runtime_env
 from .telling import tell_once
 
@@ -91,7 +92,8 @@ def refuse_unknown(arguments: Iterable[str]) -> None:
     unknown = [name for name in arguments if name not in INIT_PARAMETERS]
     if unknown:
         raise RuntimeError(
-            f"init has no argument {', '.join(unknown)}. The arguments are: {', '.join(INIT_PARAMETERS)}"
+            f"init has no argument {', '.join(unknown)}. The arguments are: {', '.join(INIT_PARAMETERS)}."
+            + did_you_mean(unknown[0], INIT_PARAMETERS)
         )
 
 

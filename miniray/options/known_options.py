@@ -159,6 +159,14 @@ METHOD_CALL_OPTIONS: dict[str, Option] = {
 }
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean X?` if one of the known names is similar, otherwise ""."""
+    from difflib import get_close_matches  # only for an error
+
+    close = get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
 def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: str) -> None:
     """Raise ValueError or TypeError for the first option that is unknown, of a wrong type, or out of range.
 
@@ -167,7 +175,8 @@ def check_each(options: Mapping[str, Any], known: Mapping[str, Option], whose: s
     for name, value in options.items():
         option = known.get(name)
         if option is None:
-            raise ValueError(f"Invalid option keyword {name} for {whose}. Valid ones are {', '.join(known)}.")
+            text = f"Invalid option keyword {name} for {whose}. Valid ones are {', '.join(known)}."
+            raise ValueError(text + did_you_mean(name, known))
         if not isinstance(value, option.types):
             raise wrong_type(name, option.types, value)
         problem = None if option.check is None else option.check(value)

@@ -5,6 +5,8 @@ None of them derives from Exception, so that `except Exception` in user code doe
 
 from __future__ import annotations
 
+from typing import Any
+
 from .context import current
 
 
@@ -29,3 +31,11 @@ class TaskInterrupt(KeyboardInterrupt):
         execution = current.get()
         if execution is not None and execution.task.cancel_requested:
             execution.task.was_interrupted = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyboardInterrupt, self.args  # what a task receives that is sent the exception
+
+
+# What a task that catches it sees, and prints. Only the identity of the class is not KeyboardInterrupt's.
+TaskInterrupt.__name__ = TaskInterrupt.__qualname__ = "KeyboardInterrupt"
+TaskInterrupt.__module__ = "builtins"

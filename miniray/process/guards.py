@@ -13,6 +13,7 @@ function, a call into C, cannot be interrupted. Signal handlers on the driver do
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import signal
 import time
@@ -24,6 +25,7 @@ from .exits import WorkerExit
 from .our_code import only_waits, stands_in
 from .replaced import replace, restore_all
 from .worker_process import here
+from .worker_signals import local_handler
 
 _users = 0  # how many sessions have the guards installed
 
@@ -62,9 +64,10 @@ def _put(module: Any, name: str, guard: Any) -> None:
 
 
 def _signal_to_self(pid: int, number: int) -> str | None:
-    if pid in (0, os.getpid()) and number != 0:
-        return f"SYSTEM_ERROR: it sent signal {int(number)} to itself"
-    return None
+    number = operator.index(number)
+    if pid not in (0, os.getpid()) or not 0 < number < signal.NSIG or local_handler(number):
+        return None
+    return f"SYSTEM_ERROR: it sent signal {int(number)} to itself"
 
 
 def _guard_sleep() -> None:

@@ -59,7 +59,7 @@ NOWHERE: Outlet = _Nowhere()
 class WorkerStream:
     """`sys.stdout` or `sys.stderr` as a task sees it: a write-only text file, as in Ray's workers."""
 
-    encoding, errors, newlines, mode = "utf-8", "backslashreplace", None, "w"
+    encoding, errors, newlines, mode = "utf-8", "strict", None, "a"
     closed, line_buffering, write_through = False, True, False
 
     def __init__(self, door: "Door"):
@@ -94,6 +94,12 @@ class WorkerStream:
         """Whether the stream can be written to. It always can."""
         return True
 
+    def read(self, size: int = -1) -> str:
+        """Refused, as by every file that is open for writing."""
+        raise io.UnsupportedOperation("not readable")
+
+    readline = readlines = read
+
     def seekable(self) -> bool:
         """Whether the stream has a position that can be set. It has not."""
         return False
@@ -115,20 +121,55 @@ class WorkerStream:
 io.TextIOBase.register(WorkerStream)
 
 
-class _WorkerBytes:
-    """`sys.stdout.buffer` in a task: UTF-8 bytes, written as text. Incomplete characters are kept until complete."""
+class _WorkerFile(io.RawIOBase):
+    """What `sys.stdout.buffer.raw` is in a task: the file that the worker writes to."""
+
+    mode = "ab"
 
     def __init__(self, stream: WorkerStream):
-        self.raw = stream
+        self._stream = stream
+        self.name = stream.name
         self._decode = getincrementaldecoder("utf-8")("backslashreplace").decode
 
-    def write(self, data: bytes) -> int:
-        """Write bytes. Returns how many there were."""
-        self.raw.write(self._decode(bytes(data)))
-        return len(data)
+    def write(self, data: Any) -> int:
+        """Write UTF-8 bytes as text. Keeps an incomplete character until it is complete. Returns the number of
+        bytes."""
+        with memoryview(data) as view:  # raises TypeError for what is not bytes-like, as a file does
+            written = bytes(view)
+        self._stream.write(self._decode(written))
+        return len(written)
 
-    def flush(self) -> None:
-        """Does nothing: no complete character is held back."""
+    def fileno(self) -> int:
+        """The descriptor of the driver's stream, for a subprocess. Raises io.UnsupportedOperation if there is none."""
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        """Whether it can be written to. It always can."""
+        return True
+
+    def close(self) -> None:
+        """Does nothing: a task cannot close its worker's stream."""
+
+
+class _WorkerBytes(io.BufferedWriter):
+    """`sys.stdout.buffer` in a task. It has no buffer of its own, since many tasks use it: bytes are written at
+    once."""
+
+    raw: _WorkerFile
+
+    def __init__(self, stream: WorkerStream):
+        super().__init__(_WorkerFile(stream))
+
+    def write(self, data: Any) -> int:
+        """Write bytes. Returns how many there were."""
+        return self.raw.write(data)
+
+    def detach(self) -> Any:
+        """Refused: the stream belongs to all tasks of the session."""
+        raise io.UnsupportedOperation("a task cannot detach its worker's stream")
+
+    def close(self) -> None:
+        """Does nothing: a task cannot close its worker's stream."""
 
 
 class Door:

@@ -141,8 +141,12 @@ def _is_main(process: WorkerProcess) -> bool:
 # ---------------------------------------------------------------- what happens at a signal
 
 
-def send(process: WorkerProcess, number: int) -> None:
-    """A signal is sent to the worker, by itself or by one of its threads."""
+def send(process: WorkerProcess, number: Any) -> None:
+    """A signal is sent to the worker, by itself or by one of its threads. Raises what the system does if there is no
+    such signal."""
+    number = operator.index(number)
+    if not 0 <= number < signal.NSIG:
+        raise OSError(22, os.strerror(22))
     if number == signal.SIGINT or number == 0:
         return
     act(process, number)
@@ -217,6 +221,14 @@ def end_worker(process: WorkerProcess, why: str) -> None:
         raise WorkerExit(why)
     if context.session is not None and process.handle is not None:
         context.session.crash(process.handle.record, why)
+
+
+def local_handler(number: int) -> bool:
+    """Whether the program has a handler for this signal that a task's signal to itself calls in local_mode: there a
+    task's handlers are the process's."""
+    if _here() is not None:
+        return False
+    return signal.getsignal(number) not in (signal.SIG_DFL, None, signal.default_int_handler)
 
 
 def handles_interrupts(process: WorkerProcess) -> bool:
@@ -313,7 +325,7 @@ def _set_wakeup_fd(process: WorkerProcess, fd: int, *, warn_on_full_buffer: bool
 
 
 def _raise_signal(process: WorkerProcess, number: Any) -> None:
-    send(process, _number(number))
+    send(process, number)
 
 
 def _interrupt_main(process: WorkerProcess, number: int = signal.SIGINT) -> None:

@@ -124,10 +124,11 @@ class CoreAccess:
 
 
 def _put_aside(access: Callable[[], CoreAccess | None], things: Any) -> None:
-    """A record was dropped that held these things of the program's. If nobody is inside the core, the caller drops them
-    when this returns. Otherwise it may be this very thread that is inside. access: a weak reference."""
+    """A record was dropped that held these things of the program's. If this thread is inside the core, it drops them
+    after it has left; otherwise the caller drops them when this returns. They may hold references, so nothing is kept
+    for whoever comes next: nobody may come. access: a weak reference."""
     runtime = access()
-    if runtime is not None and runtime.lock.locked():
+    if runtime is not None and runtime.lock.may_be_held_here():
         runtime.cluster.references.freed.append(things)
 
 

@@ -53,17 +53,29 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
+F = TypeVar("F")
+T = TypeVar("T")
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 _allocate_lock, _get_ident = _thread.allocate_lock, _thread.get_ident
 # The functions of the interpreter, also while a session replaces them.
 _enable, _disable, _is_enabled = gc.enable, gc.disable, gc.isenabled
 
 
-def _calls(function: Callable[[], Any]) -> Iterator[Any]:
+def _calls(function: Callable[[], T]) -> Iterator[T]:
     """An endless iterator in C: each `next` calls the function, which is one in C, and returns or raises the result."""
     return starmap(function, repeat(()))
+
+
+_written_out: set[CodeType] = set()
+
+
+def writes_with_out(function: F) -> F:
+    """Decorator: this function writes `with lock` out. After it has left, it looks at what was put aside meanwhile."""
+    _written_out.add(function.__code__)  # type: ignore[attr-defined]
+    return function
 
 
 class CoreLock:
@@ -131,6 +143,18 @@ class CoreLock:
         """Whether a thread holds the lock at this moment."""
         return not self._free
 
+    def may_be_held_here(self) -> bool:
+        """Whether this very thread may be inside. False for certain if another thread is inside by a `with` statement,
+        or if this thread has called no function that writes the statement out."""
+        if not self.locked():
+            return False  # also while the interpreter ends and has emptied this module
+        if self.owner:
+            return self.owner == _get_ident()
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_code not in _written_out:
+            frame = frame.f_back
+        return frame is not None
+
     def wait(self) -> None:
         """Enter once another thread has left. Called after `enter` has failed."""
         mine = _allocate_lock()
@@ -183,13 +207,16 @@ class CoreLock:
         with self:
             self._set(wanted)
 
-    def without_collecting(self, function: Callable[[], Any]) -> Any:
+    def without_collecting(self, function: Callable[[], T]) -> T:
         """Return function(), with the collector off during the call. The function is one in C that does not release the
         GIL. This never waits: if somebody is inside, maybe this thread, the collector is off."""
         while True:
             # In one call: look whether the collector is on, which ends the zip, and call the function if it is off.
             for _, result in zip(iter(_is_enabled, True), _calls(function)):
-                return result
+                try:
+                    return result
+                finally:
+                    del result  # if it lists all frames, this one is among them, and would keep the list alive
             if self.try_enter():
                 try:
                     return function()

@@ -17,5 +17,4 @@ def current_frames() -> dict[int, FrameType]:
     """The innermost frame of every thread, by the thread's ident. The caller may hold the core's lock or not."""
     if sys.version_info >= (3, 12):
         return sys._current_frames()
-    frames: dict[int, FrameType] = core_lock.without_collecting(sys._current_frames)
-    return frames
+    return core_lock.without_collecting(sys._current_frames)  # in no variable: this frame is in the list, too

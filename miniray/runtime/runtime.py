@@ -35,6 +35,7 @@ from ..values import errors
 from ..values.arguments import PLAIN, pack
 from ..values.serialization import Serialized, serialize, size_of
 from .collector import CHECK, CollectorPace, ForgottenFunctions
+from .core_lock import writes_with_out
 from .getting import Getting
 from .spilling import make_room, spill
 from .verbs import Verbs
@@ -174,6 +175,7 @@ class Runtime(Getting, Verbs):
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
 
+    @writes_with_out
     def submit(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
@@ -229,6 +231,7 @@ class Runtime(Getting, Verbs):
 
     # ------------------------------------------------------------ objects
 
+    @writes_with_out
     def put(self, value: Any) -> ObjectRecord:
         """Store a snapshot of a value. The caller owns one reference to the returned record.
 

@@ -43,6 +43,7 @@ from ..process.context import Execution, current, exit_of_the_program
 from ..process.exits import SessionEnded, WorkerExit
 from ..process.our_code import parks_here
 from .core_access import CoreAccess
+from .core_lock import writes_with_out
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01  # how long a task keeps its CPU while it waits for a task that already runs
@@ -112,6 +113,7 @@ class Waiting(CoreAccess):
             opened = lock.acquire(False)
         return opened
 
+    @writes_with_out
     def wait_for(self, objects: list[Any], need: int, fail_fast: bool, timeout: float | None) -> bool:
         """Wait until `need` more of these pending objects and streams are ready; with fail_fast, or until one has
         failed.

@@ -24,6 +24,7 @@ from ..process.context import Execution, current
 from ..process.exits import TaskInterrupt, WorkerExit
 from ..process.our_code import enters_user_code
 from ..values.arguments import unpack
+from .core_lock import writes_with_out
 from .handles import WorkerHandle, actor_handle, settle_interrupt
 from .outcomes import Outcome, note_end, outcome_of_error, outcome_of_return
 from .runtime import Runtime
@@ -210,6 +211,7 @@ def kill_children(runtime: Runtime, handle: WorkerHandle, reap: bool) -> None:
         children.kill(handle.process, reap)
 
 
+@writes_with_out
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
     """Report the outcome of an attempt to the core, and carry out the resulting actions. The lock must not be held.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import exceptions
 from ..observe.metrics import metrics
+from ..observe.timeline.chrome import write_files_as_ray
 from .finder import Alias
 from .installed import Installed
 
@@ -24,6 +25,8 @@ LIBRARIES = frozenset({"air", "data", "job_submission", "llm", "rllib", "serve",
 NOT_IN_MINIRAY = frozenset(
     {"LoggingConfig", "cross_language", "internal", "java_actor_class", "java_function", "widgets"}
 )
+# Modules of Ray that need an import statement of their own.
+IMPORTED_FIRST = frozenset({"dag", "types"})
 
 
 def missing(name: str) -> ModuleNotFoundError:
@@ -57,8 +60,9 @@ def alias_ray() -> "_Undo":
 
     Returns a context manager that calls `unalias_ray` at the end of its `with` block. Modules of a real Ray that were
     imported before are set aside; code that already holds one keeps it. Meanwhile `ray.__version__` and
-    importlib.metadata give the version of Ray that miniray follows, tracebacks name `ray.exceptions`, and metrics are
-    as lenient as Ray's: they accept an undeclared tag, and a name that is registered twice.
+    importlib.metadata give the version of Ray that miniray follows, tracebacks name `ray.exceptions`, the files of
+    `timeline` have Ray's ids and times, and metrics are as lenient as Ray's: they accept an undeclared tag, and a name
+    that is registered twice.
     """
     global _depth
     _depth += 1
@@ -69,6 +73,7 @@ def alias_ray() -> "_Undo":
         vars(_package)["__getattr__"] = _library
         vars(_package)["__version__"] = _package.__ray_version__
         metrics.set_lenient(True)
+        write_files_as_ray(True)
         _show_errors_of("ray")
     return _Undo()
 
@@ -88,6 +93,7 @@ def unalias_ray() -> None:
         _real.clear()
         vars(_package)["__getattr__"] = _own_names
         metrics.set_lenient(False)
+        write_files_as_ray(False)
         _show_errors_of("miniray")
 
 
@@ -101,6 +107,8 @@ def _show_errors_of(package: str) -> None:
 
 def _library(name: str) -> Any:
     """The package's `__getattr__` under the alias. Ray would import the library for `ray.data`; here it is an error."""
+    if name in IMPORTED_FIRST:
+        raise AttributeError(f"module 'ray' has no attribute {name!r} before `import ray.{name}`")
     if name in LIBRARIES or name in NOT_IN_MINIRAY:
         raise AttributeError(str(missing(f"ray.{name}")).replace("No module named", "There is no", 1))
     return _own_names(name)

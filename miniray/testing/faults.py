@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import warnings
 from typing import Any, Callable, Generator
 
 from ..cluster_utils import ClusterNode
@@ -35,8 +36,15 @@ Condition = Callable[[Cluster], bool]
 _changing = threading.Lock()  # guards the lists of active faults and the hooks: faults may begin and end on any thread
 
 
+class FaultNeverStruckWarning(UserWarning):
+    """The block of a fault has ended, and the fault has not struck: the test has not tested what it seems to test."""
+
+
 class Fault:
-    """A fault, active while its `with` block lasts. hits: the events that it wrote, one for each time it struck."""
+    """A fault, active while its `with` block lasts. hits: the events that it wrote, one for each time it struck.
+
+    If the block ends in order and the fault has not struck, there is a FaultNeverStruckWarning.
+    """
 
     def __init__(self, runtime: Runtime, what: str):
         self.runtime, self.what = runtime, what
@@ -64,6 +72,13 @@ class Fault:
     def __exit__(self, *error: object) -> None:
         with _changing:
             self._end()
+        if not self.hits and error[:1] == (None,):
+            text = f"{self.what} has not struck: {self._why_not()}"
+            warnings.warn(FaultNeverStruckWarning(text), stacklevel=2)
+
+    def _why_not(self) -> str:
+        """Why the fault has not struck, as far as it is known."""
+        return "what it waits for has not happened in its block"
 
     def __repr__(self) -> str:
         return f"Fault({self.what}, struck {self.count} times)"
@@ -108,6 +123,15 @@ class _Crash(Fault):
         if not self.active:
             for module in _CALLERS:
                 module.call_of = _original_call_of  # type: ignore[attr-defined]
+
+    def _why_not(self) -> str:
+        with self.runtime.lock:
+            specs = [task.spec for task in self.runtime.cluster.tasks.values()]
+        names = list(dict.fromkeys(spec.name for spec in specs))
+        if self.name is None or any(self.name in (spec.name, spec.func_name) for spec in specs):
+            attempt = "" if self.attempt is None else f" {self.attempt}"
+            return f"no attempt{attempt} of {'a task' if self.name is None else self.name} began in its block"
+        return f"the session has no task {self.name!r}; it has {', '.join(names[:8]) or 'none'}"
 
     def strikes(self, runtime: Runtime, task: TaskRecord) -> bool:
         """Decide whether the worker of the task's current attempt crashes. If so, count it and write the event."""
@@ -184,6 +208,9 @@ class _KillWorker(Fault):
     def _begin(self) -> None:
         self.runtime.tell(self._kill)
 
+    def _why_not(self) -> str:
+        return "no worker ran the task, or hosted the actor, when the block began"
+
     def _kill(self, now: float) -> list[Action]:
         task, actor = self.record.task, self.record.actor
         victim = task.worker if task is not None else actor.worker if actor is not None else None
@@ -220,6 +247,9 @@ class _When(Fault):
             self.runtime.cluster.after_event.remove(self.look)
         if self.problem is not None:
             raise self.problem
+
+    def _why_not(self) -> str:
+        return "its condition has not held, or what it strikes was gone" if self.when is not None else "it was gone"
 
     def look(self, now: float) -> list[Action]:
         """Strike if the condition holds. The core calls this at the end of each event. Returns further actions."""
@@ -310,6 +340,11 @@ class _LoseObject(_When):
         )
         self.obj = obj
 
+    def _why_not(self) -> str:
+        if self.obj.status is READY and self.obj.locations is None:
+            return "the value is small: it stays with its owner, in no object store, and cannot be lost"
+        return "the value did not exist while its condition held"
+
     def strike(self, now: float) -> list[Action]:
         if self.obj.locations is None:
             return []
@@ -350,6 +385,9 @@ class _Spill(Fault):
         self.active.remove(self)
         if not any(other.runtime is self.runtime for other in self.active):
             self.runtime.spill.before_write = None
+
+    def _why_not(self) -> str:
+        return "no value was written to a file in its block"
 
     def before_write(self, number: int) -> None:
         """Delay or fail the write of an object's value. Called by the thread that writes, without the lock."""

@@ -21,7 +21,11 @@ A test with the marker `simulate` is run by `miniray.testing.explore`: again and
 own, with the same fixtures. The marker takes all arguments of `explore`, and `seeds` may be a number.
 
 The sessions have on_deadlock="raise". A test leaves something behind if, at its end, the session still has unfinished
-tasks, actors, placement groups or referenced objects that the test created, or if a new thread still runs.
+tasks, actors, placement groups or referenced objects that the test created, if a new thread still runs, or if a session
+runs that the test started with `init`. Such a session is ended, so that the next test can start its own.
+
+A report shows the test's lines and the error, without the frames of miniray (`--full-trace` shows them), and `--pdb`
+stops in the frame of the task that failed. `mock.patch` and `monkeypatch` reach what tasks call (see `patches`).
 """
 
 from __future__ import annotations
@@ -33,12 +37,20 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from types import TracebackType
 from typing import Any
 
 import pytest
 
 DEFAULT_NODES = 3
+OWN = ("timeout", "strict", "nodes")  # the marker's arguments that are not arguments of `init`
+NO_RAY = "No module named 'ray'"
+USE_MINIRAY = (
+    "Ray is not installed. To run the tests on miniray, pass --miniray, or set `addopts = --miniray` in the "
+    "configuration of pytest."
+)
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # the package
 
 
 class LeftBehindWarning(UserWarning):
@@ -67,14 +79,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("miniray_strict", "fail a test that leaves something behind", type="bool", default=False)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """With --miniray, activate the alias before any conftest file is read."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
+    """With --miniray, activate the alias before any conftest file is read. Without it, propose it if Ray is missing."""
     if early_config.known_args_namespace.miniray:
         from .alias import alias_ray, unalias_ray
 
         alias_ray()
         early_config.add_cleanup(unalias_ray)
+    try:
+        return (yield)
+    except Exception as problem:
+        if NO_RAY in str(problem) and not early_config.known_args_namespace.miniray:
+            print(USE_MINIRAY, file=sys.stderr)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """If a file cannot be imported because Ray is missing, propose --miniray."""
+    report = yield
+    if report.failed and NO_RAY in str(report.longrepr) and not collector.config.getoption("miniray"):
+        report.sections.append(("miniray", USE_MINIRAY))
+        report.longrepr = f"{report.longrepr}\n{USE_MINIRAY}"
+    return report
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -141,7 +171,7 @@ def _marker_arguments(node: Any) -> dict[str, Any]:
 
 def _init_arguments(node: Any) -> dict[str, Any]:
     arguments = _marker_arguments(node)
-    for name in ("timeout", "strict", "nodes"):
+    for name in OWN:
         arguments.pop(name, None)
     return {"on_deadlock": "raise", **arguments}
 
@@ -152,7 +182,15 @@ def _session(node: Any) -> Iterator[Any]:
     import miniray
 
     if miniray.is_initialized():
-        pytest.fail("a session is already running: a wider fixture, an earlier test or the program itself started it")
+        leaker = next((nodeid for runtime, nodeid in _leaks if runtime is _runtime()), None)
+        if leaker is None:
+            pytest.fail(
+                "a session is already running: a wider fixture, a module or the program itself started it",
+                pytrace=False,
+            )
+        warnings.warn(f"the session that {leaker} left behind was ended", LeftBehindWarning, stacklevel=1)
+        miniray.shutdown()
+        _leaks.clear()
     miniray.init(**_init_arguments(node))
     try:
         yield miniray
@@ -218,17 +256,33 @@ def _uses_miniray(item: pytest.Item) -> bool:
 
 _before = pytest.StashKey[tuple[Any, int, list[threading.Thread]]]()  # after setup: runtime, last number, threads
 _failed = pytest.StashKey[bool]()
+_at_setup = pytest.StashKey[tuple[Any, Any]]()  # the runtime before and after setup
+_leaks: list[tuple[Any, str]] = []  # the runtime that a test started and did not end, while it runs; and the test
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
     """Set up the test under its time limit, since a fixture may hang too, and note what exists before the test runs."""
-    if not _uses_miniray(item):
-        return (yield)
+    if "miniray.api" in sys.modules:
+        from . import patches
+
+        patches.install()
+        if item.config.getoption("usepdb", False):
+            from ..values import errors
+
+            errors.keep_frames = True
+    earlier = _runtime()
+    _check_marker(item)
+    watched = _uses_miniray(item)
     threads = threading.enumerate()
-    with _limit(item):
-        result = yield
-    runtime = _runtime()
+    try:
+        with _limit(item) if watched else nullcontext():
+            result = yield
+    finally:
+        runtime = _runtime()
+        item.stash[_at_setup] = earlier, runtime
+    if not watched:
+        return result
     if runtime is not None:
         from .inspection import last_number
 
@@ -251,7 +305,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Report what the test left behind: in its session before the fixtures end, and threads after they have ended."""
     if not _uses_miniray(item) or _before not in item.stash:
-        return (yield)
+        result = yield
+        _note_leak(item)
+        return result
     from .inspection import left_behind, threads_left
 
     earlier, since, threads = item.stash[_before]
@@ -260,6 +316,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     if runtime is not None and not item.stash.get(_failed, False):  # a failed test's traceback holds references
         left = left_behind(runtime, since if runtime is earlier else 0)
     result = yield
+    if _note_leak(item):
+        left.append("the session that it started, which was ended now")
+        sys.modules["miniray"].shutdown()
+        _leaks.clear()
     left += threads_left(runtime if runtime is not _runtime() else None, threads)
     if left:
         text = "left behind: " + "; ".join(left)
@@ -268,6 +328,45 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
             pytest.fail(f"the test {text}", pytrace=False)
         warnings.warn(f"{item.nodeid} {text}", LeftBehindWarning, stacklevel=1)
     return result
+
+
+def _note_leak(item: pytest.Item) -> bool:
+    """Whether the test started a session that still runs after its fixtures have ended. If so, remember it.
+
+    A session that began during the setup belongs to a fixture, and may be meant for later tests if the fixture's scope
+    is wider than the test.
+    """
+    runtime = _runtime()
+    before, after_setup = item.stash.get(_at_setup, (None, None))
+    if runtime is None or runtime is before or runtime is after_setup and _has_wide_fixture(item):
+        return False
+    _leaks[:] = [(runtime, item.nodeid)]
+    return True
+
+
+def _has_wide_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture of the test that is not one of pytest's own lives longer than the test. The functions
+    setup_module and setUpClass are such fixtures."""
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(
+        found[-1].scope != "function"
+        for name, found in definitions.items()
+        if found and (name.startswith("_") or not found[-1].func.__module__.startswith("_pytest."))
+    )
+
+
+def _check_marker(item: pytest.Item) -> None:
+    """Warn of a marker whose arguments have no effect, because the test starts no session through a fixture."""
+    given = [
+        name for marker in item.own_markers if marker.name == "miniray" for name in marker.kwargs if name not in OWN
+    ]
+    if given and not any(name.startswith("miniray_cluster") for name in getattr(item, "fixturenames", ())):
+        warnings.warn(
+            f"{item.nodeid}: the marker's {given[0]}= has no effect, because the test uses none of the fixtures "
+            "miniray_cluster, miniray_cluster_module and miniray_cluster_nodes",
+            pytest.PytestWarning,
+            stacklevel=1,
+        )
 
 
 def _is_strict(item: pytest.Item) -> bool:
@@ -281,7 +380,12 @@ def _is_strict(item: pytest.Item) -> bool:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the timeline of a failed test while its session is still running."""
+    """Take miniray's frames out of the report, and write the timeline while the session is still running."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace", False):
+        error = call.excinfo.value
+        trace = _with_task(error, _without_ours(error))
+        call.excinfo._excinfo = (type(error), error.with_traceback(trace), trace or call.excinfo.tb)
+        call.excinfo.traceback = type(call.excinfo.traceback)(trace or call.excinfo.tb)
     report = yield
     if report.failed:
         item.stash[_failed] = True
@@ -289,6 +393,39 @@ def pytest_runtest_makereport(
     if folder and report.failed and _runtime() is not None:
         report.sections.append(("miniray timeline", _keep_timeline(folder, item.nodeid)))
     return report
+
+
+def _without_ours(error: BaseException, seen: frozenset[int] = frozenset()) -> TracebackType | None:
+    """The traceback of an error without miniray's frames, if any frame remains. The errors that it came from lose
+    these frames at once."""
+    for earlier in (error.__cause__, error.__context__):
+        if earlier is not None and id(earlier) not in seen:
+            earlier.__traceback__ = _without_ours(earlier, seen | {id(error)})
+    kept = _entries(error.__traceback__)
+    return _chained(kept) if kept else error.__traceback__
+
+
+def _with_task(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
+    """The traceback, continued by the frames of the task that failed, in which a debugger then stops (--pdb)."""
+    frames = getattr(error, "task_frames", ())
+    return _chained([entry for part in (trace, *frames) for entry in _entries(part)]) if frames else trace
+
+
+def _entries(trace: TracebackType | None) -> list[TracebackType]:
+    """The entries of a traceback that are not miniray's."""
+    found = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(HERE):
+            found.append(trace)
+        trace = trace.tb_next
+    return found
+
+
+def _chained(entries: list[TracebackType]) -> TracebackType | None:
+    trace = None
+    for entry in reversed(entries):
+        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return trace
 
 
 def _keep_timeline(folder: str, nodeid: str) -> str:
@@ -350,7 +487,7 @@ def _report(seconds: float, nodeid: str) -> str:
     runtime = _runtime()
     text = f"{nodeid} took longer than {seconds:g} s."
     if runtime is not None:
-        from .inspection import pending_report
+        from ..observe.stacks import pending_report
 
         text += "\n" + pending_report(runtime)
     return text

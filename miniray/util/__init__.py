@@ -6,6 +6,7 @@ Submodules that import more than that, such as asyncio or multiprocessing, are i
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from miniray.api import init, list_named_actors
@@ -59,6 +60,8 @@ _ON_FIRST_USE = frozenset(
         "state",
     }
 )
+# On Ray these need an import statement of their own. Under the alias they need one here, too.
+_IMPORTED_FIRST = frozenset({"metrics", "multiprocessing", "queue", "state"})
 
 
 def get_node_ip_address() -> str:
@@ -81,6 +84,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.debug"), name)
     if name == "pdb":
         name = "rpdb"
+    if name in _IMPORTED_FIRST and sys.modules.get("ray") is sys.modules["miniray"]:
+        raise AttributeError(f"module 'ray.util' has no attribute {name!r} before `import ray.util.{name}`")
     if name in _ON_FIRST_USE:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

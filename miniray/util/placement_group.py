@@ -110,7 +110,7 @@ def placement_group(
 
     Raises:
         ValueError: a bundle, strategy, selector or lifetime is not one of these.
-        TypeError: the name is not a string.
+        TypeError: the name is not a string, or the strategy is a list or a dict.
         RaySystemError: a group of this name exists already.
     """
     strategy = _node_strategy(strategy, topology_strategy)
@@ -171,7 +171,9 @@ def _handle(group_hex: str, bundles: list[dict[str, float]] | None = None) -> Pl
 def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str:
     """The strategy that the two arguments give. Raises ValueError if both are given, or the strategy is unknown."""
     if topology is None:
-        if strategy is not None and strategy not in STRATEGIES:
+        if strategy is not None and strategy not in frozenset(
+            STRATEGIES
+        ):  # a TypeError for what has no hash, as in Ray
             raise ValueError(f"the strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
         return strategy or "PACK"
     if strategy is not None:

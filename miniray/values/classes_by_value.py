@@ -19,6 +19,7 @@ import weakref
 from itertools import count
 from typing import Any, Iterator
 
+from ..exceptions import cause_class_of, dual_class
 from .functions_by_value import global_names
 from .pickler import ATOMS, ByValuePickler, dump, importable, reduces
 from .spaces import adopt, find_copy, track, tracked_or_none
@@ -36,6 +37,9 @@ def _reduce_class(cls: type, pickler: ByValuePickler) -> Any:
         return getattr, (types, _NAMED_IN_TYPES[cls])
     if not cls.__flags__ & _HEAP_TYPE or importable(cls):
         return NotImplemented
+    cause_class = cause_class_of(cls)
+    if cause_class is not None:
+        return dual_class, (cause_class,)
     pickler.sent_by_value = True
     if pickler.definitions:
         return _reduce_to_definition(cls, pickler)

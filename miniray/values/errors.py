@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 from .. import exceptions
 from ..core.records import Aside, Failure, ObjectRecord, TaskRecord, aside
-from .serialization import ERROR, Serialized, deserialize, serialize
+from .serialization import ERROR, Serialized, deserialize, serialize_error
 
+keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -24,7 +25,8 @@ class TaskError:
 
     function_name: the task's function. text: the formatted traceback. cause: the serialized exception, or None if it
     could not be serialized. class_name, repr_text, type_text: the exception's class, message and type, as text.
-    actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept.
+    actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept. frames: its
+    traceback and those of the tasks whose errors it passes on, if `keep_frames` is set.
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class TaskError:
         "actor_id",
         "kept",
         "type_text",
+        "frames",
     )
 
     def __init__(
@@ -48,10 +51,11 @@ class TaskError:
         actor_repr: str | None,
         actor_id: str | None,
         kept: BaseException | None,
+        frames: Sequence[TracebackType | None] = (),
     ):
         self.function_name, self.text, self.cause = function_name, text, cause
         self.class_name, self.repr_text, self.type_text = type(error).__name__, _message_of(error), str(type(error))
-        self.actor_repr, self.actor_id, self.kept = actor_repr, actor_id, kept
+        self.actor_repr, self.actor_id, self.kept, self.frames = actor_repr, actor_id, kept, frames
 
     def __del__(self, aside: Aside = aside) -> None:
         aside.put(getattr(self, "kept", None))
@@ -95,13 +99,14 @@ def from_exception(
         stored: Any = None
     else:
         try:
-            stored = serialize(cause)  # without __cause__, __context__ and __traceback__, as in Ray
+            stored = serialize_error(cause)  # without __cause__, __context__ and __traceback__, as in Ray
         except Exception:  # it cannot be sent, so only its text is
             stored = None
+    frames = (where, *getattr(error, "task_frames", ())) if keep_frames else ()
     return Failure(
         error_type,
         f"{type(error).__name__}: {_message_of(error)}",
-        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept),
+        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept, frames),
         about=about,
     )
 
@@ -119,7 +124,10 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
 
     As in Ray.
     """
-    text = "".join(traceback.format_exception(type(error), error, _below_our_frames(error)))
+    where = _below_our_frames(error)
+    text = "".join(traceback.format_exception(type(error), error, where))
+    if where is None:  # there is no frame but ours, so that Python leaves out the first line
+        text = f"Traceback (most recent call last):\n{text}"
     return exceptions.RaySystemError(error, text)
 
 
@@ -180,7 +188,10 @@ def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exception
 def _exception_of(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     if isinstance(failure.error, TaskError):
         if failure.error_type in ("TASK_EXECUTION_EXCEPTION", "TASK_CANCELLED"):
-            return _task_error(failure.error)
+            error = _task_error(failure.error)
+            if failure.error.frames:
+                error.task_frames = failure.error.frames  # type: ignore[attr-defined]
+            return error
     make = _MAKERS.get(failure.error_type)
     if make is not None:
         return make(failure, obj)
@@ -221,7 +232,8 @@ def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayErr
             )
         )
     return exceptions.ActorDiedError(
-        exceptions.ActorDiedErrorContext(
+        # By keyword: so the error has no args, as in Ray.
+        cause=exceptions.ActorDiedErrorContext(
             actor.hex, actor.class_name, failure.message, actor.name, actor.namespace, os.getpid(), "127.0.0.1"
         )
     )
@@ -232,15 +244,19 @@ def _for_an_argument(failure: Failure) -> bool:
     return failure.error is None and isinstance(failure.about, TaskRecord) and failure.cause is not None
 
 
+def _worker_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
+    error = exceptions.WorkerCrashedError()  # without args, as in Ray
+    error.reason = failure.message
+    return error
+
+
 def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
     return exceptions.ActorUnavailableError(failure.message, failure.about.hex)
 
 
 _MAKERS: dict[str, Callable[[Failure, ObjectRecord | None], exceptions.RayError]] = {
     "TASK_CANCELLED": _cancelled,
-    "WORKER_DIED": lambda failure, obj: exceptions.WorkerCrashedError(
-        *[f"The worker died while it ran this task: {failure.message}"] if failure.message else ()
-    ),
+    "WORKER_DIED": _worker_died,
     "NODE_DIED": lambda failure, obj: exceptions.NodeDiedError(failure.message),
     "ACTOR_DIED": _actor_died,
     "ACTOR_UNAVAILABLE": _unavailable,

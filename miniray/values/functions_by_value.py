@@ -9,12 +9,13 @@ Functions in one stream share one copy of their module's globals. Functions in t
 from __future__ import annotations
 
 import builtins
+import functools
 import marshal
 import sys
 import types
 from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from ..process.replaced import place_of
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
@@ -23,6 +24,7 @@ from .spaces import ByIdentity
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
 _LOAD_GLOBAL_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit means "push a NULL first"
+filled: Callable[[types.FunctionType], None] | None = None  # called with each copy that has got its globals
 _names_of_code: ByIdentity[tuple[str, ...]] = ByIdentity()
 
 
@@ -106,6 +108,8 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
     for cell, contents in zip(function.__closure__ or (), state["cells"]):
         if contents is not _EmptyCell:
             cell.cell_contents = contents
+    if filled is not None:
+        filled(function)
     function.__dict__.update(state["attributes"])
     for name, value in state["slots"].items():
         setattr(function, name, value)
@@ -134,6 +138,13 @@ def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
 def _reduce_cell(cell: types.CellType, pickler: ByValuePickler) -> Any:
     held = _contents(cell)
     return types.CellType, () if held is _EmptyCell else (held,)
+
+
+@reduces(type(functools.lru_cache(len)))
+def _reduce_cached(function: Any, pickler: ByValuePickler) -> Any:
+    if function.__module__ != "__main__":
+        return NotImplemented
+    return pickler.in_main(function, function.__qualname__)
 
 
 @reduces(types.ModuleType)

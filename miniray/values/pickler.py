@@ -8,18 +8,22 @@ from their values alone, and an open file is sent as its text.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import sys
 import threading
 import types
+from operator import attrgetter
 from typing import Any, Callable
 
 from .buffers import frozen
+from .spaces import loads_into_driver
 
 # Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
 
+_PLAIN_REDUCE: Any = object.__reduce__
 Reducer = Callable[[Any, "ByValuePickler"], Any]
 
 _reducers: dict[type, Reducer] = {}  # by exact type; `type` stands for the metaclasses without an entry
@@ -41,17 +45,19 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
     return register
 
 
-def dump(value: Any, definitions: bool = False) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], bool]:
+def dump(
+    value: Any, definitions: bool = False, in_band: bool = False
+) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], bool]:
     """Pickle a value with protocol 5 and its buffers separately.
 
-    definitions: see ByValuePickler.
+    definitions: see ByValuePickler. in_band: write the buffers into the stream, so that each copy has its own.
     Returns the stream; the buffers (each copied once, see `buffers.frozen`); the records with which `contain` was
     called; and whether anything was sent by value, so that the stream must be loaded into a `Space`.
     Raises what pickle or a user's hook raises. No lock is held: a hook may call anything, this function included.
     """
     file = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
-    pickler = ByValuePickler(file, 5, buffer_callback=buffers.append)
+    pickler = ByValuePickler(file, 5, buffer_callback=None if in_band else buffers.append)
     pickler.definitions = definitions
     outer = getattr(_thread, "pickler", None)
     _thread.pickler = pickler
@@ -112,9 +118,38 @@ class ByValuePickler(pickle.Pickler):
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:
             if not issubclass(kind, type):
-                return NotImplemented
+                return NotImplemented if kind.__reduce__ is _PLAIN_REDUCE else self._by_own_reduce(obj, kind)
             reducer = _reducers[type]
         return reducer(obj, self)
+
+    def _by_own_reduce(self, obj: Any, kind: type) -> Any:
+        """For an object with a `__reduce__` of its own. If it returns the name of a global of `__main__`, the global is
+        found in the driver only (see `in_main`); in any other case pickle does what it always does."""
+        if kind.__module__ != "__main__" or kind in copyreg.dispatch_table:
+            return NotImplemented
+        reduced = obj.__reduce_ex__(5)
+        if not isinstance(reduced, str) or getattr(obj, "__module__", None) != "__main__":
+            return reduced
+        return self.in_main(obj, reduced)
+
+    def in_main(self, obj: Any, name: str) -> Any:
+        """How to send an object of `__main__` that pickle sends by its name alone. In Ray the name leads nowhere in a
+        worker, which has a `__main__` of its own."""
+        try:
+            found = attrgetter(name)(sys.modules["__main__"])
+        except AttributeError:
+            found = None
+        if found is not obj:
+            return name  # pickle raises its own error
+        self.sent_by_value = True
+        return _in_main, (name,)
+
+
+def _in_main(name: str) -> Any:
+    main = sys.modules["__main__"]
+    if not loads_into_driver():
+        raise AttributeError(f"Can't get attribute {name!r} on {main!r}: a worker has a __main__ of its own")
+    return attrgetter(name)(main)
 
 
 def importable(obj: Any, name: str | None = None) -> bool:

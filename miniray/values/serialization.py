@@ -47,6 +47,7 @@ from __future__ import annotations
 import io
 import marshal
 import pickle
+import traceback
 from typing import Any, Callable
 
 from ..exceptions import RayError
@@ -67,6 +68,7 @@ __all__ = [
     "loads",
     "register_serializer",
     "serialize",
+    "serialize_error",
     "size_of",
 ]
 
@@ -97,10 +99,11 @@ COPY, PLAIN, PICKLED, BY_VALUE, ERROR = "copy", "plain", "pickled", "by value", 
 def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     """Return the stored form of a value: the value itself if it is immutable, otherwise a Serialized.
 
-    A bytearray or a memoryview becomes bytes. Bytes are never copied. Raises TypeError if pickle refuses the value,
-    with the path to the culprit inside it. subject and taker are for its text: "Could not serialize {subject} {value!r}
-    for a task or actor {taker}". Raises PicklingError if the value is nested too deeply. Any other exception of a
-    user's hook (__reduce__, __getstate__, a registered serializer) is raised unchanged, as in Ray.
+    A bytearray, a memoryview or an instance of a subclass of bytes becomes bytes. Bytes are never copied. Raises
+    TypeError if pickle refuses the value, with the path to the culprit inside it. subject and taker are for its text:
+    "Could not serialize {subject} {value!r} for a task or actor {taker}". Raises PicklingError if the value is nested
+    too deeply. Any other exception of a user's hook (__reduce__, __getstate__, a registered serializer) is raised
+    unchanged, as in Ray.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -117,6 +120,8 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
             return _store_plain(value)
         if kind is bytearray or kind is memoryview:
             return _to_bytes(value)
+        if isinstance(value, bytes):  # as in Ray, an instance of a subclass arrives as plain bytes, without attributes
+            return memoryview(value).tobytes()
         stored = _store(value)
         if isinstance(value, RayError):
             stored.form = ERROR
@@ -254,9 +259,15 @@ def _copy_inside(copied: list[Any] | dict[Any, Any], above: set[int]) -> bool:
 # --- Values that are pickled --------------------------------------------------------------------------------------
 
 
-def _store(value: Any, definitions: bool = True) -> Serialized:
+def serialize_error(error: BaseException) -> Serialized:
+    """Return the stored form of an exception that a task has raised. As in Ray, an array in it can be written to by who
+    catches it: each copy has its own memory. Raises what pickle or a user's hook raises."""
+    return _store(error, in_band=True)
+
+
+def _store(value: Any, definitions: bool = True, in_band: bool = False) -> Serialized:
     try:
-        data, buffers, contained, by_value = dump(value, definitions)
+        data, buffers, contained, by_value = dump(value, definitions, in_band)
     except RecursionError as error:
         raise pickle.PicklingError(_TOO_DEEP) from error
     return Serialized(data, buffers, contained, len(data) + sum(map(len, buffers)), BY_VALUE if by_value else PICKLED)
@@ -293,15 +304,18 @@ class Captured:
     size: the bytes of its definition, or 0 if it is sent by name.
     """
 
-    __slots__ = ("_target", "_stored", "contained", "size", "__weakref__")
+    __slots__ = ("_target", "_stored", "_subject", "contained", "size", "__weakref__")
 
-    def __init__(self, target: Any, stored: Serialized | None):
-        self._target, self._stored = target, stored
+    def __init__(self, target: Any, stored: Serialized | None, subject: str = ""):
+        """subject: the function or class, for the text of an error."""
+        self._target, self._stored, self._subject = target, stored, subject
         self.contained: tuple[Any, ...] = () if stored is None else stored.contained
         self.size: int = 0 if stored is None else stored.size
 
     def load(self, space: Space) -> Any:
         """Return the copy in this space, built at the first call. An importable target has no copies.
+
+        Raises RuntimeError if a value that the target refers to cannot be rebuilt, as Ray does.
 
         Load a function before its arguments: if both hold the same class, the definition that came with the arguments
         is the one that counts, as in Ray.
@@ -311,7 +325,14 @@ class Captured:
             return self._target
         made = space.loaded.get(self)
         if made is None:  # copy the buffers, because arrays in the closure are writable, as in Ray
-            made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
+            try:
+                made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
+            except Exception as error:
+                text = "".join(traceback.format_exception(error))
+                raise RuntimeError(
+                    f"The {self._subject} failed to import on the worker. A value that it refers to cannot be rebuilt "
+                    f"there:\n\n{text}"
+                ) from None
         return made
 
 
@@ -323,10 +344,11 @@ def capture(target: Any) -> Captured:
     if importable(target):
         return Captured(target, None)
     try:
-        return Captured(None, _store(target, definitions=False))
+        kind = "actor with name" if isinstance(target, type) else "remote function"
+        return Captured(None, _store(target, definitions=False), f"{kind} {target.__name__}")
     except TypeError as error:
         from .inspect_serializability import explain
 
-        name = f"{target.__module__}.{target.__qualname__}"
+        name = f"{getattr(target, '__ray_actor_class__', target).__module__}.{target.__qualname__}"
         subject = f"the actor class {name}.__init__" if isinstance(target, type) else f"the function {name}"
         raise TypeError(explain(target, subject, error)) from error

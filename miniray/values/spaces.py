@@ -173,6 +173,12 @@ def tracked_or_none(cls: Any) -> Tracked | None:
     return _tracked.get(cls)
 
 
+def loads_into_driver() -> bool:
+    """Whether the value that this thread is loading, or would load, is for the driver."""
+    loading: _Loading | None = getattr(_thread, "loading", None)
+    return (current_space() if loading is None else loading.space) is _driver
+
+
 def find_copy(tracker_id: str) -> Tracked | None:
     """Return the class with this id in the space that is being loaded into, finished or still built by this thread."""
     loading: _Loading | None = getattr(_thread, "loading", None)

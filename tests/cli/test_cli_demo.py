@@ -13,6 +13,7 @@ from miniray.cli import main
 from miniray.cli._text import size, table
 from miniray.cli.demo import source_files
 from miniray.cli.status import status_text, usage
+from miniray.process import context
 from tests.tidy.source import ROOT
 
 
@@ -117,7 +118,7 @@ def test_status_names_what_waits():
     try:
         ref = miniray.remote(num_cpus=100)(int).remote()
         group = miniray.util.placement_group([{"CPU": 500}])
-        text = status_text()
+        text = status_text(context.session)
         assert " {'CPU': 100.0}: 1+ pending tasks/actors" in text
         assert " {'CPU': 500.0} * 1 (PACK): 1+ pending placement groups" in text
         del ref, group

@@ -99,7 +99,8 @@ def test_a_list_has_the_layout_of_ray_list(capsys, session):
 
 
 def test_a_terminal_shows_the_columns_that_fit(capsys, session, monkeypatch):
-    """Columns with one value in all rows are hidden first, and the value is named below the table.
+    """The most useful come first, so no row is without its name and state. A column with one value in all rows is named
+    below the table with its value; a column that repeats another is not shown.
 
     A pipe, and `--format table`, show all of Ray's columns.
     """
@@ -109,7 +110,7 @@ def test_a_terminal_shows_the_columns_that_fit(capsys, session, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
     lines = out.splitlines()
     header = next(line for line in lines if "TASK_ID" in line)
-    assert header.split()[:2] == ["TASK_ID", "NAME"] and "JOB_ID 01000000" in out and "Hidden columns: " in out
+    assert header.split()[:2] == ["NAME", "STATE"] and "JOB_ID 01000000" in out and "Hidden columns: " in out
     named = {word.strip(",") for line in lines for word in line.split()}
     assert {column.upper() for column in state.list_tasks()[0].list_columns(detail=False)} <= named
     for words in (["--format", "table"], []):
@@ -207,7 +208,11 @@ def test_an_id_that_names_nothing(capsys, session):
     """The exit code is 0, as in Ray; it is 2 if the text cannot be an id."""
     assert ask(capsys, "get", "tasks", "0" * 48) == (0, f"Resource with id={'0' * 48} not found in the cluster.\n", "")
     code, out, err = ask(capsys, "get", "actors", "zz")
-    assert (code, out) == (2, "") and err.startswith("Error: 'zz' is not an id") and err.count("\n") == 1
+    assert (
+        (code, out) == (2, "")
+        and err.startswith("Error: 'zz' is not the id or the name of one of the actors")
+        and err.count("\n") == 1
+    )
 
 
 def test_summaries(capsys, session):
@@ -225,7 +230,8 @@ def test_summaries(capsys, session):
     assert "Actors Summary" in ask(capsys, "summary", "actors")[1]
     _, out, err = ask(capsys, "summary", "objects")
     assert "callsite_enabled: false\ntotal_objects: 5" in out and "Table (group by callsite)\n" in out
-    assert "disabled\n    REF_TYPE_COUNTS" in out and "\n--  ----" in out and err.startswith("Warning: ")
+    assert "(actor handle) Counter\n    REF_TYPE_COUNTS" in out and "(put object)\n" in out and "disabled" not in out
+    assert "\n--  ----" in out and err.startswith("Warning: ")
     assert json.loads(ask(capsys, "summary", "tasks", "--format", "json")[1])["cluster"]["total_tasks"] == 3
     assert ask(capsys, "summary", "actors", "--format", "yaml")[1].startswith("---\ncluster:\n    summary:\n")
 
@@ -239,7 +245,7 @@ def test_memory(capsys, session):
     assert sizes == ["?", "?", "8.0 B", "8.0 B", "300000.0 B"]
     assert "Plasma memory usage 0 MiB, 1 objects, 0.0% full" in out
     _, out, _ = ask(capsys, "memory", "--n", "1", "--units", "kb", "--group-by", "stack_trace", "--sort-by", "pid")
-    assert "Display 1 entries per group" in out and "Summary for stack trace: disabled" in out and "300.016 KB" in out
+    assert "Display 1 entries per group" in out and "Summary for stack trace: (put object)" in out and "300.0 KB" in out
     _, out, _ = ask(capsys, "memory", "--stats-only")
     assert "Plasma" in out and "Summary" not in out
 

@@ -92,6 +92,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "actors/asked_to_clean_up",
     ),
     "a task prints to its caller's stdout, since it runs on the caller's thread": (
+        "workers/bytes_written_to_the_streams",
         "errors/text_that_utf8_cannot_encode",
         "logs/log_of_one_task",
         "logs/log_to_driver_off",

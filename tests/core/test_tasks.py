@@ -332,6 +332,19 @@ def test_a_recursive_cancellation_reaches_grandchildren():
     assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not unrelated.cancel_requested
 
 
+def test_a_recursive_cancellation_by_force_kills_the_workers_of_all_descendants():
+    """As in Ray: none of them sees an interrupt. A grandchild used to see one, and to run its `except` clause."""
+    c = one_node(cpus=3)
+    parent, parents_worker = running_task(c)
+    child, childs_worker = running_task(c, parent=parent.hex, owner=parents_worker)
+    grandchild, last_worker = running_task(c, parent=child.hex, owner=childs_worker)
+    actions = c.cancel(NOW, parent, True, True)
+    assert not [action for action in actions if type(action) is InterruptTask]
+    for task, worker in (parent, parents_worker), (child, childs_worker), (grandchild, last_worker):
+        assert task.status is TASK_FAILED and task.failure.error_type == "TASK_CANCELLED"
+        assert worker.status is WorkerStatus.DEAD
+
+
 def test_a_plain_cancellation_leaves_the_children_alone():
     """recursive=False: the child still runs."""
     c = one_node(cpus=2)

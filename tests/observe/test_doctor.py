@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 
 import pytest
 
 import miniray as ray
+from miniray import state
+from miniray._common.test_utils import wait_for_condition
 from miniray.cli import main
 from miniray.exceptions import RayActorError
 from miniray.observe import doctor
+from miniray.observe.stacks import busy_workers
 from miniray.process import context
+from miniray.util.queue import Queue
 from miniray.util.placement_group import placement_group
 
+until = partial(wait_for_condition, retry_interval_ms=1)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXERCISES = ROOT / "chapters/11_observability/exercises"
 
@@ -335,3 +343,90 @@ def test_without_a_program_or_a_session_there_is_nothing_to_ask(capsys):
     """The error says what to type."""
     assert main(["doctor"]) == 1
     assert "python -m miniray doctor -- script.py" in capsys.readouterr().err
+
+
+def test_an_actor_that_ends_itself_has_not_failed(session):
+    """Ray's rows say FINISHED, and so does the book. The doctor used to crash on a failed row without an error."""
+
+    @ray.remote
+    class Leaver:
+        def leave(self):
+            ray.actor.exit_actor()
+
+    queue, leaver = Queue(), Leaver.remote()
+    with pytest.raises(RayActorError):
+        ray.get(leaver.leave.remote())
+    queue.put(1)
+    queue.shutdown()
+    terminated = Keeper.remote()
+    ray.get(terminated.keep.remote(1))
+    with pytest.raises(RayActorError):
+        ray.get(terminated.__ray_terminate__.remote())
+    assert found() == []
+    assert {row["state"] for row in state.list_tasks()} == {"FINISHED"}
+
+
+def test_a_question_that_fails_leaves_the_others_their_answers(session, monkeypatch):
+    """The failure is a finding itself."""
+
+    def broken(tables):
+        """Does it break?"""
+        yield tables.nothing
+
+    kept = [ray.remote(lambda: 1 / 0).remote()]
+    ray.wait(kept)
+    monkeypatch.setitem(doctor.RUNBOOK, "TINY", broken)
+    findings = {finding.symptom: finding for finding in found()}
+    assert set(findings) == {"FAILED", "TINY"} and "AttributeError" in findings["TINY"].sentence
+
+
+def test_calls_that_wait_for_each_other_are_one_finding(session):
+    """The circle is told once, with the stack of each call, although every member of it waits."""
+
+    @ray.remote
+    class Half:
+        def ask(self, me):
+            return ray.get(me.answer.remote())
+
+        def answer(self):
+            return 1
+
+    half = Half.remote()
+    asked = half.ask.remote(half)
+    until(lambda: any(row["name"] == "Half.answer" for row in state.list_tasks()))
+    until(lambda: any(running.blocked for running in busy_workers(context.session)))
+    finding = found("DEADLOCK")
+    assert "behind call Half.ask, which is blocked in get() or wait() on call Half.answer" in finding.sentence
+    assert "me.answer.remote()" in "".join(finding.stacks["worker 1, which runs Half.ask"])
+    ray.kill(half)
+    with pytest.raises(RayActorError):
+        ray.get(asked)
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+def test_a_task_that_runs_on_has_its_stack(session, monkeypatch, kind):
+    """Also if it is a coroutine that is suspended. A task that waits for it has no finding of its own."""
+    monkeypatch.setattr(doctor, "RUNNING_FROM_S", 0.0)
+
+    @ray.remote
+    class Endless:
+        async def wait(self):
+            await asyncio.Event().wait()
+
+    @ray.remote
+    def endless():
+        time.sleep(1000)
+
+    @ray.remote
+    def waits(refs):
+        return ray.get(refs)
+
+    actor = Endless.remote()
+    ref = actor.wait.remote() if kind == "coroutine" else endless.remote()
+    waits.remote([ref])
+    until(lambda: sum(row["state"] == "RUNNING" for row in state.list_tasks()) == 2)
+    until(lambda: any(running.blocked for running in busy_workers(context.session)))
+    line = "Event().wait()" if kind == "coroutine" else "time.sleep(1000)"
+    until(lambda: line in "".join(next(iter(found("RUNNING").stacks.values()))))
+    finding = found("RUNNING")
+    assert ("Endless.wait" if kind == "coroutine" else "endless") in finding.sentence

@@ -234,3 +234,24 @@ def test_an_exception_comes_out_of_an_event_loop_that_sleeps(how: str):
         ray.cancel(ref)
         with pytest.raises(ray.exceptions.TaskCancelledError):
             ray.get(ref)
+
+
+def test_in_local_mode_a_tasks_handler_is_called_when_it_signals_itself(session: None):
+    """The handlers are the process's there. The task used to end as if nobody handled the signal."""
+    ray.shutdown()
+
+    @ray.remote(max_retries=0)
+    def handled(send: Any) -> list[int]:
+        seen: list[int] = []
+        before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+        try:
+            send()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        return seen
+
+    with ray.init(num_cpus=1, local_mode=True):
+        assert ray.get(handled.remote(lambda: os.kill(os.getpid(), signal.SIGUSR1))) == [signal.SIGUSR1]
+        assert ray.get(handled.remote(lambda: signal.raise_signal(signal.SIGUSR1))) == [signal.SIGUSR1]
+        with pytest.raises(ray.exceptions.WorkerCrashedError):
+            ray.get(ray.remote(lambda: signal.raise_signal(signal.SIGUSR1)).options(max_retries=0).remote())

@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 import miniray as ray
+from miniray.core.records import NORMAL_TASK, TaskSpec
 from miniray.process import context
 from miniray.runtime.core_lock import CoreLock, core_lock
 from tests.runtime.several_nodes import until
@@ -260,6 +261,60 @@ def test_what_an_evicted_record_held_is_dropped_outside():
     finally:
         ray.shutdown()
         assert not any(Trap.looks)
+
+
+def record_with_a_trap():
+    """A record that holds the last reference to a trap."""
+    trap, spec = Trap(), TaskSpec(NORMAL_TASK, "f", "f")
+    trap.me = None  # reference counting alone drops it
+    spec.options["trap"] = trap
+    return spec
+
+
+@pytest.mark.parametrize("written_out", [False, True])
+def test_what_a_record_held_waits_only_for_its_own_thread(written_out):
+    """Another thread is inside: it is dropped at once, since nobody may come who would drop it later."""
+    ray.init(num_cpus=1, log_to_driver=False)
+    inside, done = threading.Event(), threading.Event()
+
+    def stay():
+        if written_out:
+            next(core_lock.enter)
+            inside.set()
+            done.wait(20)
+            next(core_lock.leave)
+        else:
+            with core_lock:
+                inside.set()
+                done.wait(20)
+
+    thread = threading.Thread(target=stay)
+    try:
+        spec = record_with_a_trap()
+        Trap.looks.clear()
+        thread.start()
+        assert inside.wait(20)
+        del spec
+        assert len(Trap.looks) == 1
+    finally:
+        done.set()
+        thread.join(20)
+        ray.shutdown()
+
+
+def test_what_a_record_held_is_dropped_when_its_thread_has_left():
+    """Its own thread is inside: it is dropped when the thread has left, and what it referred to is reported then."""
+    ray.init(num_cpus=1, log_to_driver=False)
+    try:
+        runtime, spec = context.running(), record_with_a_trap()
+        spec.options["reference"] = ray.put([1])
+        Trap.looks.clear()
+        with runtime.locked() as cluster:
+            del spec
+            assert not Trap.looks and len(cluster.objects) == 1
+        assert Trap.looks == [False] and not runtime.cluster.objects
+    finally:
+        ray.shutdown()
 
 
 def test_a_session_that_has_ended_keeps_nothing():

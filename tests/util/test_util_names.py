@@ -30,6 +30,26 @@ assert miniray.util.queue.Queue and miniray.util.multiprocessing.Pool and "minir
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_under_the_alias_they_need_an_import_statement():
+    """As on Ray, where a program that forgets it fails. So do `ray.dag` and `ray.types`."""
+    program = """
+from miniray.testing import alias_ray
+alias_ray()
+import ray
+for package, names in (ray.util, ("metrics", "multiprocessing", "queue", "state")), (ray, ("dag", "types")):
+    for name in names:
+        try:
+            getattr(package, name)
+        except AttributeError as error:
+            assert "before `import ray" in str(error)
+        else:
+            raise AssertionError(name)
+import ray.dag, ray.util.queue
+assert ray.dag.InputNode and ray.util.queue.Queue and ray.util.debug and ray.util.scheduling_strategies
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_every_public_name_exists():
     """A missing name raises AttributeError, as with any module."""
     assert all(hasattr(util, name) for name in util.__all__)

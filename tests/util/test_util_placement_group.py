@@ -88,6 +88,13 @@ def test_bad_options_are_refused(options: dict[str, Any]):
     assert len(util.placement_group_table()) == before
 
 
+@pytest.mark.parametrize("strategy", [[], {}, ["PACK"]])
+def test_a_strategy_without_a_hash_is_a_type_error(strategy: Any):
+    """As in Ray."""
+    with pytest.raises(TypeError, match="unhashable"):
+        util.placement_group([{"CPU": 1}], strategy=strategy)
+
+
 @pytest.mark.parametrize(
     ("options", "strategy"),
     [

@@ -69,6 +69,13 @@ class Explanation:
     def __str__(self) -> str:
         return self.sentence
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentence, and the steps if there are several."""
+        from ..notebook import cell, table  # only a notebook needs it
+
+        rows = [{"": link["text"], "reason": link["reason"]} for link in self.chain]
+        return f"<p>{cell(self.sentence, 2_000)}</p>" + (table(rows) if len(rows) > 1 else "")
+
     def asdict(self) -> dict[str, Any]:
         """Everything as plain data."""
         return asdict(self)

@@ -163,7 +163,8 @@ class Bars:
         fine = "utf" in (getattr(self.terminal, "encoding", None) or "").lower()
         text = bar.text(width - 1, fine)
         name = bar.name
-        return f"{DIM}{name}{RESET}{text[len(name) :]}" if name and text.startswith(name) else text
+        dims = name and text.startswith(name) and not os.environ.get("NO_COLOR")
+        return f"{DIM}{name}{RESET}{text[len(name) :]}" if dims else text
 
     def _erasing(self) -> str:
         erasing = ERASE if self.drawn else ""

@@ -142,7 +142,12 @@ def get_log(
     log that does not exist. A method of an actor has no log either: its lines are in the actor's log.
     """
     logs = _session()
+    names = {"node_id": node_id, "node_ip": node_ip, "filename": filename, "actor_id": actor_id, "task_id": task_id}
+    node_id, node_ip, filename, actor_id, task_id = (_text(name, value) for name, value in names.items())
+    submission_id = _text("submission_id", submission_id)
     lines, wanted_pid = whole_number("tail", tail) or 1000, whole_number("pid", pid) if pid else None
+    number = whole_number("attempt_number", attempt_number)
+    whole_number("timeout", timeout)  # there is nothing to wait for, but Ray refuses what is no number
     if _interval is not None and not follow:
         raise ValueError("_interval is the time between two reads with follow=True, and follow is False")
     if not (node_id or node_ip or actor_id or task_id):
@@ -159,7 +164,7 @@ def get_log(
     if actor_id:
         log = _log_of_actor(logs, actor_id, suffix)
     elif task_id:
-        log = _log_of_task(logs, task_id, int(attempt_number), suffix)
+        log = _log_of_task(logs, task_id, number, suffix)
     elif submission_id:
         raise RayStateApiException(f"Could not find a log file: no job {submission_id} was submitted here.")
     elif wanted_pid:
@@ -170,6 +175,15 @@ def get_log(
         if filter_ansi_code:
             chunk = ESCAPE_CODE.sub(b"", chunk)
         yield chunk if encoding is None else chunk.decode(encoding, errors or "strict")
+
+
+def _text(name: str, value: Any) -> str | None:
+    """An argument of get_log that is a text or None. As in Ray, bytes are taken as UTF-8. Raises ValueError."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"{name} must be a string, not {value!r}")
 
 
 class _Log:

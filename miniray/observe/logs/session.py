@@ -90,8 +90,10 @@ class SessionLogs:
         self.colour = os.environ.get("RAY_COLOR_PREFIX")
         self.fold_always = os.environ.get("RAY_DEDUP_LOGS") is not None and switched_on("RAY_DEDUP_LOGS", True)
         self.fold_never = raw or not switched_on("RAY_DEDUP_LOGS", True)
-        green = ("", "") if self.colour == "0" else (GREEN, RESET)
-        self.folding = {name: folding_from_environment(green) for name in standard_streams.NAMES}
+        self.folding = {
+            name: folding_from_environment((GREEN, RESET) if self._is_coloured(name) else ("", ""))
+            for name in standard_streams.NAMES
+        }
 
     # ------------------------------------------------------------ output of workers
 
@@ -225,12 +227,26 @@ class SessionLogs:
 
     def _show(self, name: str, shown: list[Labelled]) -> None:
         if shown:
-            text = "".join([f"{self._prefix(*label)}{line}\n" for label, line in shown])
+            coloured = self._is_coloured(name)
+            text = "".join([f"{self._prefix(coloured, *label)}{line}\n" for label, line in shown])
             if not standard_streams.write_to_driver(name, text):
                 with self.lock:
                     self.unshown += 1
 
-    def _prefix(self, label: str, source: Any) -> str:
+    def _is_coloured(self, name: str) -> bool:
+        """Whether prefixes are coloured on this stream: on a terminal, unless NO_COLOR is set. RAY_COLOR_PREFIX=1
+        colours them everywhere, and RAY_COLOR_PREFIX=0 nowhere. Ray colours them in files and pipes too.
+        """
+        if self.colour is not None:
+            return self.colour != "0"
+        if os.environ.get("NO_COLOR"):
+            return False
+        try:
+            return bool(standard_streams.driver_stream(name).isatty())
+        except (AttributeError, ValueError):  # the program's own object, or a closed file
+            return False
+
+    def _prefix(self, coloured: bool, label: str, source: Any) -> str:
         if label is SYSTEM:
             text, colour = "(raylet)", CYAN if source == "INFO" else YELLOW
         else:
@@ -238,7 +254,7 @@ class SessionLogs:
                 return ""
             text = f"({escaped(label)} pid={os.getpid()}{self._ip(source.node)})"
             colour = WORKER_COLOURS[source.number % len(WORKER_COLOURS)] if self.colour == "1" else CYAN
-        return f"{text} " if self.colour == "0" else f"{colour}{text}{RESET} "
+        return f"{colour}{text}{RESET} " if coloured else f"{text} "
 
     def _ip(self, node: "NodeRecord") -> str:
         return "" if node.is_head else f", ip={node.name}"
@@ -289,7 +305,7 @@ def install(runtime: Runtime) -> SessionLogs:
     """Begin to store and show the output of a new session's tasks.
 
     Reads the options `log_to_driver` and `logging_config`, and the variables RAY_DEDUP_LOGS..., RAY_COLOR_PREFIX,
-    RAY_DISABLE_WORKER_LOG_PREFIX and MINIRAY_LOG_PREFIX.
+    NO_COLOR, RAY_DISABLE_WORKER_LOG_PREFIX and MINIRAY_LOG_PREFIX.
     """
     global running
     logs = running = SessionLogs(runtime)

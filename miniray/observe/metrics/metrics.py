@@ -111,6 +111,13 @@ class Metric:
             "default_tags": self._default_tags.copy(),
         }
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: every series of the metric."""
+        from ..notebook import table  # only a notebook needs it
+
+        rows = [{**row["tags"], "worker": row["worker_id"], "value": row["value"]} for row in self.snapshot(True)]
+        return table(rows, f"{self._kind} {self._name}: {self._description}".rstrip(": "))
+
     def set_default_tags(self: _M, default_tags: dict[str, str]) -> _M:
         """Use these values for tags that a record does not mention. They replace all earlier defaults.
 

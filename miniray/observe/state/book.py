@@ -31,6 +31,7 @@ from .task_columns import (
     error_message,
     error_type,
     group_id,
+    left_by_itself,
     required_resources,
     task_entries,
     task_id,
@@ -45,10 +46,12 @@ DRIVER_TASK = task_hex(0)
 
 
 def _state(task: Task, look: Look) -> str:
-    """As in Ray's rows, except that a call in which an actor ended itself has failed, as its caller sees it."""
+    """As in Ray's rows, except that a task whose owner crashed has failed, and that a constructor may be submitted."""
     status = task.status
     if task.t_started and status is SUBMITTED:
         return "RUNNING"
+    if task.failure is not None and left_by_itself(task):
+        return "FINISHED"
     return status._name_  # not .name, which is a property in Python
 
 
@@ -181,15 +184,6 @@ def _producer(obj: ObjectRecord, look: Look) -> str | None:
     return DRIVER_TASK if obj.owner is None else None
 
 
-def _where_from(obj: ObjectRecord, look: Look) -> str:
-    """What made the object, in the form of Ray's call sites but without the line of the program."""
-    if obj.actor is not None:
-        return f"(actor handle) {obj.actor.class_name}"
-    if obj.task is None:
-        return "(put object)"
-    return f"({'task' if obj.task.spec.kind == 'NORMAL_TASK' else 'actor'} call) {obj.task.spec.name}"
-
-
 def _object_node(obj: ObjectRecord, look: Look) -> str | None:
     """The node of its primary copy. A small value is with its owner, a pending one with its task."""
     if obj.locations:
@@ -209,7 +203,7 @@ BOOK_OBJECTS: Readers = {
     "produced_by": _producer,
     "refs": lambda o, look: max(0, columns.own_references(o)),
     "object_size": lambda o, look: o.size,
-    "call_site": _where_from,
+    "call_site": lambda o, look: columns.made_by(o),
     "reference_type": lambda o, look: columns.reference_type(o),
     "pending_task_uses": lambda o, look: o.uses,
     "contained_in": lambda o, look: o.held,

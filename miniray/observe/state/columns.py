@@ -172,6 +172,15 @@ def reference_type(obj: ObjectRecord) -> str:
     return "LOCAL_REFERENCE" if own_references(obj) > 0 else "CAPTURED_IN_OBJECT" if obj.held else "UNKNOWN_STATUS"
 
 
+def made_by(obj: ObjectRecord) -> str:
+    """What made the object, in the form of Ray's call sites but without the line of the program."""
+    if obj.actor is not None:
+        return f"(actor handle) {obj.actor.class_name}"
+    if obj.task is None:
+        return "(put object)"
+    return f"({'task' if obj.task.spec.kind == 'NORMAL_TASK' else 'actor'} call) {obj.task.spec.name}"
+
+
 def _task_status(obj: ObjectRecord, look: Look) -> str:
     """The state of the task that makes the object, as its owner sees it: the owner knows only that a running task was
     sent to a worker."""

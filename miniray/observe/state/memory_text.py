@@ -17,7 +17,16 @@ SUMMARY = "{:<19}  {:<16}  {:<12}  {:<13}  {:<19}  {:<13}"
 NARROW = "{:<13} | {:<8} | {:<7} | {:<9} | {:<9} | {:<8} | {:<8} | {:<14} | {:<10}"
 WIDE = "{:<15}  {:<5}  {:<6}  {:<22}  {:<14}  {:<8}  {:<6}  {:<18}  {:<56}"
 WIDE_FROM = 137  # columns of the terminal; a wider one gets the layout WIDE
+NO_LINES = "Lines of the program are not recorded: the call site tells what made an object."
 NO_LIMIT = 1 << 62
+
+
+def entries_of(runtime: Any) -> list[ObjectState]:
+    """All references, each with what made its object as its call site."""
+    rows = state.list_rows(
+        runtime, StateResource.OBJECTS, ListApiOptions(limit=NO_LIMIT), raise_on_missing_output=False
+    )
+    return state.with_makers(runtime, rows)
 
 
 def references(
@@ -38,9 +47,7 @@ def references(
     heading = f"======== Object references status: {datetime.now()} ========"
     if stats_only:
         return f"{heading}\n{stores(book.book_objects(runtime))}\n"
-    rows: list[ObjectState] = state.list_rows(
-        runtime, StateResource.OBJECTS, ListApiOptions(limit=NO_LIMIT), raise_on_missing_output=False
-    )
+    rows = entries_of(runtime)
     rows.sort(key=lambda row: getattr(row, sort_by.lower()))
     groups: dict[str, list[ObjectState]] = {}
     for row in rows:
@@ -62,7 +69,7 @@ def references(
             f"--- Object references for {grouped}: {for_terminal(key)} ---",
             *entered(entries[:num_entries], unit, wide),
         ]
-    return "\n".join([*lines, "Call sites are not recorded.", "", stores(book.book_objects(runtime)), ""])
+    return "\n".join([*lines, NO_LINES, "", stores(book.book_objects(runtime)), ""])
 
 
 def sized(num_bytes: float, unit: str) -> str:

@@ -87,6 +87,12 @@ def detail(filterable: bool = False, shown: Callable[[Any], Any] | None = None) 
 class StateSchema:
     """The base of all rows: `row["name"]`, `row.name`, `row.get("name")`, comparison by value. A row is not a dict."""
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .. import notebook  # only a notebook needs it
+
+        return notebook.facts({key: value for key, value in vars(self).items() if value not in (None, "", {}, [])})
+
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:
         """The names of the columns, in order."""
@@ -341,6 +347,12 @@ class JobState(StateSchema):
     driver_agent_http_address: str | None = detail()
     driver_node_id: str | None = detail()
     driver_exit_code: int | None = detail()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .. import notebook  # only a notebook needs it
+
+        return notebook.facts({key: value for key, value in vars(self).items() if value not in (None, "", {}, [])})
 
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ...core.cluster import Cluster
@@ -29,7 +29,7 @@ from .query import Column, Filter, ListApiOptions, RayStateApiException, check_i
 from .ray_rows import SCHEMAS, StateResource, SummaryResource
 from .task_columns import TASKS, Look, Readers, task_entries, task_order, task_state, views
 
-CALL_SITES = "Callsite is not being recorded: the name of its task tells what made an object."
+CALL_SITES = "Lines of the program are not recorded: CALL_SITE tells what made an object."
 
 # Columns whose filter must be an id of so many bytes. Ray checks those of tasks for "=" and "!=", the others for "=".
 ID_BYTES: dict[StateResource, dict[str, int]] = {
@@ -139,7 +139,7 @@ def list_rows(
 ) -> list[Any]:
     """The rows of a resource, in the order of their ids.
 
-    runtime: the running session. explain: warn (UserWarning) about rows beyond the limit, as the command line does.
+    runtime: the running session. explain: as the command line does, warn (UserWarning) about rows beyond the limit.
     Raises RayStateApiException for a filter or a limit that does not fit the table. With raise_on_missing_output it
     also raises for a limit above the largest one, and when task records were dropped because their table was full.
     Without it, dropped records are a UserWarning, and any limit is accepted: no server here could be overloaded by it.
@@ -165,6 +165,13 @@ def list_rows(
     if explain and resource is StateResource.OBJECTS:
         warnings.warn(CALL_SITES, stacklevel=3)
     return rows
+
+
+def with_makers(runtime: Any, rows: list[Any]) -> list[Any]:
+    """Rows of objects with what made each object as its call site. Ray's own answer here is "disabled"."""
+    with runtime.locked() as cluster:
+        makers = {object_id(obj): columns.made_by(obj) for obj in columns.object_entries(cluster)}
+    return [replace(row, call_site=makers.get(row.object_id, row.call_site)) for row in rows]
 
 
 def get_rows(runtime: Any, resource: StateResource, id: str) -> Any:
@@ -218,11 +225,15 @@ def summary(
 ) -> dict[str, Any]:
     """`{"cluster": {...}}`: counts over every record of a resource.
 
+    explain: as the command line does, warn, and count objects by what made them instead of under "disabled".
     Raises RayStateApiException when task records were dropped, as list_rows does.
     """
     look = Look(runtime)
     with runtime.locked() as cluster:
-        found = _SUMMARIES[resource](cluster, look)
+        if explain and resource is SummaryResource.OBJECTS:
+            found = _summary_of_objects(cluster, look, columns.made_by)
+        else:
+            found = _SUMMARIES[resource](cluster, look)
         dropped = cluster.dropped.get(resource.value, 0)
     total = found[_TOTALS[resource]]
     _report_dropped(resource.value, dropped, total, raise_on_missing_output)
@@ -273,21 +284,27 @@ def _summary_of_actors(cluster: Cluster, look: Look) -> dict[str, Any]:
     return {"summary": by_class, "total_actors": len(cluster.actors), "summary_by": "class"}
 
 
-def _summary_of_objects(cluster: Cluster, look: Look) -> dict[str, Any]:
+def _summary_of_objects(
+    cluster: Cluster, look: Look, site_of: Callable[[ObjectRecord], str] = lambda obj: "disabled"
+) -> dict[str, Any]:
     objects = columns.object_entries(cluster)
     read = columns.OBJECTS
-    size_mb = sum(obj.size for obj in objects if obj.size >= 0) / 1024**2
-    by_site: dict[str, dict[str, Any]] = {}
-    if objects:
-        by_site["disabled"] = {
-            "total_objects": len(objects),
-            "total_size_mb": size_mb,
+    size_mb = _size_mb(objects)
+    groups: dict[str, list[ObjectRecord]] = {}
+    for obj in objects:
+        groups.setdefault(site_of(obj), []).append(obj)
+    by_site: dict[str, dict[str, Any]] = {
+        site: {
+            "total_objects": len(group),
+            "total_size_mb": _size_mb(group),
             "total_num_workers": 1,
-            "total_num_nodes": len({read["ip"](obj, look) for obj in objects}),
-            "task_state_counts": dict(Counter(read["task_status"](obj, look) for obj in objects)),
-            "task_attempt_number_counts": dict(Counter(str(read["attempt_number"](obj, look)) for obj in objects)),
-            "ref_type_counts": dict(Counter(columns.reference_type(obj) for obj in objects)),
+            "total_num_nodes": len({read["ip"](obj, look) for obj in group}),
+            "task_state_counts": dict(Counter(read["task_status"](obj, look) for obj in group)),
+            "task_attempt_number_counts": dict(Counter(str(read["attempt_number"](obj, look)) for obj in group)),
+            "ref_type_counts": dict(Counter(columns.reference_type(obj) for obj in group)),
         }
+        for site, group in groups.items()
+    }
     return {
         "summary": by_site,
         "total_objects": len(objects),
@@ -295,6 +312,10 @@ def _summary_of_objects(cluster: Cluster, look: Look) -> dict[str, Any]:
         "callsite_enabled": not objects,
         "summary_by": "callsite",
     }
+
+
+def _size_mb(objects: list[ObjectRecord]) -> float:
+    return sum(obj.size for obj in objects if obj.size >= 0) / 1024**2
 
 
 _SUMMARIES = {

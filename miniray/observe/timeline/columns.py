@@ -19,9 +19,10 @@ from operator import attrgetter, ne, sub
 from typing import Any
 
 from ...core.records import ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, UNIT, TaskSpec, WorkerRecord
+from ...values.errors import TaskError
 from .critical_path import Step
 from .gaps import Gap
-from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, Recording, Row, lane_title
+from .recording import OUTCOMES, Recording, Row, lane_title
 from .text import lines, readable
 from .utilisation import CAUSES
 
@@ -29,29 +30,45 @@ KINDS = (NORMAL_TASK, ACTOR_TASK, ACTOR_CREATION_TASK)
 MOST_FUNCTIONS = 2_000
 MOST_NAME_CHARACTERS = 500_000  # in distinct names; beyond that, a task is shown under its function's name
 MOST_ERROR_CHARACTERS = 400_000
+MOST_LOG_CHARACTERS = 200_000
 MOST_ARROWS = 200_000
 MOST_SPANS = 5_000  # of user code; and as many waits
 
 
-class _Totals:
-    """Sums over the attempts of a function. bad: failed, retried or cancelled attempts. Times are in seconds."""
+COLOURS, TEXTURES = 8, 4
+"""A function has one of eight colours that can be told apart under every kind of colour blindness; after eight
+functions, the colours come again with a texture."""
 
-    __slots__ = ("attempts", "bad", "total", "longest", "queued", "waited")
+
+class _Totals:
+    """Sums over the attempts of a function. outcomes: how many had which outcome. lengths: the times on a worker.
+    Times are in seconds."""
+
+    __slots__ = ("attempts", "outcomes", "lengths", "total", "longest", "queued", "waited")
 
     def __init__(self) -> None:
-        self.attempts = self.bad = 0
+        self.attempts = 0
+        self.outcomes = [0] * len(OUTCOMES)
+        self.lengths: list[float] = []
         self.total = self.longest = self.queued = self.waited = 0.0
 
     def add(self, rows: list[Row], now: float) -> None:
         """Add these attempts to the sums."""
         self.attempts += len(rows)
-        self.bad += sum(row.outcome in (FAILED, RETRIED, CANCELLED) for row in rows)
+        for row in rows:
+            self.outcomes[row.outcome] += 1
         placed = [row for row in rows if row.leased]
         lengths = [(row.finished or now) - row.leased for row in placed]
         self.total += sum(lengths)
+        self.lengths += lengths
         self.longest = max(self.longest, max(lengths, default=0.0))
         self.queued += sum([row.leased - row.ready for row in placed])
         self.waited += sum([row.ready - row.created for row in placed])
+
+    def quantile(self, share: float) -> float:
+        """The time on a worker that this share of the attempts did not exceed; 0.0 if none reached a worker."""
+        self.lengths.sort()
+        return self.lengths[math.ceil(share * len(self.lengths)) - 1] if self.lengths else 0.0
 
 
 class Columns:
@@ -74,12 +91,13 @@ class Columns:
         for spec, rows in recording.by_spec.items():
             self.totals[self.names[self.name_of[spec]][1]].add(rows, recording.now)
         self.order = sorted(range(len(self.functions)), key=lambda function: -self.totals[function].total)
-        self.colour = {function: place % 12 for place, function in enumerate(self.order)}
+        self.colour = {function: place % (COLOURS * TEXTURES) for place, function in enumerate(self.order)}
         self.steps = steps
         # Nine digits are finer than any screen can show, and keep the page of a long run small.
         self.unit = max(1e-7, 10.0 ** math.ceil(math.log10(max(recording.end - recording.start, 1e-7) / 1e9)))
         self.per_second = round(1 / self.unit)
         self.takes, self.errors, self.spans = self._takes(), self._errors(), self._spans()  # each may add a note
+        self.marks = self._marks()
 
     def count(self, at: float) -> int:
         """Convert a time to units since the beginning."""
@@ -162,6 +180,10 @@ class Columns:
             "spans": self.spans,
             "waits": self._waits(),
             "errors": self.errors,
+            "marks": self.marks,
+            "stores": self._stores(),
+            "logs": self._logs(),
+            "reasons": self._reasons(),
             "gaps": [[self.lane_of[gap.worker], count(gap.start), count(gap.end)] for gap in self.gaps],
         }
         name_of, lane_of, parent_of = self.name_of, self.lane_of, self._parents()
@@ -226,7 +248,7 @@ class Columns:
 
     def _errors(self) -> dict[str, Any]:
         """The texts of errors, each once; and for each row that failed, its place and the number of its text."""
-        texts: dict[tuple[str, str], int] = {}
+        texts: dict[tuple[str, str, str], int] = {}
         at: list[int] = []
         budget = MOST_ERROR_CHARACTERS
         for place, failure in enumerate(map(attrgetter("failure"), self.recording.rows)):
@@ -234,13 +256,55 @@ class Columns:
                 continue
             while failure.error is None and failure.cause is not None:
                 failure = failure.cause
-            key = readable(failure.error_type, 60), lines(failure.message, 2_000)
+            trace = failure.error.text if isinstance(failure.error, TaskError) else ""
+            key = readable(failure.error_type, 60), lines(failure.message, 2_000), lines(trace, 4_000)
             if key not in texts:
-                budget -= len(key[1])
+                budget -= len(key[1]) + len(key[2])
                 if budget < 0:
-                    key = key[0], "(the text is left out: this page has too many)"
+                    key = key[0], "(the text is left out: this page has too many)", ""
             at += place, texts.setdefault(key, len(texts))
-        return {"texts": list(texts), "at": at}
+        return {"texts": [key[:2] for key in texts], "traces": [key[2] for key in texts], "at": at}
+
+    def _marks(self) -> list[list[Any]]:
+        marks = self.recording.marks
+        if len(marks) > MOST_SPANS:
+            self.notes.append(f"This page shows the newest {MOST_SPANS:,} of {len(marks):,} marks.")
+        return [
+            [self.count(mark.at), mark.kind, readable(mark.text), self.lane_of.get(mark.worker, -1)]
+            for mark in marks[-MOST_SPANS:]
+        ]
+
+    def _stores(self) -> list[dict[str, Any]]:
+        """How full each store was over time, if it ever held a value."""
+        return [
+            {
+                "node": node.name,
+                "capacity": store["capacity_bytes"],
+                "at": [self.count(at) for at, _, _ in curve],
+                "used": [used for _, used, _ in curve],
+                "files": [spilled for _, _, spilled in curve],
+            }
+            for node, store, curve in zip(self.recording.nodes, self.recording.stores, self.recording.curves)
+            if len(curve) > 1
+        ]
+
+    def _logs(self) -> dict[int, str]:
+        """The last lines of tasks that printed something, by number."""
+        budget, kept = MOST_LOG_CHARACTERS, {}
+        for number, text in self.recording.logs.items():
+            clean = lines(text, 2_000)
+            budget -= len(clean)
+            if budget < 0:
+                break
+            kept[number] = clean
+        return kept
+
+    def _reasons(self) -> dict[str, list[int]]:
+        """Why tasks wait: each sentence once, with the numbers of its tasks."""
+        said: dict[str, list[int]] = {}
+        for number, text in islice(self.recording.reasons.items(), 5_000):
+            said.setdefault(readable(text, 600), []).append(number)
+        return said
 
     def _spans(self) -> list[list[Any]]:
         spans, count = self.recording.spans, self.count

@@ -180,7 +180,7 @@ class _Path:
 
 
 def path_in_words(steps: list[Step]) -> str:
-    """Describe the critical path for people: its parts, and so what would make the run shorter."""
+    """Describe the critical path for people: its parts. `explain.bottleneck` tells what would make the run shorter."""
     if not steps:
         return "Nothing has run yet."
     total = max(steps[-1].end - steps[0].start, 1e-12)
@@ -207,32 +207,7 @@ def path_in_words(steps: list[Step]) -> str:
         )
         if spent[kind] / total >= 0.005
     ]
-    if spent["driver"] > total / 2:
-        advice = "The driver's own code determined the time."
-    elif _held_by_workers(steps) > tasks / 2 and tasks > 1:
-        advice = "Most of its tasks queued for a worker: more CPUs, or less work, would make the run shorter."
-    elif tasks > 1:
-        advice = "Its tasks depend on each other: shorter tasks, or a shorter chain, would make the run shorter."
-    else:
-        advice = "One task determined the time."
-    return f"{tasks:,} task{'s' if tasks != 1 else ''} in a chain: " + ", ".join(parts) + ". " + advice
-
-
-def _held_by_workers(steps: list[Step]) -> int:
-    """Count the tasks of the path that began when their worker ended another task, on which they do not depend."""
-    held = 0
-    before: Row | None = None
-    for kind, row, _, _ in steps:
-        if kind == "task" and row is not None:
-            if (
-                before is not None
-                and before.worker is row.worker
-                and row.ready < before.finished
-                and before.number not in row.producers
-            ):
-                held += 1
-            before = row
-    return held
+    return f"{tasks:,} task{'s' if tasks != 1 else ''} in a chain: " + ", ".join(parts) + "."
 
 
 def short(name: str, limit: int = 60) -> str:

@@ -58,7 +58,11 @@
     });
   })();
   const until = (i) => (finished[i] === finished[i] ? finished[i] : D.now);
+  // A function's number among the colours: eight of them, and then again with one of three textures.
   const colour = D.function.map((f) => D.colours[f]);
+  const COLOURS = 8;
+  const paint = (number) => "f" + (number % COLOURS);
+  const texture = (number) => (number < COLOURS ? "" : "t" + Math.floor(number / COLOURS));
   const takes = new Map(),
     gives = new Map();
   for (let i = 0, row = 0; i < D.takes.length; i += 2 + D.takes[i + 1]) {
@@ -72,8 +76,14 @@
     }
     takes.set(row, made);
   }
-  const errorOf = new Map();
-  for (let i = 0; i < D.errors.at.length; i += 2) errorOf.set(D.errors.at[i], D.errors.texts[D.errors.at[i + 1]]);
+  const errorOf = new Map(),
+    traceOf = new Map(),
+    reasonOf = new Map();
+  for (let i = 0; i < D.errors.at.length; i += 2) {
+    errorOf.set(D.errors.at[i], D.errors.texts[D.errors.at[i + 1]]);
+    traceOf.set(D.errors.at[i], D.errors.traces[D.errors.at[i + 1]]);
+  }
+  for (const reason in D.reasons) for (const task of D.reasons[reason]) reasonOf.set(task, reason);
   const path = [];
   for (let i = 1, at = D.path[0], row = 0; i < D.path.length; i += 3) {
     const kind = D.path[i],
@@ -106,10 +116,12 @@
     SPAN = 13,
     AXIS = 18,
     CPUS = 84,
+    STORE = 34,
     STRIP = 30,
     PATH = 20;
-  const lanes = []; // {title, y, height, levels: [rows sorted by time], spans, waits, ...} or {node, y, height}
-  const laneAt = new Map(); // number in the data -> lane
+  let lanes = []; // those that are shown: {title, y, height, levels: [rows sorted by time], spans, waits, ...} or {node, y, height}
+  const allLanes = [];
+  const laneAt = new Map(); // number in the data -> lane that is shown
   (() => {
     const rowsOf = D.lanes.map(() => []);
     for (let i = 0; i < N; i++) if (lane[i] >= 0 && leased[i] === leased[i]) rowsOf[lane[i]].push(i);
@@ -123,8 +135,6 @@
       if (!waitsOf.has(wait[0])) waitsOf.set(wait[0], []);
       waitsOf.get(wait[0]).push(wait);
     }
-    let y = 0,
-      node = null;
     const add = (key, title, info, rows) => {
       rows.sort((a, b) => leased[a] - leased[b] || until(b) - until(a));
       const levels = [],
@@ -139,33 +149,45 @@
         count = Math.max(1, levels.length);
       const pitch = count <= 3 ? ROW - 2 : Math.max(3, 96 / count);
       const height = Math.max(ROW, Math.ceil(count * pitch) + 2) + (spans.length ? SPAN : 0);
-      const made = {
+      allLanes.push({
         key,
         title,
         info,
-        y,
+        y: 0,
         height,
         pitch,
         levels,
         spans,
         waits: waitsOf.get(key) || [],
         rows: rows.length,
-      };
-      lanes.push(made);
-      laneAt.set(key, made);
-      y += height;
+      });
     };
     const driver = spansOf.has(-1) || waitsOf.has(-1);
     D.nodes.forEach((one, index) => {
       const mine = D.lanes.map((info, key) => [info, key]).filter(([info]) => info.node === one.number);
       if (!mine.length && !(index === 0 && driver)) return;
-      lanes.push({ node: one, y, height: HEAD });
-      y += HEAD;
+      allLanes.push({ node: one, y: 0, height: HEAD });
       if (index === 0 && driver) add(-1, "driver", null, []);
       for (const [info, key] of mine) add(key, info.title, info, rowsOf[key]);
     });
-    lanes.total = y;
   })();
+  function showLanes(wanted) {
+    // lay out the lanes that are wanted: all, those of a node, or one
+    let y = 0,
+      node = null;
+    laneAt.clear();
+    lanes = allLanes.filter((one) => {
+      if (one.node) node = one.node;
+      return wanted(one, node);
+    });
+    for (const one of lanes) {
+      one.y = y;
+      y += one.height;
+      if (!one.node) laneAt.set(one.key, one);
+    }
+    lanes.total = y;
+  }
+  showLanes(() => true);
 
   // ------------------------------------------------------------ drawing aids
 
@@ -226,8 +248,8 @@
 
   // ------------------------------------------------------------ state
 
-  const LEFT = 178,
-    RIGHT = 10;
+  let LEFT = 178; // the column of names; narrower on a phone
+  const RIGHT = 10;
   const strip = byId("strip"),
     head = byId("head"),
     box = byId("lanes-box"),
@@ -325,7 +347,8 @@
     const counts = [values(placed), values(linedUp), values(waiting)],
       driverWaits = values(driver);
     for (let i = 0; i < bins; i++) {
-      let left = Math.max(0, out.capacity[i] - out.busy[i]);
+      out.busy[i] = Math.min(out.busy[i], out.capacity[i]); // calls of actors without CPUs have no CPU of their own
+      let left = out.capacity[i] - out.busy[i];
       counts.forEach((count, cause) => {
         const charged = Math.min(left, count[i]);
         out.idle[cause][i] = charged;
@@ -374,11 +397,14 @@
       });
     }
   }
+  const listeners = []; // what happens after each drawing
   function drawNow() {
-    width = Math.max(420, box.clientWidth || 900);
+    width = box.clientWidth || 900; // one unit is one pixel, so that a tap hits what it touches
+    LEFT = width < 600 ? Math.max(70, width * 0.26) : 178;
     drawStrip();
     drawHead();
     drawLanes();
+    for (const then of listeners) then();
   }
   function size(element, height) {
     element.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -391,7 +417,7 @@
     const across = width - LEFT - RIGHT,
       per = across / (whole[1] - whole[0]);
     wholeAverages = wholeAverages || averages(whole[0], whole[1], 240);
-    strip.append(make("text", { class: "lane", x: 8, y: 19 }, "whole run, " + duration(D.end)));
+    strip.append(make("text", { class: "lane", x: 8, y: 19 }, cut("whole run, " + duration(D.end), LEFT - 12)));
     area(strip, wholeAverages, LEFT, across, STRIP - 2, STRIP - 6, [["busy", wholeAverages.busy]]);
     if (matches) {
       const marks = new Set();
@@ -437,7 +463,7 @@
   }
 
   function drawHead() {
-    const height = AXIS + CPUS + PATH + 8,
+    const height = AXIS + CPUS + PATH + 8 + (D.stores.length ? STORE : 0),
       base = AXIS + CPUS,
       across = width - LEFT - RIGHT;
     size(head, height);
@@ -453,7 +479,7 @@
     ]);
     const sum = (layer) => layer.reduce((a, b) => a + b, 0),
       total = sum(used.capacity);
-    head.append(make("text", { class: "node", x: 8, y: AXIS + 22 }, "CPUs in use"));
+    head.append(make("text", { class: "node", x: 8, y: AXIS + 22 }, cut("CPUs in use", LEFT - 30)));
     head.append(
       make(
         "text",
@@ -463,7 +489,9 @@
     );
     head.append(make("text", { class: "axis", x: LEFT - 4, y: AXIS + 16, "text-anchor": "end" }, digits(most)));
     head.append(make("text", { class: "axis", x: LEFT - 4, y: base, "text-anchor": "end" }, "0"));
-    head.append(make("text", { class: "node", x: 8, y: base + 18 }, "critical path"));
+    head.append(make("text", { class: "node", x: 8, y: base + 18 }, cut("critical path", LEFT - 12)));
+    if (D.stores.length) drawStores(base + PATH + 8, across);
+    drawMarks(height);
     const shapes = new Shapes(),
       y = base + 5;
     let pixel = -1,
@@ -484,7 +512,7 @@
       if (step.end < view[0] || step.begin > view[1]) continue;
       const left = Math.max(LEFT, xOf(step.begin)),
         right = Math.min(width - RIGHT, xOf(step.end));
-      const kind = step.kind === 0 ? "f" + colour[name[step.row]] : "step-" + STEPS[step.kind];
+      const kind = step.kind === 0 ? paint(colour[name[step.row]]) : "step-" + STEPS[step.kind];
       if (right - left >= 2) {
         flush();
         pixel = -1;
@@ -506,6 +534,75 @@
       const text = cut(step.kind === 0 ? D.names[name[step.row]] : step.kind === 3 ? "driver" : "", right - left - 8);
       if (text) head.append(make("text", { class: step.kind === 0 ? "on" : "lane", x: left + 4, y: y + 12 }, text));
     }
+  }
+
+  function drawStores(top, across) {
+    // how full the object stores were: in memory, and above that in files, as a share of the capacity
+    const bins = Math.max(40, Math.min(400, Math.floor(across / 3))),
+      each = across / bins;
+    const used = new Float64Array(bins),
+      files = new Float64Array(bins);
+    let capacity = 0;
+    for (const store of D.stores) {
+      capacity += store.capacity;
+      let place = 0;
+      for (let i = 0; i < bins; i++) {
+        const until = view[0] + ((i + 1) * (view[1] - view[0])) / bins,
+          from = place;
+        while (place + 1 < store.at.length && store.at[place + 1] <= until) place++;
+        if (store.at[0] > until) continue;
+        let most = 0; // a short peak must not disappear between two bins
+        for (let n = from; n <= place; n++) most = Math.max(most, store.used[n]);
+        used[i] += most;
+        files[i] += store.files[place];
+      }
+    }
+    let most = 1;
+    for (let i = 0; i < bins; i++) most = Math.max(most, used[i] + files[i]);
+    const height = STORE - 8,
+      base = top + height,
+      y = (value) => base - (value / most) * height;
+    for (const [kind, low, high] of [
+      ["store", () => 0, (i) => used[i]],
+      ["store-files", (i) => used[i], (i) => used[i] + files[i]],
+    ]) {
+      let d = "";
+      for (let i = 0; i < bins; i++) {
+        if (high(i) - low(i) > 0)
+          d += `M${(LEFT + i * each).toFixed(1)} ${y(high(i)).toFixed(1)}h${each.toFixed(2)}V${y(low(i)).toFixed(1)}h${(-each).toFixed(2)}z`;
+      }
+      if (d) head.append(make("path", { class: kind, d }));
+    }
+    const mib = (bytes) => digits(bytes / 1048576) + " MiB";
+    head.append(make("text", { class: "node", x: 8, y: top + 12 }, cut("object stores", LEFT - 12)));
+    head.append(
+      make("text", { class: "lane", x: 8, y: top + 25 }, cut(`${mib(most)} at most of ${mib(capacity)}`, LEFT - 12)),
+    );
+  }
+
+  const MARKS = {
+    // the shape of each kind of mark, around the middle of its place
+    spill: (x) => `M${x - 4} 2h8l-4 7z`,
+    restore: (x) => `M${x - 4} 9h8l-4 -7z`,
+    lost: (x) => `M${x - 4} 9h8l-4 -7z`,
+    node: (x) => `M${x} 1l4 4l-4 4l-4 -4z`,
+    restart: (x) => `M${x - 4} 1h8v8h-8z`,
+  };
+  function drawMarks(height) {
+    const done = new Set();
+    for (const [at, kind] of D.marks) {
+      if (at < view[0] || at > view[1]) continue;
+      const x = Math.round(xOf(at));
+      if (done.has(kind + (x >> 2))) continue; // many marks at one place are one
+      done.add(kind + (x >> 2));
+      if (kind === "node" || kind === "restart")
+        head.append(make("path", { class: "mark-line " + kind, d: `M${x} 0V${height}` }));
+      head.append(make("path", { class: "glyph " + kind, d: MARKS[kind](x) }));
+    }
+  }
+  function marksAround(x) {
+    // the sentences of the marks within five pixels
+    return D.marks.filter(([at]) => Math.abs(xOf(at) - x) <= 5).map((mark) => mark[2]);
   }
 
   const boxOf = (i) => {
@@ -546,6 +643,13 @@
     for (const at of ticks()) grid.push(`M${xOf(at).toFixed(1)} 0V${lanes.total}`);
     svg.append(make("path", { class: "grid", d: grid.join("") }));
     const right = width - RIGHT;
+    for (const [at, kind, , where] of D.marks) {
+      if (at < view[0] || at > view[1] || (kind !== "node" && kind !== "restart")) continue;
+      const one = laneAt.get(where),
+        x = xOf(at).toFixed(1);
+      const d = one ? `M${x} ${one.y}v${one.height}` : `M${x} 0V${lanes.total}`;
+      if (one || kind === "node") svg.append(make("path", { class: "mark-line " + kind, d }));
+    }
     for (const one of lanes) {
       if (one.y + one.height < top || one.y > bottom) continue;
       if (one.node) {
@@ -572,7 +676,7 @@
         if (to < view[0] || from > view[1]) continue;
         const x = Math.max(LEFT, xOf(from)),
           across = Math.max(1.5, Math.min(right, xOf(to)) - x);
-        shapes.add("span", x, one.y + one.height - SPAN, across, SPAN - 2);
+        shapes.add("span" + (matching ? " dim" : ""), x, one.y + one.height - SPAN, across, SPAN - 2);
         const label = across > 30 ? cut(text, across - 6) : "";
         if (label) texts.push(make("text", { class: "on spanned", x: x + 3, y: one.y + one.height - 4 }, label));
       }
@@ -636,7 +740,8 @@
       let left = LEFT + (leased[i] - view[0]) * per,
         end = LEFT + (over - view[0]) * per;
       const dim = matching && !matching(i) ? " dim" : "";
-      const kind = "f" + colour[name[i]] + dim;
+      const kind = paint(colour[name[i]]) + dim,
+        woven = texture(colour[name[i]]);
       if (end - left < 1.5) {
         const pixel = Math.floor(left);
         if (pixel < LEFT) continue;
@@ -654,6 +759,7 @@
       end = Math.min(right + 2, end);
       const across = end - left - (end - left > 4 ? 0.8 : 0);
       shapes.add(kind, left, y, across, height);
+      if (woven && across > 4) marks.add(woven + dim, left, y, across, height);
       if (outcome[i] !== FINISHED) {
         marks.add("o" + outcome[i] + dim, left + 0.7, y + 0.7, Math.max(1, across - 1.4), height - 1.4);
         if (across < 14 && outcome[i] <= 3) flag(outcome[i], left);
@@ -688,6 +794,7 @@
   }
 
   function drawChain(top, bottom) {
+    if (matching) return; // the darkest marks would be those that nobody searches for
     const line = [],
       outlines = new Shapes();
     let before = null,
@@ -743,7 +850,7 @@
         x = Math.max(LEFT, xOf(from)),
         end = Math.min(width - RIGHT, xOf(to));
       if (!one || end - x < 6) continue;
-      svg.append(make("rect", { class: "gap", x: x + 1, y: one.y + 2.5, width: end - x - 2, height: ROW - 5, rx: 2 }));
+      svg.append(make("rect", { class: "gap" + (matching ? " dim" : ""), x: x + 1, y: one.y + 2.5, width: end - x - 2, height: ROW - 5, rx: 2 }));
       const text = end - x > 50 ? cut("idle " + duration(to - from), end - x - 10) : "";
       if (text) svg.append(make("text", { class: "lane", x: x + 6, y: one.y + 14 }, text));
     }
@@ -805,6 +912,7 @@
     ]);
     const error = errorOf.get(i);
     if (error) out.push([error[0], error[1].split("\n")[0].slice(0, 200)]);
+    if (reasonOf.has(number[i]) && outcome[i] === WAITING) out.push(["why it waits", reasonOf.get(number[i])]);
     if (D.functions[D.function[name[i]]] !== D.names[name[i]]) out.push(["function", D.functions[D.function[name[i]]]]);
     const one = lane[i] >= 0 ? D.lanes[lane[i]] : null;
     if (one)
@@ -870,10 +978,15 @@
     selected = i;
     const facts = byId("facts");
     facts.hidden = i < 0;
+    byId("hint").hidden = i >= 0;
+    byId("close").hidden = i < 0;
     if (i >= 0) {
       facts.replaceChildren(title(i), factList(i));
       const error = errorOf.get(i);
-      if (error) facts.append(html("pre", error[1]));
+      if (error) facts.append(html("h4", traceOf.get(i) ? "Traceback" : "Error"), html("pre", traceOf.get(i) || error[1]));
+      const log = D.logs[number[i]];
+      if (log) facts.append(html("h4", "Last lines of its log"), html("pre", log));
+      byId("side").scrollTop = 0;
       const links = (label, rows) => {
         if (!rows || !rows.length) return;
         const line = html("p", label + " ");
@@ -907,10 +1020,16 @@
 
   // ------------------------------------------------------------ search
 
+  let filter = null; // what the filters above the lanes let through: a function of an attempt, or null
+  function setFilter(lets, wanted) {
+    filter = lets;
+    showLanes(wanted || (() => true));
+    search(byId("search").value);
+  }
   function search(text) {
     const wanted = text.trim().toLowerCase();
     matchPlace = -1;
-    if (!wanted) {
+    if (!wanted && !filter) {
       matches = matching = null;
       byId("found").textContent = "";
       draw();
@@ -937,7 +1056,9 @@
     const found = new Uint8Array(N),
       list = [];
     for (let i = 0; i < N; i++) {
+      if (filter && !filter(i)) continue;
       if (
+        !wanted ||
         inName[name[i]] ||
         inOutcome[outcome[i]] ||
         (lane[i] >= 0 && inLane[lane[i]]) ||
@@ -963,12 +1084,14 @@
 
   // ------------------------------------------------------------ pointer
 
-  function hit(x, y) {
-    // the attempt or span under a point of the lanes
+  function hit(x, y, finger) {
+    // the attempt or span under a point of the lanes; a finger is less exact than a mouse
     for (const one of lanes) {
       if (one.node || y < one.y || y >= one.y + one.height) continue;
       const at = atX(x),
-        slack = 2 / scale();
+        slack = (finger ? 10 : 2) / scale();
+      for (const [from, to] of y < one.y + ROW && !one.node ? gapsOf(one.key) : [])
+        if (at >= from && at <= to) return { gap: [one, from, to] };
       for (const span of one.spans)
         if (y > one.y + one.height - SPAN && at >= span[2] - slack && at <= span[3] + slack) return { span };
       const rows = one.levels[Math.min(one.levels.length - 1, Math.max(0, Math.floor((y - one.y - 1) / one.pitch)))];
@@ -1035,15 +1158,27 @@
       );
       if (under.span[5]) list.append(html("dt", "with"), html("dd", under.span[5]));
       showTip([heading, list], event.clientX, event.clientY);
+    } else if (under.gap) {
+      const [one, from, to] = under.gap,
+        list = html("dl");
+      list.append(html("dt", "idle"), html("dd", duration(to - from)), html("dt", "from"), html("dd", duration(from)));
+      list.append(html("dt", "why"), html("dd", whyOf(one.key, from)));
+      showTip([html("h3", one.title), list], event.clientX, event.clientY);
     } else hideTip();
   });
+  const gapsOf = (key) => D.gaps.filter((gap) => gap[0] === key).map((gap) => [gap[1], gap[2]]);
+  function whyOf(key, from) {
+    const place = D.gaps.findIndex((gap) => gap[0] === key && gap[1] === from);
+    const row = document.querySelectorAll(".gaps tbody tr")[place];
+    return row ? row.lastElementChild.textContent : "";
+  }
   svg.addEventListener("pointerup", (event) => {
     const was = drag;
     drag = null;
     svg.classList.remove("dragging");
     if (was && !was.moved) {
       const [x, y] = point(event, svg),
-        under = hit(x, y);
+        under = hit(x, y, event.pointerType === "touch");
       select(under.row === undefined ? -1 : under.row, false);
       box.focus({ preventScroll: true });
     }
@@ -1084,6 +1219,14 @@
     const [x, y] = point(event, head);
     if (x < LEFT) return hideTip();
     const at = atX(x);
+    const said = y < AXIS ? marksAround(x) : [];
+    if (said.length) {
+      const list = html("ul");
+      for (const text of said.slice(0, 8)) list.append(html("li", text));
+      if (said.length > 8) list.append(html("li", `and ${said.length - 8} more`));
+      return showTip([html("h3", "at " + duration(at)), list], event.clientX, event.clientY);
+    }
+    if (y > AXIS + CPUS + PATH + 8) return hideTip();
     if (y > AXIS + CPUS) {
       const step = path.find((one) => one.begin <= at && at <= one.end);
       if (!step) return hideTip();
@@ -1218,6 +1361,7 @@
     clearTimeout(typing);
     typing = setTimeout(() => search(event.target.value), N > 20000 ? 150 : 0);
   });
+  byId("close").addEventListener("click", () => select(-1));
   byId("next").addEventListener("click", () => nextMatch(1));
   byId("before").addEventListener("click", () => nextMatch(-1));
   byId("in").addEventListener("click", () => zoom(1 / 1.5));
@@ -1242,9 +1386,10 @@
     }
     const order = [...D.functions.keys()].sort((a, b) => totals[b] - totals[a]),
       legend = byId("legend");
-    const swatch = (kind) => {
+    const swatch = (kind, over) => {
       const box = make("svg", { class: "swatch", viewBox: "0 0 14 14" });
       box.append(make("rect", { width: 14, height: 14, class: kind }));
+      if (over) box.append(make("rect", { width: 14, height: 14, class: over }));
       return box;
     };
     for (const f of order.slice(0, 14)) {
@@ -1252,7 +1397,7 @@
         button = html("button", undefined, { title: "Search for this function" }),
         text = html("span");
       text.append(html("bdi", D.functions[f]), ` ${counts[f].toLocaleString("en")}`);
-      button.append(swatch("f" + D.colours[f]), text);
+      button.append(swatch(paint(D.colours[f]), texture(D.colours[f])), text);
       button.addEventListener("click", () => {
         byId("search").value = "=" + D.functions[f];
         search(byId("search").value);
@@ -1290,4 +1435,35 @@
   document.documentElement.classList.add("js");
   addEventListener("resize", draw);
   drawNow();
+  window.miniray = {
+    // for the other parts of the script
+    D,
+    N,
+    name,
+    lane,
+    outcome,
+    attempt,
+    number,
+    leased,
+    until,
+    path,
+    paint,
+    texture,
+    rowOf: (task) => rowOf(task),
+    parent,
+    taskId,
+    make,
+    html,
+    cut,
+    duration,
+    byId,
+    look,
+    select,
+    search,
+    setFilter,
+    view: () => view,
+    whole,
+    selected: () => selected,
+    onDraw: (then) => listeners.push(then),
+  };
 })();

@@ -11,12 +11,13 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from heapq import nlargest
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pkgutil import get_data
+from typing import Union
 
-from .columns import Columns
+from ..explain.bottleneck import Bottleneck, bottlenecks
+from .columns import COLOURS, Columns
 from .critical_path import Step, critical_path, path_in_words
 from .gaps import Gap, gap_place, gaps
 from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, Row, lane_title
@@ -25,11 +26,13 @@ from .text import duration, marked, readable
 from .utilisation import CAUSES, Utilisation, utilisation
 
 MOST_ROWS = 110_000  # a page shows the newest attempts
+SCRIPTS = ("page.js", "filters.js", "flame.js", "tables.js", "link.js")  # one script on the page; the first one draws
 
 
 def page(recording: Recording) -> Iterator[str]:
     """Yield the page in pieces, all ASCII."""
-    template, style, script = map(_own_file, ("page.html", "page.css", "page.js"))
+    template, style = map(_own_file, ("page.html", "page.css"))
+    script = "".join(map(_own_file, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = recording
     if len(recording.rows) > MOST_ROWS:
@@ -42,6 +45,11 @@ def page(recording: Recording) -> Iterator[str]:
             recording.waits,
             recording.dropped,
             recording.record_limit,
+            recording.stores,
+            recording.reasons,
+            recording.marks,
+            recording.curves,
+            recording.logs,
         )
     notes = recording.dropped_sentences()
     if len(recording.rows) > MOST_ROWS:
@@ -62,6 +70,8 @@ def page(recording: Recording) -> Iterator[str]:
         "EMPTY": lambda: [f'<p class="empty">{escape(recording.why_empty())}</p>'] if recording.empty else [],
         "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest),
         "STILL": lambda: [] if recording.empty else Still(shown, used, steps, columns).svg(),
+        "FIRST": lambda: [] if recording.empty else _first(bottlenecks(shown, steps, used)),
+        "MARKS": lambda: [_legend()],
         "TABLES": lambda: [] if recording.empty else _tables(shown, steps, longest, columns),
         "DATA": lambda: columns.json(),
         "BODY": lambda: ["empty-page" if recording.empty else ""],
@@ -105,24 +115,40 @@ def _facts(recording: Recording, notes: list[str]) -> str:
     return text
 
 
+def _first(causes: list[Bottleneck]) -> Iterator[str]:
+    """The first card: the bottleneck."""
+    yield '<section class="card first"><h2>What determined the time of the run?</h2>'
+    if causes:
+        yield f"<p><b>{marked(readable(causes[0].sentence, 500))}</b> {marked(readable(causes[0].advice, 400))}</p>"
+    if len(causes) > 1:
+        yield '<ul class="causes">'
+        for other in causes[1:4]:
+            yield f"<li>{marked(readable(other.sentence, 400))}</li>"
+        yield "</ul>"
+    if not causes:
+        yield "<p>Nothing has run yet.</p>"
+    yield "</section>"
+
+
 def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterator[str]:
-    """The three cards at the top."""
+    """The other cards."""
     cpus = max(used.capacity, default=0.0)
     mean = sum(used.busy) / len(used.busy)
     yield (
-        f'<section class="card"><h2>How busy were the CPUs?</h2><p class="big">{used.share(used.busy):.0%}</p>'
+        '<section class="card"><h2>How busy were the CPUs?</h2>'
+        f'<p class="big">{used.share(used.busy):.0%}</p>'
         f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {mean:.3g} CPUs in use on average, "
         f"{max(used.busy):.3g} at most."
     )
-    if max(used.busy, default=0.0) > cpus + 0.01:
-        yield " This can exceed the number of CPUs: an actor that holds none counts as one while a call runs."
+    if max(used.running, default=0.0) > cpus + 0.01:
+        yield f" Calls of actors that hold no CPU ran beside the tasks: up to {max(used.running):.3g} ran at once."
     yield "</p></section>"
     yield '<section class="card"><h2>Where are the gaps?</h2>'
-    causes = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
-    causes = [(share, cause) for share, cause in causes if share >= 0.005]
-    if causes:
+    shares = sorted(((used.share(idle), cause) for cause, idle in enumerate(used.idle)), reverse=True)
+    shares = [(share, cause) for share, cause in shares if share >= 0.005]
+    if shares:
         yield '<p>CPUs were idle because</p><ul class="causes">'
-        for share, cause in causes:
+        for share, cause in shares:
             yield f"<li>{_swatch(f'idle{cause}')} <b>{share:.0%}</b> {escape(CAUSES[cause])}</li>"
         yield "</ul>"
     else:
@@ -137,50 +163,102 @@ def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterat
     yield f"<p>{marked(readable(path_in_words(steps), 600))}</p></section>"
 
 
-def _swatch(kind: str) -> str:
-    """A small square in the colour of this CSS class."""
-    return f'<svg class="swatch" viewBox="0 0 14 14"><rect width="14" height="14" class="{kind}"/></svg>'
+def _swatch(kind: str, over: str = "") -> str:
+    """A small square in the colour of this CSS class, and over it a texture."""
+    texture = f'<rect width="14" height="14" class="{over}"/>' if over else ""
+    return f'<svg class="swatch" viewBox="0 0 14 14"><rect width="14" height="14" class="{kind}"/>{texture}</svg>'
 
 
-def _table(caption: str, heads: list[str], rows: Iterable[list[str]], kind: str) -> str:
+def _colour(number: int) -> str:
+    """The square of a function's colour and texture."""
+    return _swatch(f"f{number % COLOURS}", f"t{number // COLOURS}" if number >= COLOURS else "")
+
+
+LEGEND = (
+    ("<path d='M1 7H27' class='chain'/>", "critical path"),
+    ("<rect width='28' height='14' class='busy'/>", "CPUs in use"),
+    ("<rect width='28' height='14' class='sample o1'/>", "failed"),
+    ("<rect width='28' height='14' class='sample o2'/>", "failed, then retried"),
+    ("<rect width='28' height='14' class='sample o3'/>", "cancelled"),
+    ("<rect width='28' height='14' class='sample o4'/>", "still running"),
+    (
+        "<rect width='28' height='14' class='f0'/><rect y='9' width='28' height='5' class='phase'/>",
+        "fetching or storing",
+    ),
+    ("<rect width='28' height='14' class='f0'/><rect width='28' height='7' class='waited'/>", "in get or wait"),
+    ("<rect width='28' height='14' class='stood'/>", "the driver in get or wait"),
+    ("<rect width='28' height='14' class='span'/>", "span of user code"),
+    ("<rect x='1' y='1' width='26' height='12' class='gap'/>", "a long gap of a worker"),
+    ("<path d='M1 7H27' class='arrow'/>", "takes the result of"),
+    ("<path d='M1 7H27' class='arrow submit'/>", "was submitted by"),
+    ("<path d='M14 0V14' class='mark-line node'/>", "a node joined or died"),
+    ("<path d='M14 0V14' class='mark-line restart'/>", "an actor was restarted"),
+    ("<path d='M10 3h8l-4 8z' class='glyph spill'/>", "values went to files"),
+    ("<path d='M10 11h8l-4 -8z' class='glyph restore'/>", "values were read back or lost"),
+    ("<text x='10' y='12' class='lane'>\u2020</text>", "the worker has died"),
+)
+"""What every shape of the page means."""
+
+
+def _legend() -> str:
+    return "".join(
+        f'<li><svg class="swatch wide" viewBox="0 0 28 14" aria-hidden="true">{shape}</svg> {escape(text)}</li>'
+        for shape, text in LEGEND
+    )
+
+
+Cell = Union[str, tuple[str, float]]  # HTML; or HTML and the number to sort by
+
+
+def _table(caption: str, heads: list[str], rows: Iterable[Sequence[Cell]], kind: str) -> str:
     """A table whose cells are already HTML. A head that begins with "#" makes a column of numbers."""
     numeric = [head.startswith("#") for head in heads]
     head = "".join(
         f'<th scope="col"{" class=n" if n else ""}>{text.lstrip("#")}</th>' for text, n in zip(heads, numeric)
     )
-    body = "".join(
-        "<tr>" + "".join(f"<td{' class=n' if n else ''}>{cell}</td>" for cell, n in zip(row, numeric)) + "</tr>"
-        for row in rows
-    )
+
+    def cell_of(cell: Cell, n: bool) -> str:
+        text, value = cell if isinstance(cell, tuple) else (cell, None)
+        by = f' data-by="{value:.9g}"' if value is not None else ""
+        return f"<td{' class=n' if n else ''}{by}>{text}</td>"
+
+    body = "".join("<tr>" + "".join(map(cell_of, row, numeric)) + "</tr>" for row in rows)
     return (
-        f'<details open class="{kind}"><summary>{caption}</summary><div class="scroll"><table>'
+        f'<details open class="{kind}"><summary>{caption}</summary>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )
 
 
 def _tables(recording: Recording, steps: list[Step], longest: list[Gap], columns: Columns) -> Iterator[str]:
-    """The tables of functions, gaps, the critical path, and tasks that still wait."""
-    yield _table_of_functions(columns)
-    yield _table_of_gaps(longest, recording.start)
-    yield _table_of_steps([step for step in steps if step.end > step.start], recording.start)
+    """The tables of tasks that still wait, functions, gaps, and the critical path."""
     waiting = [row for row in recording.rows if row.outcome == WAITING]
     if waiting:
-        yield _table_of_waiting(waiting, recording.now)
+        yield _table_of_waiting(waiting, recording)
+    yield _table_of_functions(columns)
+    if longest:
+        yield _table_of_gaps(longest, recording.start)
+    yield _table_of_steps([step for step in steps if step.end > step.start])
 
 
 def _table_of_functions(columns: Columns) -> str:
-    def row(function: int) -> list[str]:
+    def time(seconds: float) -> Cell:
+        return duration(seconds), seconds
+
+    def row(function: int) -> Sequence[Cell]:
         sums = columns.totals[function]
         number = sums.attempts
+        counts = [sums.outcomes[outcome] for outcome in (FAILED, RETRIED, CANCELLED)]
         return [
-            f"{_swatch(f'f{columns.colour[function]}')} {marked(columns.functions[function])}",
-            f"{number:,}",
-            f"{sums.bad:,}" if sums.bad else "",
-            duration(sums.total),
-            duration(sums.total / number),
-            duration(sums.longest),
-            duration(sums.queued / number),
-            duration(sums.waited / number),
+            f"{_colour(columns.colour[function])} {marked(columns.functions[function])}",
+            (f"{number:,}", number),
+            *[(f"{some:,}" if some else "", float(some)) for some in counts],
+            time(sums.total),
+            time(sums.total / number),
+            *[time(sums.quantile(share)) for share in (0.5, 0.95, 0.99)],
+            time(sums.longest),
+            time(sums.queued / number),
+            time(sums.waited / number),
         ]
 
     order = columns.order
@@ -188,18 +266,23 @@ def _table_of_functions(columns: Columns) -> str:
     heads = [
         "Function",
         "#Attempts",
-        "#Failed or cancelled",
+        "#Failed",
+        "#Retried",
+        "#Cancelled",
         "#Total time",
         "#Mean",
+        "#Median",
+        "#p95",
+        "#p99",
         "#Longest",
         "#Mean time queued",
         "#Mean wait for arguments",
     ]
-    return _table(f"Functions{more}", heads, map(row, order[:100]), "functions")
+    return _table(f"Functions{more}", heads, map(row, order[:100]), "functions sortable")
 
 
 def _table_of_gaps(longest: list[Gap], start: float) -> str:
-    def row(gap: Gap) -> list[str]:
+    def row(gap: Gap) -> Sequence[Cell]:
         return [
             marked(readable(gap_place(gap), 80)),
             duration(gap.start - start),
@@ -220,34 +303,45 @@ PHASES = {
 """What the table of the critical path calls each kind of step."""
 
 
-def _table_of_steps(steps: list[Step], start: float) -> str:
-    """The critical path."""
-
-    def row(step: Step) -> list[str]:
+def _table_of_steps(steps: list[Step]) -> str:
+    """The critical path: the steps of one task name, phase and place are one row."""
+    sums: dict[tuple[str, str, str], list[float]] = {}
+    for step in steps:
         task = step.row
+        where = lane_title(task.worker) if task is not None and task.worker is not None else ""
+        key = task.spec.name if task is not None else "", PHASES[step.kind], where
+        sums.setdefault(key, []).append(step.end - step.start)
+    order = sorted(sums, key=lambda key: -sum(sums[key]))
+
+    def row(key: tuple[str, str, str]) -> Sequence[Cell]:
+        name, phase, where = key
+        lengths = sums[key]
+        total, longest = sum(lengths), max(lengths)
         return [
-            marked(readable(task.spec.name, 100)) if task is not None else "",
-            PHASES[step.kind],
-            marked(readable(lane_title(task.worker), 80)) if task is not None and task.worker is not None else "",
-            duration(step.start - start),
-            duration(step.end - step.start),
+            marked(readable(name, 100)),
+            phase,
+            marked(readable(where, 80)),
+            (f"{len(lengths):,}", len(lengths)),
+            (duration(total), total),
+            (duration(longest), longest),
         ]
 
-    kept = sorted(nlargest(40, steps, key=lambda step: step.end - step.start), key=lambda step: step.start)
-    more = f" (the 40 longest of {len(steps):,} parts)" if len(kept) < len(steps) else ""
-    heads = ["Task", "Phase", "Where", "#From", "#Length"]
-    return _table(f"Critical path{more}", heads, map(row, kept), "path")
+    more = f" (the first 40 of {len(order):,} rows)" if len(order) > 40 else ""
+    heads = ["Task", "Phase", "Where", "#Parts", "#Total", "#Longest"]
+    return _table(f"Critical path{more}", heads, map(row, order[:40]), "path sortable")
 
 
-def _table_of_waiting(waiting: list[Row], now: float) -> str:
-    def row(task: Row) -> list[str]:
+def _table_of_waiting(waiting: list[Row], recording: Recording) -> str:
+    now = recording.now
+
+    def row(task: Row) -> Sequence[Cell]:
         return [
             marked(readable(task.spec.name, 100)),
             task.hex,
             duration(now - task.created),
-            "a worker" if task.ready else "its arguments",
+            marked(readable(recording.reasons.get(task.number, "a worker" if task.ready else "its arguments"), 600)),
         ]
 
     more = f" (the first 100 of {len(waiting):,})" if len(waiting) > 100 else ""
-    heads = ["Task", "Task id", "#For", "Waits for"]
+    heads = ["Task", "Task id", "#For", "Why"]
     return _table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import TaskStatus
 from ...ids import creation_task_hex, task_hex
+from ..explain.explanation import explain
+from ..logs import session
+from ..logs.reading import get_log
+from ..state.query import RayStateApiException
 from .profile import Span
 
 FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
@@ -22,6 +26,19 @@ OUTCOMES = ("finished", "failed", "retried", "cancelled", "running", "waiting") 
 Wait = tuple[WorkerRecord | None, int, float, float]  # worker, None for the driver; task number; from; to
 
 _T = TypeVar("_T")
+
+
+class Mark(NamedTuple):
+    """A moment that belongs to no single attempt.
+
+    kind: "node", "restart", "spill", "restore" or "lost". text: a sentence. worker: whose lane it belongs to, None for
+    all.
+    """
+
+    at: float
+    kind: str
+    text: str
+    worker: WorkerRecord | None
 
 
 class Row:
@@ -106,7 +123,10 @@ class Recording:
     epoch: add it to a time to get seconds since the Unix epoch. now: when the session was read. start, end: the time
     that the recording covers. lanes: the workers that ran something, by node and number. spans: of user code, see
     `profile`. waits: the times that threads spent in get or wait. dropped: how many tasks, workers and spans the
-    session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps.
+    session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps. stores: the numbers
+    of each node's object store. reasons: why a task that waits does not go on, by its number. marks: moments of nodes,
+    actors and values. curves: for each node, how full its store was: time, bytes in memory, bytes in files. logs: the
+    last lines that some tasks printed, by number.
     """
 
     def __init__(
@@ -119,7 +139,14 @@ class Recording:
         waits: list[Wait],
         dropped: dict[str, int],
         record_limit: int,
+        stores: list[dict[str, Any]] | None = None,
+        reasons: dict[int, str] | None = None,
+        marks: list[Mark] | None = None,
+        curves: list[list[tuple[float, int, int]]] | None = None,
+        logs: dict[int, str] | None = None,
     ):
+        self.stores, self.reasons, self.marks = stores or [], reasons or {}, marks or []
+        self.curves, self.logs = curves or [], logs or {}
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
@@ -207,11 +234,18 @@ class Recording:
         return sentences
 
 
-def read(runtime: Any) -> Recording:
-    """Read a running session. Takes the runtime's lock once, for as long as it takes to copy two tables."""
+def read(runtime: Any, explained: bool = True) -> Recording:
+    """Read a running session. Takes the runtime's lock once, for as long as it takes to copy two tables, and once for
+    each kind of task that waits.
+
+    explained: whether to ask why the tasks that wait do not go on.
+    """
     with runtime.locked() as cluster:
         tasks = list(cluster.tasks.values())
         nodes = list(cluster.nodes.values())
+        stores = [node.store.stats() for node in nodes]
+        curves = [[*node.store.samples, (runtime.now(), node.store.used, node.store.spilled)] for node in nodes]
+        events = list(cluster.events)
         dropped = dict(cluster.dropped)
         now = runtime.now()
     spans, waits = _copied(runtime.spans), _copied(runtime.waits)
@@ -227,7 +261,87 @@ def read(runtime: Any) -> Recording:
         add(_row(task))
     if any_retried:  # a later attempt was created after tasks that follow its own task in the table
         rows.sort(key=lambda row: row.created)
-    return Recording(runtime.epoch, now, rows, nodes, spans, waits, dropped, cluster.record_limit)
+    reasons = _reasons(runtime, [row for row in rows if row.outcome == WAITING]) if explained else {}
+    return Recording(
+        runtime.epoch,
+        now,
+        rows,
+        nodes,
+        spans,
+        waits,
+        dropped,
+        cluster.record_limit,
+        stores,
+        reasons,
+        _marks(nodes, rows, events),
+        curves,
+        _logs(runtime, rows) if explained else {},
+    )
+
+
+MOST_EXPLAINED = 100  # kinds of waiting tasks: each explanation takes the lock
+
+
+def _reasons(runtime: Any, waiting: list[Row]) -> dict[int, str]:
+    """Why these tasks do not go on. Tasks of one function that wait for the same kind of thing are asked about once."""
+    said: dict[tuple[TaskSpec, int, bool], str] = {}
+    reasons: dict[int, str] = {}
+    for row in waiting:
+        key = row.spec, row.actor, bool(row.ready)
+        if key not in said and len(said) < MOST_EXPLAINED:
+            try:
+                said[key] = str(explain(runtime, row.hex))
+            except ValueError:  # its record has since been dropped
+                continue
+        if key in said:
+            reasons[row.number] = said[key]
+    return reasons
+
+
+MOST_LOGS = 200  # reading one takes a millisecond
+LOG_LINES = 20
+
+
+def _logs(runtime: Any, rows: list[Row]) -> dict[int, str]:
+    """The last lines that tasks printed: first of those that did not finish well, then of the longest ones."""
+    if session.running is None or session.running.runtime is not runtime:
+        return {}
+    order = sorted(
+        (row for row in rows if row.started), key=lambda row: (row.outcome == FINISHED, row.started - row.finished)
+    )
+    found: dict[int, str] = {}
+    for number, id in list(dict.fromkeys((row.number, row.hex) for row in order))[:MOST_LOGS]:
+        text = ""
+        for suffix in ("out", "err"):
+            try:
+                text += "".join(get_log(task_id=id, suffix=suffix, tail=LOG_LINES, errors="replace"))
+            except RayStateApiException:  # it has printed nothing, or shares its worker with other calls
+                continue
+        lines = [line for line in text.splitlines() if not line.startswith(":")]  # the log's markers begin with a colon
+        if lines:
+            found[number] = "\n".join(lines[-LOG_LINES:])
+    return found
+
+
+def _marks(nodes: list[NodeRecord], rows: list[Row], events: list[Any]) -> list[Mark]:
+    """The nodes that joined or died after the beginning, the restarts of actors, and the values that were written to
+    files, read back or lost, in order of time."""
+    marks = [Mark(node.t_started, "node", f"node {node.name} joined", None) for node in nodes if not node.is_head]
+    marks += [
+        Mark(node.t_died, "node", f"node {node.name} died: {node.death_message}", None) for node in nodes if node.t_died
+    ]
+    for row in rows:
+        if row.spec.kind == ACTOR_CREATION_TASK and row.attempt:
+            name = row.spec.func_name.rpartition(".")[0]
+            marks.append(Mark(row.created, "restart", f"actor {name} was restarted", row.worker))
+    marks += [
+        Mark(event.at, MARKED_EVENTS[event.kind], event.text, None) for event in events if event.kind in MARKED_EVENTS
+    ]
+    return sorted(marks, key=lambda mark: mark.at)
+
+
+MARKED_EVENTS = {"spilled": "spill", "restored": "restore", "object_lost": "lost", "spill_failed": "lost"}
+"""The events of the log that the page marks, and the kind of mark."""
 
 
 def _copied(log: deque[_T]) -> list[_T]:
@@ -265,18 +379,20 @@ def _row(task: TaskRecord) -> Row:
 
 def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
     """The row of an attempt that was followed by another one."""
+    failure, finished = attempt.failure, attempt.t_finished
+    if task.spec.kind == ACTOR_CREATION_TASK and attempt.t_ended:
+        # The constructor had returned. What ended later is the actor: the failure belongs to the call that it ran.
+        failure, finished = None, attempt.t_ended
     # A task that had finished runs again to rebuild a lost value.
-    outcome = RETRIED if attempt.failure is not None else FINISHED
+    outcome = RETRIED if failure is not None else FINISHED
     return Row(
         task,
         attempt.number,
         outcome,
         attempt.worker,
         attempt.node,
-        attempt.failure,
-        *_in_order(
-            attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, attempt.t_finished
-        ),
+        failure,
+        *_in_order(attempt.t_created, attempt.t_ready, attempt.t_leased, attempt.t_started, attempt.t_ended, finished),
     )
 
 

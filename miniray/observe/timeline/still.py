@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from .columns import Columns
+from .columns import COLOURS, Columns
 from .critical_path import Step
 from .recording import Recording, Row, lane_title
 from .text import duration, readable
@@ -113,21 +113,20 @@ class Still:
         for step in self.steps:
             right = int((step.end - begin) * scale)
             if right > drawn or not drawn:
-                kind = (
-                    f"f{self._colour(step.row)}"
-                    if step.kind == "task" and step.row is not None
-                    else f"step-{step.kind}"
-                )
+                kind = self._colour(step.row) if step.kind == "task" and step.row is not None else f"step-{step.kind}"
                 left = max(self.x(step.start), drawn)
                 right = max(right, left + 1)
                 shapes.setdefault(kind, []).append(f"M{self.LEFT + left} {self.top}h{right - left}v14h-{right - left}z")
                 drawn = right
         for kind, drawn_shapes in shapes.items():
-            yield f'<path class="{kind}" d="{"".join(drawn_shapes)}"/>'
+            for part in kind.split("/"):
+                yield f'<path class="{part}" d="{"".join(drawn_shapes)}"/>'
 
-    def _colour(self, row: Row) -> int:
+    def _colour(self, row: Row) -> str:
+        """The CSS class of the row's colour; with a slash and the class of its texture, if it has one."""
         columns = self.columns
-        return columns.colour[columns.function_of(row)]
+        number = columns.colour[columns.function_of(row)]
+        return f"f{number % COLOURS}" + (f"/t{number // COLOURS}" if number >= COLOURS else "")
 
     def _attempts(self, y_of: dict[Any, int]) -> Iterator[str]:
         """A bar for each attempt, or for the first of several that share a unit of width; and a mark on every attempt
@@ -149,7 +148,7 @@ class Still:
                     left, drawn = max(left, drawn), right
                     colour = colours.get(row.spec)
                     if colour is None:
-                        colour = colours[row.spec] = f"f{self._colour(row)}"
+                        colour = colours[row.spec] = self._colour(row)
                     shapes.setdefault(colour, []).append(
                         f"M{self.LEFT + left} {y + 1}h{right - left}v{height}h-{right - left}z"
                     )
@@ -159,7 +158,8 @@ class Still:
                         f"M{self.LEFT + left} {y + 1}h{wide}v{height}h-{wide}z"
                     )
         for kind, listed in sorted(shapes.items()):
-            yield f'<path class="{kind}" d="{"".join(dict.fromkeys(listed))}"/>'
+            for part in kind.split("/"):  # a colour, and a texture over it
+                yield f'<path class="{part}" d="{"".join(dict.fromkeys(listed))}"/>'
 
     def _chain(self, y_of: dict[Any, int]) -> Iterator[str]:
         """The critical path as a line through the lanes."""

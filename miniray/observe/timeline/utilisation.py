@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ...core.records import ACTOR_TASK, NORMAL_TASK, UNIT
-from .recording import Recording
+from .recording import Recording, Row
 
 CAUSES = (
     "tasks were ready, but not placed: their resources were in use, or the tasks were on their way to a worker",
@@ -23,8 +23,9 @@ one idle CPU."""
 class Utilisation(NamedTuple):
     """CPUs over time, in equal bins from `start` to `end`.
 
-    busy, capacity: average number of CPUs in each bin. busy may exceed capacity while code runs that requested no CPU.
-    idle: for each cause, the number of CPUs that it kept idle; the causes and busy add up to capacity.
+    busy, capacity: average number of CPUs in each bin. running: the number of CPUs that would be busy if each call of
+    an actor without CPUs had one of its own; busy is the same, but never more than there are CPUs. idle: for each
+    cause, the number of CPUs that it kept idle; the causes and busy add up to capacity.
     """
 
     start: float
@@ -32,6 +33,7 @@ class Utilisation(NamedTuple):
     busy: list[float]
     capacity: list[float]
     idle: list[list[float]]
+    running: list[float]
 
     @property
     def bin_s(self) -> float:
@@ -76,19 +78,18 @@ def utilisation(recording: Recording, bins: int = 300) -> Utilisation:
     start, now = recording.start, recording.now
     end = max(recording.end, start + 1e-6)
     busy, waiting, placed, lined_up, driver, capacity = (_BinnedSum(start, end, bins) for _ in range(6))
+    kinds: dict[tuple[str, float], list[Row]] = {}  # not by spec: each call of `.options()` has a spec of its own
     for spec, rows in recording.by_spec.items():
-        if spec.kind == NORMAL_TASK:
-            leased = [row for row in rows if row.leased]
-            if leased:
-                busy.add(
-                    [row.leased for row in leased],
-                    [row.finished or now for row in leased],
-                    recording.cpus_of(leased[0]),
-                )
+        cpus = recording.cpus_of(rows[0]) if spec.kind == NORMAL_TASK else 0.0
+        kinds.setdefault((spec.kind, cpus), []).extend(rows)
+    for (kind, cpus), rows in kinds.items():
+        leased = [row for row in rows if row.leased]
+        if kind == NORMAL_TASK:
+            busy.add([row.leased for row in leased], [row.finished or now for row in leased], cpus)
         delayed = [row for row in rows if row.ready != row.created]
         waiting.add([row.created for row in delayed], [row.ready or row.finished or now for row in delayed])
         queued = [row for row in rows if row.ready and row.ready != row.leased]
-        (lined_up if spec.kind == ACTOR_TASK else placed).add(
+        (lined_up if kind == ACTOR_TASK else placed).add(
             [row.ready for row in queued], [row.leased or row.finished or now for row in queued]
         )
     for worker, rows in recording.by_worker.items():
@@ -108,7 +109,8 @@ def utilisation(recording: Recording, bins: int = 300) -> Utilisation:
     )
     for node in recording.nodes:
         capacity.add([node.t_started], [node.t_died or end], node.total.get("CPU", 0) / UNIT)
-    used = [max(0.0, value) for value in busy.values]
+    running = [max(0.0, value) for value in busy.values]
+    used = [min(value, cpus) for value, cpus in zip(running, capacity.values)]
     idle: list[list[float]] = [[] for _ in CAUSES]
     waiting_counts = zip(placed.values, lined_up.values, waiting.values)
     for busy_cpus, cpus, counts, driver_waits in zip(used, capacity.values, waiting_counts, driver.values):
@@ -119,7 +121,7 @@ def utilisation(recording: Recording, bins: int = 300) -> Utilisation:
             left -= charged
         idle[3].append(left * min(1.0, max(0.0, driver_waits)))
         idle[4].append(left * (1 - min(1.0, max(0.0, driver_waits))))
-    return Utilisation(start, end, used, capacity.values, idle)
+    return Utilisation(start, end, used, capacity.values, idle, running)
 
 
 def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

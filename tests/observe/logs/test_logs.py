@@ -92,12 +92,28 @@ def test_a_name_cannot_steer_the_terminal(session):
     assert ":task_name:\\x1b[2J\\nboo\n" in log(node_id=session.head.hex, pid=PID)
 
 
-def test_prefixes_are_coloured_as_in_ray(monkeypatch):
-    """They are cyan even if the output is not a terminal; RAY_COLOR_PREFIX=0 turns colours off."""
+@pytest.mark.parametrize(
+    ("is_terminal", "variable", "coloured"),
+    [
+        (True, "", True),
+        (False, "", False),
+        (True, "NO_COLOR=1", False),
+        (True, "RAY_COLOR_PREFIX=0", False),
+        (False, "RAY_COLOR_PREFIX=1", True),
+    ],
+)
+def test_prefixes_are_coloured_on_a_terminal(monkeypatch, is_terminal, variable, coloured):
+    """They have no colour in a file or a pipe, nor with NO_COLOR; RAY_COLOR_PREFIX decides about all of them."""
     monkeypatch.delenv("RAY_COLOR_PREFIX", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if variable:
+        monkeypatch.setenv(*variable.split("="))
     with miniray.init(num_cpus=1), captured() as out:
+        out.isatty = lambda: is_terminal
         run(lambda: print("hi"))
-    assert out.getvalue() == f"\x1b[36m(<lambda> pid={PID})\x1b[0m hi\n"
+    assert ("\x1b[" in out.getvalue()) is coloured and "hi\n" in out.getvalue()
+    if variable == "" and coloured:
+        assert out.getvalue() == f"\x1b[36m(<lambda> pid={PID})\x1b[0m hi\n"
 
 
 @pytest.mark.parametrize("variable", ["MINIRAY_LOG_PREFIX=0", "RAY_DISABLE_WORKER_LOG_PREFIX=1"])

@@ -20,7 +20,7 @@ def test_the_path_of_a_chain_goes_through_the_last_argument():
     fast = session.task("fast", 0, 0, 0, 1, 2, 3, worker=session.worker())
     session.task("join", 0, 6, 6, 7, 8, 9, worker=session.worker(), after=(fast, slow))
     assert names(session) == ["slow", "join"]
-    assert "depend on each other" in path_in_words(critical_path(session.read()))
+    assert "2 tasks in a chain" in path_in_words(critical_path(session.read()))
 
 
 def test_the_path_of_queued_tasks_goes_through_the_task_that_held_the_worker():
@@ -29,7 +29,7 @@ def test_the_path_of_queued_tasks_goes_through_the_task_that_held_the_worker():
     for number in range(4):
         session.task(f"t{number}", 0, 0, number * 2, number * 2, number * 2 + 1.9, number * 2 + 1.9)
     assert names(session) == ["t0", "queued", "t1", "queued", "t2", "queued", "t3"]
-    assert "queued for a worker" in path_in_words(critical_path(session.read()))
+    assert "between being ready and getting a worker" in path_in_words(critical_path(session.read()))
 
 
 def test_the_path_of_a_loop_with_get_goes_through_the_driver():

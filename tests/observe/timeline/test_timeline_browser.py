@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from miniray.observe.timeline.chrome import write_whole
+from miniray.observe.timeline.files import write_whole
 from miniray.observe.timeline.page import page
+from miniray.observe.timeline.recording import Mark
 from miniray.observe.timeline.utilisation import utilisation
 
 from tests.observe.timeline.chromium import Browser, find_chromium
@@ -335,3 +336,151 @@ def test_in_print_the_whole_run_is_drawn_on_white(browser, small):
     assert browser.run("getComputedStyle(document.querySelector('.tools')).display") == "none"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def chosen(browser: Browser, box: str, value: str) -> None:
+    """Choose an entry of a filter by its text."""
+    browser.run(
+        f"(() => {{ const s = document.querySelector({box!r}); s.value = [...s.options].find(o => o.text === {value!r})"
+        ".value; s.dispatchEvent(new Event('change')); })()"
+    )
+    browser.frame()
+
+
+def test_filters_by_state_node_worker_and_function(browser, small):
+    """A filter dims other attempts, and a node or a worker hides other lanes. `clear` shows everything again."""
+    opened(browser, small)
+    lanes = "[...document.querySelectorAll('#lanes text.lane')].filter(t => t.textContent.startsWith('worker')).length"
+    assert browser.run(lanes) == 9
+    chosen(browser, "#by-state", "failed")
+    assert browser.run("document.querySelector('#found').textContent").startswith("5 of")
+    assert browser.run("document.querySelectorAll('#lanes .dim').length") > 0
+    chosen(browser, "#by-function", "work.merge")
+    assert browser.run("document.querySelector('#found').textContent").startswith("0 of")
+    chosen(browser, "#by-state", "all")
+    assert browser.run("document.querySelector('#found').textContent").startswith("27 of")
+    chosen(browser, "#by-node", "127.0.0.2")
+    assert browser.run(lanes) == 4
+    chosen(browser, "#by-worker", "worker 6")
+    assert browser.run(lanes) == 1
+    browser.run("document.querySelector('#clear').click()")
+    browser.frame()
+    assert browser.run(lanes) == 9 and browser.run("document.querySelector('#found').textContent") == ""
+    assert browser.complaints() == []
+
+
+def test_the_address_leads_back_to_what_the_reader_sees(browser, small):
+    """The part after # has the view, the attempt, the search and the filters."""
+    opened(browser, small)
+    for key in ("+", "+", "]", "]"):
+        browser.key(key)
+    chosen(browser, "#by-function", "work.clean")
+    browser.run("new Promise(done => setTimeout(done, 400))")
+    link, before, text = browser.run("location.hash"), view(browser), facts(browser)
+    assert "task=" in link and "function=" in link and "t=" in link
+    opened(browser, small)
+    assert facts(browser) == "" and view(browser) != before
+    browser.run(f"location.hash = {link!r}")
+    browser.run("new Promise(done => setTimeout(done, 50))")
+    browser.frame()
+    assert facts(browser) == text and view(browser) == pytest.approx(before, rel=0.01)
+    assert browser.run("document.querySelector('#by-function').selectedOptions[0].text") == "work.clean"
+
+
+def test_a_click_on_a_head_sorts_the_table(browser, small):
+    """By numbers and not by their texts; a second click turns the order round."""
+    opened(browser, small)
+    values = "[...document.querySelectorAll('.functions tbody tr')].map(r => +r.cells[{}].dataset.by)"
+    for column in (1, 7, 9):
+        browser.run(f"document.querySelectorAll('.functions th button')[{column}].click()")
+        numbers = browser.run(values.format(column))
+        assert numbers == sorted(numbers, reverse=True)
+        browser.run(f"document.querySelectorAll('.functions th button')[{column}].click()")
+        assert browser.run(values.format(column)) == sorted(numbers)
+        assert (
+            browser.run(f"document.querySelectorAll('.functions th')[{column}].getAttribute('aria-sort')")
+            == "ascending"
+        )
+
+
+def test_the_facts_stand_beside_the_lanes_and_nothing_moves(browser, small):
+    """They are in view whatever is selected, and the lanes keep their width."""
+    opened(browser, small)
+    before = browser.run("document.querySelector('#lanes').getBoundingClientRect().width")
+    browser.key("]")
+    left, top, bottom = browser.run(
+        "(() => { const r = document.querySelector('#facts').getBoundingClientRect(); return [r.left, r.top, r.bottom] })()"
+    )
+    right, height = browser.run("[document.querySelector('#stage').getBoundingClientRect().right, innerHeight]")
+    assert left >= right and 0 <= top < height - 100 and bottom > top
+    assert browser.run("document.querySelector('#lanes').getBoundingClientRect().width") == before
+
+
+def test_the_facts_have_the_traceback_the_log_and_the_reason(browser, tmp_path):
+    """Each stands where the reader has clicked."""
+    session = Session()
+    bad = session.task("bad", 0, 0, 0, 1, 8, 9, failure=raised(ValueError("no key"), "bad"))
+    recording = session.read()
+    recording.logs[bad.number] = "line one\nline two </script>"
+    path = tmp_path / "t.html"
+    write_whole(path, page(recording))
+    opened(browser, path)
+    browser.key(".")
+    text = facts(browser)
+    assert "Traceback (most recent call last):" in text and 'File "bad.py", line 1' in text
+    assert "line two </script>" in text
+    assert browser.complaints() == []
+
+
+def test_a_tap_on_a_phone_hits_the_lane_that_it_touches(browser, small):
+    """One unit of the picture is one pixel, however narrow the screen."""
+    browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+    try:
+        opened(browser, small)
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        ratio = browser.run(
+            "(() => { const s = document.querySelector('#lanes'), r = s.getBoundingClientRect();"
+            "return [r.width / s.viewBox.baseVal.width, r.height / s.viewBox.baseVal.height]; })()"
+        )
+        assert ratio == pytest.approx([1, 1], abs=0.01)
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_flame_view_adds_up_functions_under_their_callers(browser, tmp_path):
+    """A caller is at least as wide as its callees; a click searches for the function."""
+    session = Session()
+    parent = session.task("parent", 0, 0, 0, 0.5, 9, 9.5, worker=session.worker())
+    for number in range(3):
+        session.task(
+            "child", 1, 1, 1 + number, 1 + number, 2 + number, 2 + number, worker=session.worker(), inside=parent
+        )
+    opened(browser, written(session, tmp_path))
+    browser.run("document.querySelector('#flame-box').open = true")
+    browser.run("new Promise(done => setTimeout(done, 50))")
+    bars = browser.run(
+        "[...document.querySelectorAll('#flame g')].map(g => [g.querySelector('title').textContent.split(':')[0],"
+        "+g.firstChild.getAttribute('y'), +g.firstChild.getAttribute('width')])"
+    )
+    assert [(name, y) for name, y, _ in bars] == [("work.parent", 0), ("work.child", 20)]
+    assert bars[1][2] / bars[0][2] == pytest.approx(3 / 9.5, rel=0.02)
+    browser.run("document.querySelectorAll('#flame g')[1].dispatchEvent(new Event('click'))")
+    assert browser.run("document.querySelector('#found').textContent").startswith("3 of 4")
+
+
+def test_marks_and_the_curve_of_the_store_are_drawn(browser, tmp_path):
+    """Nodes that join or die, restarts, values that go to files; and how full the stores were."""
+    session = pipeline(60)
+    recording = session.read()
+    at, length = recording.start, recording.end - recording.start
+    for number, kind in enumerate(("node", "restart", "spill", "restore", "lost")):
+        recording.marks.append(Mark(at + length * (number + 1) / 7, kind, f"a mark of {kind}", None))
+    recording.curves[0][:0] = [(at, 0, 0), (at + length / 4, 50 << 20, 0), (at + length / 2, 20 << 20, 30 << 20)]
+    path = tmp_path / "t.html"
+    write_whole(path, page(recording))
+    opened(browser, path)
+    for kind in ("node", "restart", "spill", "restore", "lost"):
+        assert browser.run(f"document.querySelectorAll('#head .glyph.{kind}').length") == 1, kind
+    assert browser.run("document.querySelectorAll('#head .store').length") == 1
+    assert browser.run("document.querySelectorAll('#head .store-files').length") == 1
+    assert browser.complaints() == []

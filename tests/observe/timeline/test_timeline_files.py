@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import stat
 
 import pytest
-from miniray.observe.timeline.chrome import timeline, write_whole
+from miniray.observe.timeline.chrome import timeline
+from miniray.observe.timeline.files import write_whole
 from miniray.process import context
+from miniray.testing import alias_ray
 
 from tests.observe.timeline.timeline_sessions import Session, pipeline
 
@@ -21,11 +24,45 @@ def session(monkeypatch) -> Session:
     return made
 
 
-def test_a_filename_gets_the_same_events_and_none_is_returned(session, tmp_path):
-    """The file is a JSON array, as in Ray."""
+def test_a_file_gets_the_same_events_for_viewers_and_none_is_returned(session, tmp_path):
+    """The file is a JSON array, as in Ray. Its ids are numbers, and its times count from the beginning."""
     path = tmp_path / "t.json"
     assert timeline(path) is None
-    assert json.loads(path.read_text()) == timeline()
+    events = json.loads(path.read_text("utf-8"))
+    assert [event["name"] for event in events if event["ph"] == "X"] == [
+        event["name"] for event in timeline() if event["ph"] == "X"
+    ]
+    assert {type(event[key]) for event in events for key in ("pid", "tid")} == {int}
+    assert {type(event[key]) for event in timeline() for key in ("pid", "tid")} == {str}
+    assert events == timeline(integer_ids=True)
+    timeline(path, integer_ids=False)
+    assert json.loads(path.read_text("utf-8")) == timeline()
+
+
+def test_under_the_alias_a_file_has_the_form_of_ray(session, tmp_path):
+    """A program that was written for Ray reads the file that it wrote."""
+    with alias_ray():
+        timeline(tmp_path / "t.json")
+        assert json.loads((tmp_path / "t.json").read_text("utf-8")) == timeline()
+    timeline(tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text("utf-8")) == timeline(integer_ids=True)
+
+
+def test_a_name_that_ends_in_gz_is_compressed(session, tmp_path):
+    """Perfetto, chrome://tracing and speedscope open such a file. Equal traces are equal files."""
+    for name in ("t.json.gz", "again.JSON.GZ", "t.json"):
+        timeline(tmp_path / name)
+    packed = (tmp_path / "t.json.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / "t.json").read_bytes()
+    assert packed == (tmp_path / "again.JSON.GZ").read_bytes()
+    assert len(packed) < (tmp_path / "t.json").stat().st_size / 5
+
+
+def test_a_name_in_any_script_is_utf_8(session, tmp_path):
+    """The locale does not matter."""
+    session.task("\u8a08\u7b97", 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)
+    timeline(tmp_path / "t.json")
+    assert "work.\u8a08\u7b97".encode() in (tmp_path / "t.json").read_bytes()
 
 
 def test_html_gets_the_page(session, tmp_path):

@@ -151,3 +151,15 @@ def test_a_task_that_changes_while_it_is_read_yields_a_row_of_one_attempt():
     task.__class__ = Changing
     row = session.read().rows[-1]
     assert (row.attempt, times(row)) == (1, [10, 10, 11, 12, None, None])
+
+
+def test_a_constructor_has_finished_although_its_actor_died_later():
+    """The failure that restarted the actor belongs to the call that it ran. State and timeline agree."""
+    session = Session()
+    actor = session.actor("Dies")
+    created = session.task("__init__", 1, 1, 2, 3, 4, 9, actor=actor, constructs=True)
+    session.again(created, raised(OSError("gone")), 9, 9, 10, 11, 12, 13)
+    first, second = session.read().rows
+    assert (first.outcome, first.failure, times(first)[-1]) == (FINISHED, None, 4)
+    assert (second.outcome, second.attempt) == (FINISHED, 1)
+    assert [mark.kind for mark in session.read().marks] == ["restart"]

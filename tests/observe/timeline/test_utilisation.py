@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from miniray.observe.timeline import utilisation as module
 from miniray.observe.timeline.utilisation import CAUSES, union, utilisation
 from tests.observe.timeline.timeline_sessions import Session, pipeline
 
@@ -88,3 +89,25 @@ def test_a_task_without_a_place_and_a_call_that_waits_for_its_actor_are_differen
     session.cluster.tasks.pop(1)
     [_, lined_up, *_] = idle(session, 5)
     assert lined_up[:4] == [1, 1, 1, 1]
+
+
+def test_cpus_in_use_never_exceed_the_cpus():
+    """A thousand calls of actors without CPUs once made a page say that 9676 % of the CPUs were in use."""
+    session = Session(cpus=4)
+    for _ in range(50):
+        session.task("go", 0, 0, 0.0001, 0.1, 9, 10, actor=session.actor("A"))
+    used = utilisation(session.read(), 10)
+    assert used.share(used.busy) <= 1 and max(used.busy) <= 4
+    assert round(max(used.running)) == 50
+
+
+def test_a_spec_for_each_call_costs_no_more(monkeypatch):
+    """`.options()` for each call once made the page 27 times slower: sums are made by kind, and not by spec."""
+    made = []
+    monkeypatch.setattr(module._BinnedSum, "add", lambda self, *intervals: made.append(intervals))
+    monkeypatch.setattr(module._BinnedSum, "values", [0.0] * 10, raising=False)
+    session = Session()
+    for number in range(300):
+        session.task("f", 0, 0, number, number, number + 1, number + 1, name=f"call {number}")
+    utilisation(session.read(), 10)
+    assert len(made) < 20

@@ -43,6 +43,7 @@ class Session:
             tasks={},
             nodes={},
             workers={},
+            events=[],
             record_limit=record_limit,
             dropped={"tasks": 0, "actors": 0, "workers": 0, "events": 0},
         )
@@ -170,7 +171,7 @@ class Session:
 
     def read(self) -> Recording:
         """Read the session as the timeline does."""
-        return read(self)
+        return read(self, explained=False)
 
 
 def stamp(task: TaskRecord, *times: float | None) -> None:
