@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import os
 import pathlib
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
 
 from miniray.testing import ExplorationFailure, explore
+from miniray.testing.simulation import Run
 
-BUGS = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "bugs").glob("*.py"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUGS = sorted((ROOT / "examples" / "bugs").glob("*.py"))
 SMALL = {
     "01_lost_update",
     "02_check_then_create",
@@ -51,3 +57,28 @@ def test_the_fix_passes(path):
 def test_exhaustive_proves_the_fix(path):
     """It sees every schedule that can make a difference."""
     assert explore(loaded(path).fixed, strategy="exhaustive").covered
+
+
+def logs() -> str:
+    """A digest of the event log of each program, buggy and fixed, under three seeds."""
+    lines = []
+    for path in BUGS:
+        module = loaded(path)
+        for program in module.buggy, module.fixed:
+            for seed in range(3):
+                run = Run(program, seed, faults=getattr(module, "FAULTS", None), keep_log=True).go()
+                lines.append(f"{path.stem} {program.__name__} {seed} {hashlib.sha256(run.log.encode()).hexdigest()}")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_same_seed_gives_the_same_logs_in_two_processes():
+    """Byte for byte, under two hash seeds, with and without faults. Starts two programs."""
+    code = "import sys, tests.testing.test_concurrency_bugs as t; sys.stdout.write(t.logs())"
+    answers = []
+    for hash_seed in "1", "2":
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        answers.append([line for line in done.stdout.splitlines() if line.startswith(tuple("01"))])
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 6 * len(BUGS)

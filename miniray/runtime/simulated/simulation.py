@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 from typing import Any
 
 from ...core.records import TaskRecord
@@ -55,6 +56,10 @@ class Simulation:
         gc.disable()
         self._driver_state = random.getstate()
         random.seed(f"{seed} driver random")
+        numpy_random: Any = sys.modules.get("numpy.random")
+        self._numpy_state = numpy_random.get_state() if numpy_random is not None else None
+        if numpy_random is not None:
+            numpy_random.seed(seed % (1 << 32))
         random_numbers.new_seed = self._new_seed
         self.baton.at_step.append(self._collect)
         self.baton.deadlock_error = self._deadlock_error
@@ -76,6 +81,8 @@ class Simulation:
             replacing.uninstall()
             random_numbers.new_seed = lambda: None
             random.setstate(self._driver_state)
+            if self._numpy_state is not None:
+                sys.modules["numpy.random"].set_state(self._numpy_state)
             if self._collects:
                 gc.enable()
 
