@@ -600,7 +600,8 @@ class GetTimeoutError(RayError, TimeoutError):
 class DeadlockError(RayError):
     """`get` can never return, because the tasks it waits for wait for its caller.
 
-    Raised only under `init(on_deadlock="raise")`. Ray has no such error: there the program hangs.
+    Raised only under `init(on_deadlock="raise")`, and in a simulation, where it is raised in every thread that waits
+    forever, for whatever it waits. Ray has no such error: there the program hangs.
     """
 
 
