@@ -169,6 +169,7 @@ def test_removing_a_group_ends_what_runs_in_it():
     assert c.remove_placement_group(NOW, group) == [KillWorker(worker), KillWorker(actors_worker)]
     assert task.failure.error_type == "TASK_PLACEMENT_GROUP_REMOVED" and actor.status is ActorStatus.DEAD
     assert actor.failure.error_type == "ACTOR_PLACEMENT_GROUP_REMOVED" and free(c) == 2
+    assert worker.exit_detail == "its placement group was removed"
 
 
 def test_the_resources_of_a_removed_group_are_used_again():
