@@ -38,7 +38,7 @@ Answer = Callable[[Any], str]
 AS_IN_RAY = "accepted as in Ray, without effect"
 GRACE_S = 10.0  # a program that was interrupted has this long to end; then the process ends without it
 RESEND_S = 0.1  # how long the interrupt may take to be noticed before it is sent again
-CODES = """exit codes: the program's own; 2 if the words make no sense or the question cannot be answered; 1 if the
+CODES = """Exit codes: the program's own; 2 if the words make no sense or the question cannot be answered; 1 if the
 program raised an exception, started no session, or waited for something that can never come; 130 if it was interrupted
 by Ctrl-C or --after; 143 on SIGTERM"""
 
