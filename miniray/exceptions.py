@@ -22,6 +22,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from .ids import ActorID
+
 logger = logging.getLogger(__name__)
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -33,10 +35,13 @@ class RayError(Exception):
     """The base of every error in this module. `except RayError` catches everything that the runtime itself reports.
 
     Unlike with `BaseException`, unpickling does not call the constructor: many classes below need arguments that are
-    not in `args`. The attributes and `args` are sent as they are.
+    not in `args`. The attributes and `args` are sent as they are. A program's own subclass is an ordinary exception: it
+    is rebuilt from its `args`, and cannot be if its constructor needs others.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if type(self).__module__ != __name__:
+            return super().__reduce__()  # type: ignore[return-value]
         return _restore, (type(self), self.args), self.__dict__.copy() or None
 
 
@@ -58,7 +63,8 @@ class RayTaskError(RayError):
     `ray::NAME`. pid, ip: the place where the task ran, by default this process. actor_repr, actor_id (hex): for a
     method of an actor.
 
-    The attributes have the same names, except that `actor_id` is stored as `_actor_id`, as in Ray.
+    The attributes have the same names, except that `actor_id` is stored as `_actor_id`, as in Ray. Raises
+    AssertionError without a traceback.
     """
 
     _task_error: RayTaskError  # only on an error that is also of the cause's class: the plain error
@@ -83,6 +89,7 @@ class RayTaskError(RayError):
         self.actor_repr = actor_repr
         self._actor_id = actor_id
         self.args = (function_name, traceback_str, cause, proctitle, pid, ip)
+        assert traceback_str is not None, "a RayTaskError needs the worker's traceback"
 
     @classmethod
     def from_dependency(cls, error: RayError, function_name: str, **where: Any) -> RayTaskError:
@@ -144,7 +151,8 @@ class RayTaskError(RayError):
 
 
 def _readable(traceback_str: str, header: str) -> str:
-    """Return the traceback with `header` as its first line, and without miniray's own frames, which do not help a user.
+    """Return the traceback with `header` in place of the line "Traceback ...", and without miniray's own frames, which
+    do not help a user.
 
     A frame is a line `  File "..."` and the lines after it that are indented by four spaces (source, carets).
     """
@@ -162,15 +170,13 @@ def _readable(traceback_str: str, header: str) -> str:
         elif not (hidden and line.startswith("    ")):
             hidden = False
             lines.append(line)
-    if not lines[0].startswith(header):
-        lines.insert(0, header)
     return "\n".join(lines)
 
 
 # One dual class for each class of a cause, for as long as an error of it exists. The values are weak: a dual class has
 # the cause's class as a base, so a table with weak keys would keep both forever, and with them every class that a
 # session made for its workers.
-_dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
+dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
 
 _ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)  # Python 3.11 and later
 
@@ -180,7 +186,7 @@ def _dual_class(cause_class: type[BaseException]) -> Any:
 
     Its instances are made from the cause alone.
     """
-    found = _dual_classes.get(cause_class)
+    found = dual_classes.get(cause_class)
     if found is not None:
         return found
     namespace: dict[str, Any] = {
@@ -198,7 +204,7 @@ def _dual_class(cause_class: type[BaseException]) -> Any:
     # Use the metaclass that a class statement would choose, because the user's class may have its own.
     metaclass: Any = type(cause_class)
     dual = metaclass(namespace["__qualname__"], (RayTaskError, cause_class), namespace)
-    return _dual_classes.setdefault(cause_class, dual)
+    return dual_classes.setdefault(cause_class, dual)
 
 
 # The members of every dual class. They are plain functions, and not the methods of a common base, because Ray's dual
@@ -255,14 +261,18 @@ def dual_class(cause_class: type[BaseException]) -> Any:
 
 
 class TaskCancelledError(RayError):
-    """The task was cancelled. task_id: the id of the task, or its hex; error_message: the reason."""
+    """The task was cancelled. task_id: the TaskID, or its hex; None unless the task had started. error_message: the
+    reason."""
+
+    task_hex = ""  # the task, for the text only
 
     def __init__(self, task_id: Any = None, error_message: str | None = None) -> None:
         self.task_id = task_id
         self.error_message = error_message
 
     def __str__(self) -> str:
-        text = f"Task {self.task_id} was cancelled." if self.task_id else "This task was cancelled."
+        task = self.task_id or self.task_hex
+        text = f"Task {task} was cancelled." if task else "This task was cancelled."
         return f"{text} {self.error_message}" if self.error_message else text
 
 
@@ -383,7 +393,7 @@ class ActorDiedError(RayActorError):
     BASE_ERROR_MSG = "The actor died before it could finish this call."
 
     def __init__(self, cause: RayTaskError | ActorDiedErrorContext | None = None) -> None:
-        if cause is None:
+        if not cause:  # as in Ray, anything false is no cause
             super().__init__(None, self.BASE_ERROR_MSG)
         elif isinstance(cause, RayTaskError):
             text = f"The actor died because of an error raised in its creation task, {cause}"
@@ -412,11 +422,11 @@ class ActorDiedError(RayActorError):
 class ActorUnavailableError(RayActorError):
     """The actor cannot be reached now but may be reachable later. It is restarting, for example.
 
-    error_message: the reason. actor_id: the id, its bytes or its hex; None if unknown.
+    error_message: the reason. actor_id: the bytes of the id; None if unknown.
     """
 
-    def __init__(self, error_message: str, actor_id: Any) -> None:
-        hex_id = actor_id if actor_id is None or isinstance(actor_id, str) else actor_id.hex()
+    def __init__(self, error_message: str, actor_id: bytes | None) -> None:
+        hex_id = None if actor_id is None else ActorID(actor_id).hex()
         text = f"The actor {hex_id} is unavailable: {error_message}. The call may or may not have run."
         super().__init__(hex_id, text)
 
@@ -464,7 +474,7 @@ class ObjectLostError(RayError):
     def __init__(self, object_ref_hex: str, owner_address: Any, call_site: str) -> None:
         self.object_ref_hex = object_ref_hex
         self.owner_address = owner_address
-        self.call_site = call_site
+        self.call_site = call_site.replace(" | ", "\n  ")  # the lines of a call site are sent in one
 
     def _base_str(self) -> str:
         created = f" Its reference was created at: {self.call_site}" if self.call_site else ""
@@ -680,7 +690,7 @@ class AuthenticationError(RayError):
         self.__suppress_context__ = True
 
     def __str__(self) -> str:
-        return f"{self.message}. Give every client of the cluster the same token."
+        return self.message + ". Give every client of the cluster the same token."
 
 
 class RaySystemError(RayError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from .actor import ActorHandle, weak_handle
 from .core.records import ACCELERATORS, amounts
-from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, worker_hex
-from .process import accelerators
+from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, task_hex, worker_hex
+from .process import accelerators, context
 from .process.context import Execution, current
 from .process.environment import env_of
 from .runtime_env import RuntimeEnv
@@ -184,9 +185,9 @@ class RuntimeContext:
         return dict((self._execution.worker.node if self._execution is not None else self._runtime.head).labels)
 
     @property
-    def worker(self) -> Any:
-        """The core's record of this worker; None on the driver."""
-        return None if self._execution is None else self._execution.worker
+    def worker(self) -> Worker:
+        """The `global_worker`, for programs that read `worker.mode` or `worker.connected`."""
+        return global_worker
 
     @property
     def job_id(self) -> JobID:
@@ -243,3 +244,63 @@ def current_placement_group_id() -> str | None:
     session_or_start()
     lease = lease_in_group(current.get())
     return None if lease is None else placement_group_hex(lease.strategy[1])
+
+
+def get_node_ip_address() -> str:
+    """Return the address of the caller's node, as `nodes()` shows it under "NodeManagerAddress". Needs no session."""
+    execution = current.get()
+    return "127.0.0.1" if execution is None else execution.worker.node.name
+
+
+SCRIPT_MODE, WORKER_MODE = 0, 1
+
+
+def _connected() -> bool:
+    return context.session is not None
+
+
+class Worker:
+    """The class of `global_worker`: whether a session is running, and facts about the caller, whoever that is."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether a session is running."""
+        return _connected()
+
+    @property
+    def mode(self) -> int | None:
+        """WORKER_MODE in a task, SCRIPT_MODE on the driver, None without a session."""
+        if not _connected():
+            return None
+        return SCRIPT_MODE if current.get() is None else WORKER_MODE
+
+    def check_connected(self) -> None:
+        """Raise RaySystemError if no session is running."""
+        if not _connected():
+            raise context.not_connected()
+
+    def __getattr__(self, name: str) -> Any:
+        """A fact from the runtime context: an id as an object (worker_id: bytes), the namespace, and so on."""
+        if name not in _FACTS:
+            raise AttributeError(
+                f"miniray's global_worker has no {name!r}: use the public get_runtime_context() or miniray.util.state"
+            )
+        self.check_connected()
+        return _FACTS[name](get_runtime_context())
+
+
+_FACTS: dict[str, Callable[[RuntimeContext], Any]] = {
+    "actor_id": lambda c: ActorID.from_hex(c.get_actor_id() or ActorID.nil().hex()),
+    "current_job_id": lambda c: JobID.from_hex(c.get_job_id()),
+    "current_node_id": lambda c: NodeID.from_hex(c.get_node_id()),
+    "current_task_id": lambda c: TaskID.from_hex(c.get_task_id() or task_hex(0)),
+    "namespace": lambda c: c.namespace,
+    "node_ip_address": lambda c: get_node_ip_address(),
+    "placement_group_id": lambda c: c.current_placement_group_id,
+    "runtime_env": lambda c: c.get_runtime_env_string(),
+    "should_capture_child_tasks_in_placement_group": lambda c: c.should_capture_child_tasks_in_placement_group,
+    "worker_id": lambda c: bytes.fromhex(c.get_worker_id()),
+}
+
+
+global_worker = Worker()

@@ -37,7 +37,7 @@ def _in_task() -> bool:
 def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
     """Guard a function: in a task it raises WorkerExit with the reason, and in a thread that a task has started it ends
     the worker and the thread. reason: called with the arguments; None for a call that does the process no harm, which
-    goes to the original."""
+    goes to the original; "" for a call without any effect."""
     original = getattr(module, name)
 
     @stands_in
@@ -46,6 +46,8 @@ def _guard(module: Any, name: str, reason: Callable[..., str | None]) -> None:
         why = reason(*args, **kwargs) if process is not None or _in_task() else None
         if why is None:
             return original(*args, **kwargs)
+        if not why:
+            return None
         if process is not None and process.handle is not None:
             worker_signals.end_worker(process, why)
             raise SystemExit
@@ -64,8 +66,13 @@ def _put(module: Any, name: str, guard: Any) -> None:
 
 
 def _signal_to_self(pid: int, number: int) -> str | None:
+    """For a task of `local_mode`: the others have the table of their worker (see `worker_signals`)."""
     number = operator.index(number)
-    if pid not in (0, os.getpid()) or not 0 < number < signal.NSIG or local_handler(number):
+    if pid not in (0, os.getpid()) or not 0 < number < signal.NSIG:
+        return None
+    if number == signal.SIGINT:
+        return ""  # blocked, as in every worker
+    if local_handler(number):
         return None
     return f"SYSTEM_ERROR: it sent signal {int(number)} to itself"
 

@@ -17,6 +17,7 @@ from typing import Any, Callable
 from .. import exceptions
 from ..core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from ..ids import TaskID
 from ..process.context import Execution, current
 from ..process.exits import WorkerExit
 from ..process.our_code import enters_user_code
@@ -172,7 +173,7 @@ class AsyncWorker:
         task = execution.task
         if task.cancel_requested:
             task.was_interrupted = True
-        cancelled = exceptions.TaskCancelledError(task.hex)
+        cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
         return Outcome(
             failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task),

@@ -10,6 +10,7 @@ from .. import exceptions
 from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
+from ..ids import TaskID
 from ..process.context import Execution
 from ..process.exits import ActorExit, SessionEnded, WorkerExit
 from ..values import errors
@@ -239,7 +240,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
         and task.spec.kind != ACTOR_CREATION_TASK
         and (actor is None or not actor.is_async)
     ):
-        cancelled = exceptions.TaskCancelledError(task.hex)
+        cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
         return Outcome(failure=errors.from_exception(cancelled, name, "TASK_CANCELLED", **where))
     failure = errors.from_exception(error, name, **where)

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from miniray.api import init, list_named_actors
-from miniray.process.context import current
+from miniray.runtime_context import get_node_ip_address
 from miniray.values.inspect_serializability import inspect_serializability
 from miniray.values.serialization import deregister_serializer, register_serializer
 
@@ -62,12 +62,6 @@ _ON_FIRST_USE = frozenset(
 )
 # On Ray these need an import statement of their own. Under the alias they need one here, too.
 _IMPORTED_FIRST = frozenset({"metrics", "multiprocessing", "queue", "state"})
-
-
-def get_node_ip_address() -> str:
-    """Return the address of the caller's node, as `nodes()` shows it under "NodeManagerAddress". Needs no session."""
-    execution = current.get()
-    return "127.0.0.1" if execution is None else execution.worker.node.name
 
 
 def connect(conn_str: str, **kwargs: Any) -> Any:

@@ -92,6 +92,8 @@ def from_exception(
         text = "".join(traceback.format_exception(type(error), error, where))
     except Exception as problem:  # a user's __str__ may raise anything
         text = f"Traceback (most recent call last):\n{type(error).__name__}: <no text: {type(problem).__name__}>\n"
+    if where is None and "Traceback (" not in text:  # Python leaves out the first line if there is no frame but ours
+        text = f"Traceback (most recent call last):\n{text}"
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
     kept = None
     if keeps_tracebacks():
@@ -134,13 +136,16 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
 def loaded(stored: Serialized) -> Any:
     """Return the value of a stored form.
 
-    If the value is a RayError, raises it, as Ray does for an error that was put, passed or returned. Raises
-    RaySystemError if the value cannot be rebuilt.
+    If the value is a RayError, raises it, as Ray does for an error that was put, passed or returned. If the value
+    cannot be rebuilt, raises RaySystemError, or UnserializableException for a RayError.
     """
     try:
         value = deserialize(stored)
     except Exception as error:
-        raise not_rebuilt(error) from error
+        broken = not_rebuilt(error)
+        if stored.form == ERROR:
+            raise exceptions.UnserializableException(broken.traceback_str or "") from error
+        raise broken from error
     if stored.form == ERROR:
         raise value.as_instanceof_cause() if isinstance(value, exceptions.RayTaskError) else value
     return value
@@ -215,7 +220,9 @@ def _reconstruction(failure: Failure, obj: ObjectRecord | None) -> exceptions.Ra
 
 
 def _cancelled(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
-    return exceptions.TaskCancelledError(failure.about.hex if isinstance(failure.about, TaskRecord) else None)
+    error = exceptions.TaskCancelledError()  # without a task_id, as in Ray: only the task's own error has it
+    error.task_hex = failure.about.hex if isinstance(failure.about, TaskRecord) else ""
+    return error
 
 
 def _actor_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
@@ -251,7 +258,7 @@ def _worker_died(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayEr
 
 
 def _unavailable(failure: Failure, obj: ObjectRecord | None) -> exceptions.RayError:
-    return exceptions.ActorUnavailableError(failure.message, failure.about.hex)
+    return exceptions.ActorUnavailableError(failure.message, bytes.fromhex(failure.about.hex))
 
 
 _MAKERS: dict[str, Callable[[Failure, ObjectRecord | None], exceptions.RayError]] = {

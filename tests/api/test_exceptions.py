@@ -90,7 +90,7 @@ EXAMPLES = [
         lambda e: e.ActorDiedError(ActorDiedErrorContext("cd", "Counter", "It was killed.", name="one", pid=7)),
         {"actor_id": "cd", "actor_init_failed": False},
     ),
-    (lambda e: e.ActorUnavailableError("restarting", b"\x12\xab"), {"actor_id": "12ab"}),
+    (lambda e: e.ActorUnavailableError("restarting", b"\x12" * 16), {"actor_id": "12" * 16}),
     (
         lambda e: e.ObjectLostError("ef", owner_address=b"o", call_site="line 3"),
         {"object_ref_hex": "ef", "owner_address": b"o", "call_site": "line 3"},
@@ -159,7 +159,7 @@ def test_a_copy_of_an_error_has_its_class_attributes_and_text(make, attributes):
             ),
             ["Counter", "cd", "one", "It was killed.", "before its constructor"],
         ),
-        (lambda e: e.ActorUnavailableError("restarting", "12ab"), ["12ab", "restarting"]),
+        (lambda e: e.ActorUnavailableError("restarting", b"\x12" * 16), ["1212", "restarting"]),
         (lambda e: e.ObjectLostError("ef", None, "line 3"), ["ef", "line 3", "lineage"]),
         (
             lambda e: e.ObjectReconstructionFailedError("ef", "OBJECT_UNRECONSTRUCTABLE_PUT"),
@@ -233,9 +233,50 @@ def test_the_runtimes_own_frames_are_left_out_of_the_text():
     ]
 
 
-def test_a_text_without_a_traceback_also_begins_with_the_task():
-    """The header is added to any text."""
-    assert str(RayTaskError("job", "ValueError: bad", ValueError())).splitlines()[0].startswith("ray::job() (pid=")
+def test_a_text_without_a_traceback_is_shown_as_it_is():
+    """The header stands in place of the line "Traceback ...", as in Ray."""
+    assert str(RayTaskError("job", "ValueError: bad", ValueError())) == "ValueError: bad"
+
+
+@pytest.mark.parametrize(
+    "make, refused",
+    [
+        (lambda e: e.RayTaskError("f", None, ValueError()), AssertionError),
+        (lambda e: e.ActorDiedError("gone"), AssertionError),
+        (lambda e: e.ActorUnavailableError("restarting", "12ab"), TypeError),
+        (lambda e: e.ActorUnavailableError("restarting", b"12ab"), ValueError),
+        (lambda e: e.ObjectLostError("ef", None, None), AttributeError),
+        (lambda e: str(e.AuthenticationError(5)), TypeError),
+    ],
+)
+def test_wrong_arguments_of_an_error_are_refused_where_ray_refuses_them(make, refused):
+    with pytest.raises(refused):
+        make(exceptions)
+
+
+@pytest.mark.parametrize("nothing", [None, "", b"", 0, {}, []])
+def test_anything_false_is_no_cause_of_an_actors_death(nothing):
+    """So does Ray."""
+    assert str(exceptions.ActorDiedError(nothing)) == exceptions.ActorDiedError.BASE_ERROR_MSG
+
+
+class OfAProgram(RayTaskError):
+    def __init__(self, value):
+        super().__init__("f", "Traceback (most recent call last):\nValueError", ValueError(value))
+
+
+class WithItsArguments(exceptions.RayError):
+    def __init__(self, value, more=None):
+        super().__init__(value)
+        self.more = more
+
+
+def test_a_programs_own_subclass_is_rebuilt_from_its_args():
+    """Like every exception of a program. If its constructor wants something else, it cannot be rebuilt, as in Ray."""
+    copied = pickle.loads(pickle.dumps(WithItsArguments(1, more=2)))
+    assert (type(copied), copied.args, copied.more) == (WithItsArguments, (1,), 2)
+    with pytest.raises(TypeError):
+        pickle.loads(pickle.dumps(OfAProgram(1)))
 
 
 class Quota(Exception):

@@ -125,7 +125,7 @@ def test_ctrl_c_shows_where_the_driver_was(tmp_path):
 
 def test_after_works_for_every_command(tmp_path):
     """The program is interrupted, and the tables are those of the moment before."""
-    code, out, _ = run(tmp_path, ENDLESS, "list", "tasks", "--format", "json", "--after", "0.6", "--", "program.py")
+    code, out, _ = run(tmp_path, ENDLESS, "list", "tasks", "--format", "json", "--after", "3", "--", "program.py")
     assert code == 128 + signal.SIGINT
     assert [(row["name"], row["state"]) for row in json.loads(out.partition("\n")[2])] == [("spin", "RUNNING")]
 
@@ -138,7 +138,7 @@ def test_a_program_that_catches_the_interrupt_is_ended_all_the_same(tmp_path):
     short_grace = "import miniray.cli._look as look, miniray.cli; look.GRACE_S = 0.2; "
     (tmp_path / "program.py").write_text(text)
     done = subprocess.run(
-        [sys.executable, "-c", short_grace + "miniray.cli.main(['stack', '--after', '0.5', '--', 'program.py'])"],
+        [sys.executable, "-c", short_grace + "miniray.cli.main(['stack', '--after', '3', '--', 'program.py'])"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -119,7 +119,7 @@ class Options:
     """
 
     backend: str = "miniray"
-    timeout_s: float = 20.0
+    timeout_s: float = 60.0
     local_mode: bool = False
     switch_interval_s: float | None = None
     through_alias: bool = False
@@ -287,7 +287,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare a package's answers with the recorded ones.")
     parser.add_argument("--backend", default="miniray", help="the package under test (default: miniray)")
     parser.add_argument("--record", action="store_true", help="write the answers to the .expected files")
-    parser.add_argument("--timeout", type=float, help="seconds for one case (default: 20; on ray: 120)")
+    parser.add_argument("--timeout", type=float, help="seconds for one case (default: 60; on ray: 120)")
     parser.add_argument("--local-mode", action="store_true", help="run every case with init(local_mode=True)")
     parser.add_argument("--simulated", type=int, metavar="SEED", help="run each case in a simulation with this seed")
     parser.add_argument("--through-alias", action="store_true", help="import miniray as `ray`, under the alias")
@@ -302,7 +302,7 @@ def main() -> int:
     on_ray = asked.backend == "ray"
     options = Options(
         asked.backend,
-        asked.timeout or (120 if on_ray else 20),
+        asked.timeout or (120 if on_ray else 60),
         asked.local_mode,
         asked.switch_interval,
         asked.through_alias,

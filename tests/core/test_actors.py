@@ -213,6 +213,16 @@ def test_max_concurrency_adds_workers_up_to_the_limit():
     assert worker.task is calls[2] and len(actor.groups[""].workers) == 2
 
 
+def test_the_workers_of_a_killed_actor_end_in_the_order_in_which_they_were_started():
+    """The worker of the constructor is the first."""
+    c = one_node()
+    actor = living_actor(c, groups={"": 3})
+    calls = [a_call(c, actor) for _ in range(3)]
+    assert [each.worker.number for each in calls] == [1, 2, 3]
+    killed = [action.worker for action in c.kill_actor(NOW, actor) if type(action) is KillWorker]
+    assert [worker.number for worker in killed] == [1, 2, 3]
+
+
 def test_concurrency_groups_have_limits_of_their_own():
     """A full group does not block the calls of another."""
     c = one_node()

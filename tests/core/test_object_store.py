@@ -100,6 +100,7 @@ def test_a_spilled_value_counts_as_available():
     make(c)
     spill(c, value)
     assert value.status is SPILLED and store(c).used == LARGE and store(c).spilled == LARGE
+    assert (store(c).counters["spilled"], store(c).counters["spilled_bytes"]) == (1, LARGE)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (value,))
     assert waiter.fired and submitted(c, deps=(value,)).worker is not None

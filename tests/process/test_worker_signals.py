@@ -255,3 +255,18 @@ def test_in_local_mode_a_tasks_handler_is_called_when_it_signals_itself(session:
         assert ray.get(handled.remote(lambda: signal.raise_signal(signal.SIGUSR1))) == [signal.SIGUSR1]
         with pytest.raises(ray.exceptions.WorkerCrashedError):
             ray.get(ray.remote(lambda: signal.raise_signal(signal.SIGUSR1)).options(max_retries=0).remote())
+
+
+@pytest.mark.parametrize("local_mode", [False, True])
+def test_a_tasks_own_sigint_does_nothing(session: None, local_mode: bool):
+    """It is blocked in every worker. In local_mode it used to end the task as if its worker had died."""
+    ray.shutdown()
+
+    @ray.remote(max_retries=0)
+    def survives() -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        return "alive"
+
+    with ray.init(num_cpus=1, local_mode=local_mode):
+        assert ray.get(survives.remote()) == "alive"

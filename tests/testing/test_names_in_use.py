@@ -191,10 +191,13 @@ def test_the_global_worker_describes_its_caller():
             worker.mode,
             worker.current_task_id.hex() == ray.get_runtime_context().get_task_id(),
             worker.actor_id.is_nil(),
+            ray.get_runtime_context().worker.mode,
         )
 
     with ray.init(num_cpus=1, namespace="n"):
-        assert ray.get(inside.remote()) == (ray.WORKER_MODE, True, True)
+        assert ray.get(inside.remote()) == (ray.WORKER_MODE, True, True, ray.WORKER_MODE)
+        assert ray.get_runtime_context().worker is worker
+        assert worker.placement_group_id.is_nil() and not worker.should_capture_child_tasks_in_placement_group
         assert (worker.mode, worker.namespace, worker.current_job_id.int()) == (ray.SCRIPT_MODE, "n", 1)
         assert worker.current_node_id.hex() == ray.nodes()[0]["NodeID"] and len(worker.worker_id) == 28
     with pytest.raises(AttributeError, match="public"):
