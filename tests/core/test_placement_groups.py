@@ -22,6 +22,7 @@ from tests.core.builders import (
     node,
     one_node,
     running_task,
+    started,
     several_nodes,
     submitted,
 )
@@ -154,6 +155,22 @@ def test_shares_of_different_gpus_do_not_add_up_in_a_bundle_either():
     assert group.status is CREATED and task.worker is None
     finish(c, kept[0])
     assert task.worker.devices == {"GPU": (0,)}
+
+
+def test_a_task_in_a_bundle_lends_the_cpu_of_the_bundle_and_takes_it_back():
+    """The node has a CPU of its own that is free all the time: it stays free."""
+    c = one_node(cpus=2)
+    group = a_group(c, CPU)
+    parent, worker = running_task(c, strategy=in_group(group))
+    child = submitted(c, strategy=in_group(group), owner=worker)
+    waiter = Waiter(1, worker)
+    c.wait_for(NOW, waiter, child.returns, worker)
+    started(c, child)
+    assert group.bundles[0].available["CPU"] == 0 and worker.lent
+    finish(c, child)
+    c.stop_waiting(NOW, waiter, child.returns, worker)
+    assert not worker.lent and group.bundles[0].available["CPU"] == 0 and free(c) == 1
+    finish(c, parent)
 
 
 # ---------------------------------------------------------------- removal
