@@ -81,6 +81,15 @@ def test_who_has_waited_comes_before_what_becomes_ready():
     assert waiting.worker is worker and then.worker is None
 
 
+def test_one_end_may_make_room_for_several_that_wait():
+    """Each of them starts at once, as long as there is room."""
+    c = one_node(cpus=2)
+    large, _ = running_task(c, cpus=2)
+    waiting = [submitted(c) for _ in range(3)]
+    finish(c, large)
+    assert [task.worker is not None for task in waiting] == [True, True, False]
+
+
 def test_the_next_of_a_chain_has_a_lease_of_its_own_class():
     """It asks for less than the one before it, and holds less."""
     c = one_node(cpus=1)
