@@ -306,6 +306,14 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     assert submitted(c, GPU=1).worker.devices["GPU"] == (3,)
 
 
+def test_parts_of_devices_on_several_nodes_are_no_device():
+    """Every node has enough of the resource in sum, and no device of which so much is free."""
+    c = one_node(cpus=4, GPU=2)
+    add_node(c, 4, GPU=2)
+    assert all(submitted(c, GPU=0.6).worker for _ in range(4))
+    assert submitted(c, GPU=0.8).worker is None and submitted(c, GPU=0.4).worker
+
+
 def test_what_needs_a_gpu_waits_when_no_node_has_one_left():
     """Single GPUs are not ranked: every node is asked. The same holds for what needs no CPU."""
     c = one_node(cpus=2, GPU=1)
