@@ -244,6 +244,26 @@ def test_a_task_that_runs_again_returns_to_the_table():
     )
 
 
+def test_a_call_whose_two_values_go_together_is_counted_once():
+    """When no value of an actor's calls can be needed again, the arguments of its constructor go with the actor.
+
+    A call with two values, which one task had taken, used to count twice: the actor kept its arguments forever.
+    """
+    c = one_node()
+    argument = a_value(c, LARGE)
+    actor = living_actor(c, deps=(argument,), max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor, returns=2)
+    started(c, call)
+    finish(c, call, LARGE, LARGE)
+    value = a_value(c, LARGE, retries=1, deps=call.returns)
+    drop(c, *call.returns)
+    assert actor.lineage == 1
+    drop(c, value)
+    assert actor.lineage == 0
+    drop(c, actor.handle, argument)
+    assert actor.status is ActorStatus.DEAD and actor.creation.args is None and argument.status is RELEASED
+
+
 def test_a_value_is_an_error_if_its_actor_cannot_be_constructed_again():
     """The actor has ended, and an argument of its constructor has become an error since.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from miniray.core.actions import DropValues, SpillObject
 from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
@@ -9,9 +11,11 @@ from tests.core.builders import (
     LARGE,
     NOW,
     SMALL,
+    a_call,
     a_value,
     drop,
     finish,
+    living_actor,
     node,
     one_node,
     put,
@@ -232,3 +236,13 @@ def test_a_task_copies_its_arguments_to_its_node():
         started(c, task)
         finish(c, task)
     assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred_bytes"] == LARGE
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_copies_its_arguments_to_the_node_of_its_actor(is_async):
+    """A method, and a coroutine."""
+    c = several_nodes(2, 2)
+    actor = living_actor(c, is_async=is_async, strategy=("NODE_AFFINITY", node(c, 2).hex, False))
+    value = put(c, LARGE, on=1)
+    a_call(c, actor, deps=(value,))
+    assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred"] == 1

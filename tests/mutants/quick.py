@@ -35,7 +35,7 @@ from tests.mutants.mutate import Mutant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CERTAIN = ("tests/core/", "tests/observe/explain/", "tests/tidy/")  # no clock and no other program: a failure is one
-AT_A_TIME = 3  # processes: some of them only wait for a test that hangs
+AT_A_TIME = 4  # processes: some of them only wait for a test that hangs
 MEASURED_S = 60  # a test that takes longer under the tracer is left out
 PATIENCE = 3  # a test may take so many times as long as under the tracer, and
 PATIENCE_S = 15  # so many seconds more, or
@@ -84,6 +84,7 @@ class Job:
     deadline: float = 0.0
     text: bytes = b""
     failed: str = ""
+    ended: bool = False  # all of its tests have run
     rest: list[int] = field(default_factory=list)  # what is run if the failure does not repeat
 
 
@@ -93,6 +94,7 @@ class Quick:
     def __init__(self, chosen: list[tuple[int, Mutant]], known: Path | None, say: Callable[[str], None]) -> None:
         self.mutants = dict(chosen)
         self.known = known
+        self.version = [path.read_bytes() for path in traced_files()]
         self.say = say
         self.fates: dict[int, Fate] = {}
         self.reach: dict[str, Reach | None] = {}  # None: left out, since it failed or hung under the tracer
@@ -128,20 +130,25 @@ class Quick:
     def measure(self) -> None:
         """Which lines each test reaches, from an earlier measurement or from one that is made now."""
         if self.known is not None and self.known.exists():
-            self.reach = pickle.loads(self.known.read_bytes())
+            version, reach = pickle.loads(self.known.read_bytes())
+            self.reach = reach if version == self.version else {}  # other lines: what was reached says nothing
         unknown = [at for at, item in enumerate(self.items) if item.nodeid not in self.reach]
         began = time.monotonic()
         if unknown:
             shares = [unknown[at::AT_A_TIME] if len(unknown) > 50 else unknown for at in range(AT_A_TIME)]
             shares = shares if len(unknown) > 50 else shares[:1]
             self.run([Job(-1, share) for share in shares if share])
-        if self.known is not None:
-            self.known.write_bytes(pickle.dumps(self.reach))
+        self.keep()
         left_out = [item.nodeid for item in self.items if self.reach.get(item.nodeid) is None]
         self.say(
             f"without a mutant: {len(self.items)} tests, {time.monotonic() - began:.0f} s; "
             f"left out, since they failed or hung: {left_out}"
         )
+
+    def keep(self) -> None:
+        """Write down what has been measured."""
+        if self.known is not None:
+            self.known.write_bytes(pickle.dumps((self.version, self.reach)))
 
     def order(self, mutant: Mutant) -> list[int]:
         """The tests that reach the changed statement: those with the most kills first, then the shortest."""
@@ -237,13 +244,13 @@ class Quick:
         for line in lines:
             if line[:1] == b"=":
                 self.reach[self.items[job.running].nodeid] = pickle.loads(bytes.fromhex(line[1:].decode()))
-                if self.known is not None and len(self.reach) % 200 == 0:
-                    self.known.write_bytes(pickle.dumps(self.reach))
+                if len(self.reach) % 200 == 0:
+                    self.keep()
                     self.say(f"measured: {len(self.reach)} of {len(self.items)} tests")
             elif line[:1] == b"!":
                 job.failed = line[1:].decode()
             elif line == b".":
-                job.running = -1
+                job.running, job.ended = -1, True
             else:
                 job.running = int(line)
                 reach = self.reach.get(self.items[job.running].nodeid)
@@ -269,6 +276,8 @@ class Quick:
             return [Job(-1, rest)] if rest else []
         name = job.failed or (self.items[job.running].nodeid if job.running >= 0 else "")
         if not name:
+            if not job.ended:
+                raise RuntimeError(f"the process for mutant {job.mutant} ended before its first test")
             if job.rest:  # the failure did not repeat itself
                 return [Job(job.mutant, job.rest, job.seconds)]
             self.end(job, "survived", "")
@@ -368,13 +377,16 @@ def last_line(mutant: Mutant) -> int:
     return max((at for at, (a, b) in enumerate(zip(old, new, strict=True), 1) if a != b), default=mutant.line)
 
 
+def traced_files() -> list[Path]:
+    """The modules whose lines are noted."""
+    folders = (ROOT / "miniray" / name for name in ("core", "runtime", "observe/explain"))
+    return sorted(path for folder in folders for path in folder.glob("*.py"))
+
+
 @contextlib.contextmanager
 def traced() -> Iterator[dict[str, set[int]]]:
     """Note the lines of miniray that run, on every thread that starts meanwhile."""
-    folders = ("core", "runtime", "observe/explain")
-    files = {
-        str(path): str(path.relative_to(ROOT)) for one in folders for path in (ROOT / "miniray" / one).glob("*.py")
-    }
+    files = {str(path): str(path.relative_to(ROOT)) for path in traced_files()}
     unseen: dict[CodeType, set[int]] = {}  # a code all of whose lines have run is no longer traced
 
     def called(frame: FrameType, event: str, argument: object) -> Any:

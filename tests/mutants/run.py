@@ -46,7 +46,8 @@ MODULES = ("core/*.py", "runtime/waiting.py", "runtime/getting.py", "runtime/cor
 NOT_MUTATED = ("__init__.py", "invariants.py")
 
 CORE, SEARCH = (
-    "tests/core tests/tidy/test_one_door.py --ignore tests/core/test_random_events.py",
+    "tests/core/test_moves.py tests/core/test_records.py tests/core tests/tidy/test_one_door.py "
+    "--ignore tests/core/test_random_events.py",
     "tests/core/test_random_events.py -k breaks --seeds 3",
 )
 EXPLAIN, RUNTIME = "tests/observe/explain", "tests/runtime"

@@ -269,6 +269,8 @@ class _Charges:
 
     def _tell_dependencies(self, about: object, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
         names = [name for name, _ in Counter(row.spec.name for row in rows).most_common(3)]
+        if len(rows) == 1:
+            return "dependencies", f"One task, {names[0]}, determined {part}{self._cpus_were()}."
         return "dependencies", (
             f"{count(len(rows), 'task')} depended on each other ({', '.join(names)}): their chain determined "
             f"{part}{self._cpus_were()}."

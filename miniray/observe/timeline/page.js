@@ -927,7 +927,7 @@
     };
     phase("waited for arguments", created[i], known(ready[i]) ? ready[i] : over);
     phase("queued", ready[i], known(leased[i]) ? leased[i] : over);
-    phase("fetching", leased[i], known(started[i]) ? started[i] : over);
+    phase("fetching function and arguments", leased[i], known(started[i]) ? started[i] : over);
     phase("running", started[i], known(ended[i]) ? ended[i] : over);
     if (outcome[i] === FINISHED) phase("storing", ended[i], over);
     if (known(leased[i]))

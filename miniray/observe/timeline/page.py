@@ -142,11 +142,12 @@ def _first(causes: list[Bottleneck]) -> Iterator[str]:
 def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterator[str]:
     """The other cards."""
     cpus = max(used.capacity, default=0.0)
-    mean = sum(used.busy) / len(used.busy)
+    mean = f"{sum(used.busy) / len(used.busy):.3g}"
+    average = f"{mean} CPU{'s' * (mean != '1')}"
     yield (
         '<section class="card"><h2>How busy were the CPUs?</h2>'
         f'<p class="big">{used.share(used.busy):.0%}</p>'
-        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {mean:.3g} CPUs in use on average, "
+        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {average} in use on average, "
         f"{max(used.busy):.3g} at most."
     )
     if max(used.running, default=0.0) > cpus + 0.01:

@@ -18,6 +18,7 @@ def busy_actor() -> Session:
         asked = max(0.01, at - 1.6)
         session.task("push", asked, asked, at + 0.01, at + 0.01, at + 0.33, at + 0.335, actor=server, inside=task)
         session.wait(task, asked, at + 0.335)
+    session.wait(None, 0, 9.9)
     return session
 
 
@@ -28,6 +29,7 @@ def busy_async_actor() -> Session:
     for number in range(20):
         at = number // 2 * 1.0
         session.task("get", 0, 0, at, at + 0.001, at + 0.99, at + 0.999, actor=fetcher)
+    session.wait(None, 0, 10)
     return session
 
 
@@ -38,6 +40,7 @@ def straggler() -> Session:
     for number in range(16):
         at, length = number // 4 * 1.0, 10.0 if number == 15 else 1.0
         session.task("fold", 0, 0, at, at, at + length, at + length, worker=workers[number % 4])
+    session.wait(None, 0, 13)
     return session
 
 
@@ -45,6 +48,7 @@ def straggler_before_a_join() -> Session:
     """The same before a task that takes all results."""
     session = straggler()
     made = tuple(session.cluster.tasks.values())
+    session.wait(None, 13, 13.5)
     session.task("join", 0, 13, 13, 13, 13.5, 13.5, after=made)
     return session
 
@@ -76,6 +80,7 @@ def retries() -> Session:
     for number in range(1, 4):
         at = number * 2.0
         session.again(task, raised(ConnectionError("reset by peer")), at, at, at, at, at + 2, at + 2)
+    session.wait(None, 0, 8)
     return session
 
 
@@ -89,6 +94,7 @@ def full_store() -> Session:
     for number in range(10):
         at = number * 1.0
         before = (session.task("merge", 0, at, at, at + 0.7, at + 0.8, at + 1.0, after=before),)
+    session.wait(None, 0, 10)
     return session
 
 
@@ -99,6 +105,7 @@ def too_few_cpus() -> Session:
     for number in range(40):
         at = number // 2 * 1.0
         session.task("work", 0, 0, at, at, at + 0.99, at + 0.999, worker=workers[number % 2])
+    session.wait(None, 0, 20)
     return session
 
 
@@ -111,6 +118,7 @@ def one_gpu() -> Session:
         task = session.task("train", 0, 0, number, number, number + 0.99, number + 0.999, worker=worker)
         need = units({"CPU": 1, "GPU": 1})
         task.spec.scheduling_class = SchedulingClass(need, need)
+    session.wait(None, 0, 10)
     return session
 
 
@@ -120,6 +128,7 @@ def chain() -> Session:
     before: tuple = ()
     for number in range(10):
         before = (session.task("step", 0, number, number, number, number + 0.99, number + 0.999, after=before),)
+    session.wait(None, 0, 10)
     return session
 
 
@@ -128,6 +137,7 @@ def one_task() -> Session:
     session = Session(cpus=8)
     session.task("short", 0, 0, 0, 0, 0.1, 0.1, worker=session.worker())
     session.task("long", 0, 0, 0, 0, 10, 10, worker=session.worker())
+    session.wait(None, 0, 10)
     return session
 
 
