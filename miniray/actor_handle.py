@@ -263,6 +263,8 @@ def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] |
 
 def find(runtime: Runtime, name: str, namespace: str, weak: bool) -> ActorHandle[Any] | None:
     """Return a handle to the living actor of this name, or None. weak: one that does not keep the actor alive."""
+    if runtime.before_look is not None:
+        runtime.before_look("names")
     runtime.drain()  # so that an actor whose last handle has just been dropped is not found
     record = runtime.find_and_hold_actor(lambda cluster: cluster.actor_manager.find(name, namespace), weak)
     return ActorHandle(record) if record is not None else None

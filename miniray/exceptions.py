@@ -176,7 +176,7 @@ def _readable(traceback_str: str, header: str) -> str:
 # One dual class for each class of a cause, for as long as an error of it exists. The values are weak: a dual class has
 # the cause's class as a base, so a table with weak keys would keep both forever, and with them every class that a
 # session made for its workers.
-_dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
+dual_classes: weakref.WeakValueDictionary[type[BaseException], Any] = weakref.WeakValueDictionary()
 
 _ExceptionGroup: Any = getattr(builtins, "ExceptionGroup", None)  # Python 3.11 and later
 
@@ -186,7 +186,7 @@ def _dual_class(cause_class: type[BaseException]) -> Any:
 
     Its instances are made from the cause alone.
     """
-    found = _dual_classes.get(cause_class)
+    found = dual_classes.get(cause_class)
     if found is not None:
         return found
     namespace: dict[str, Any] = {
@@ -204,7 +204,7 @@ def _dual_class(cause_class: type[BaseException]) -> Any:
     # Use the metaclass that a class statement would choose, because the user's class may have its own.
     metaclass: Any = type(cause_class)
     dual = metaclass(namespace["__qualname__"], (RayTaskError, cause_class), namespace)
-    return _dual_classes.setdefault(cause_class, dual)
+    return dual_classes.setdefault(cause_class, dual)
 
 
 # The members of every dual class. They are plain functions, and not the methods of a common base, because Ray's dual
@@ -600,7 +600,8 @@ class GetTimeoutError(RayError, TimeoutError):
 class DeadlockError(RayError):
     """`get` can never return, because the tasks it waits for wait for its caller.
 
-    Raised only under `init(on_deadlock="raise")`. Ray has no such error: there the program hangs.
+    Raised only under `init(on_deadlock="raise")`, and in a simulation, where it is raised in every thread that waits
+    forever, for whatever it waits. Ray has no such error: there the program hangs.
     """
 
 

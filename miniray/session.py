@@ -19,7 +19,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, environment, guards
+from .process import accelerators, context, environment, guards, signal_handlers
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.runtime import Runtime
@@ -27,7 +27,7 @@ from .runtime.threaded import ThreadedRuntime
 
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9  # Ray: ray_constants.py
 
-
+SIMULATED_CPUS = 4  # a run must not depend on the machine
 clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, until its shutdown
 _starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
@@ -128,6 +128,8 @@ def init(
     namespace: str | None = None,
     num_nodes: int = 1,
     on_deadlock: str = "log",
+    runtime: str = "threaded",
+    seed: int = 0,
     **kwargs: Any,
 ) -> RayContext:
     """Start a session.
@@ -154,6 +156,9 @@ def init(
         namespace: the namespace of named actors; by default a new one for each session.
         num_nodes: how many identical nodes to start. The first is the head. (Not in Ray.)
         on_deadlock: when a `get` can never return, "log" a warning, or "raise" DeadlockError from it. (Not in Ray.)
+        runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
+            virtual (see `miniray.testing.simulate`). (Not in Ray.)
+        seed: of a simulated session. (Not in Ray.)
         **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
             checked.
 
@@ -178,6 +183,8 @@ def init(
         "namespace": namespace,
         "num_nodes": num_nodes,
         "on_deadlock": on_deadlock,
+        "runtime": runtime,
+        "seed": seed,
         **kwargs,
     }
     with _starting:
@@ -247,6 +254,7 @@ def _after_fork() -> None:
     dropped.clear()
     if runtime is not None:
         abandon(runtime)
+    signal_handlers.forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -359,21 +367,50 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     kind: type[Runtime] = ThreadedRuntime
     if given["local_mode"]:
         from .runtime.local_mode import LocalRuntime as kind  # not at the top, since it imports asyncio
-    runtime = kind(settings, dropped)
+    if given["runtime"] == "simulated" or context.simulation is not None and not given["local_mode"]:
+        runtime = _simulated(settings)
+    else:
+        runtime = kind(settings, dropped)
     runtime.ref_type, runtime.dynamic_type = ObjectRef, DynamicObjectRefGenerator
     runtime.stuck = lambda objects: _stuck(runtime, objects)
     cluster = clusters.get(address) if address else None
     if cluster is not None:
         cluster.attach(runtime)
     else:
+        cpus = given["num_cpus"]
+        if cpus is None and context.simulation is not None:
+            cpus = SIMULATED_CPUS
         resources, store = node_resources(
-            given["num_cpus"], given["num_gpus"], given["resources"], given.get("_memory"), given["object_store_memory"]
+            cpus, given["num_gpus"], given["resources"], given.get("_memory"), given["object_store_memory"]
         )
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     guards.install(runtime.lock)
     log_session.install(runtime)
     return runtime
+
+
+def _simulated(settings: dict[str, Any]) -> Runtime:
+    """A runtime of the simulation that runs; of a new one, which ends with the session, if none runs."""
+    from .runtime.simulated import schedules
+    from .runtime.simulated.runtime import SimulatedRuntime
+    from .runtime.simulated.simulation import Simulation
+
+    own = context.simulation is None
+    simulation = context.simulation or Simulation(settings["seed"], schedules.RandomWalk(settings["seed"]))
+    runtime: Any = SimulatedRuntime(settings, dropped, simulation)
+    runtime.ends_simulation = own
+    runtime.why_stuck = lambda objects: _why(runtime, objects)
+    started: Runtime = runtime
+    return started
+
+
+def _why(runtime: Runtime, objects: list[Any]) -> str:
+    """Why these objects will never be ready, for a DeadlockError; "" if that is not known."""
+    from .observe.explain.explanation import find_deadlock
+
+    found = find_deadlock(runtime, objects)
+    return "" if found is None else str(found)
 
 
 before_end: list[
@@ -401,6 +438,9 @@ def end(runtime: Runtime) -> None:
             forget()
         guards.uninstall(runtime.lock)
         runtime.stuck = None
+        simulation = context.simulation
+        if simulation is not None and getattr(runtime, "ends_simulation", False):
+            simulation.close()
 
 
 def abandon(runtime: Runtime) -> None:

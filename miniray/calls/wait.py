@@ -72,6 +72,8 @@ def wait(
     num_returns = int(num_returns)
     if not num_returns:  # it was a fraction below 1
         raise RaySystemError("wait() was asked for no reference at all: num_returns must be at least 1")
+    if runtime.before_look is not None:
+        runtime.before_look("what is ready", [_record_of(w) for w in ray_waitables], seconds == 0)
     ready = _ready_positions(ray_waitables, num_returns)
     if len(ready) < num_returns:
         if seconds == 0 and runtime.dropped:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import queue
 import shutil
@@ -37,7 +38,7 @@ Answer = Callable[[Any], str]
 AS_IN_RAY = "accepted as in Ray, without effect"
 GRACE_S = 10.0  # a program that was interrupted has this long to end; then the process ends without it
 RESEND_S = 0.1  # how long the interrupt may take to be noticed before it is sent again
-CODES = """exit codes: the program's own; 2 if the words make no sense or the question cannot be answered; 1 if the
+CODES = """Exit codes: the program's own; 2 if the words make no sense or the question cannot be answered; 1 if the
 program raised an exception, started no session, or waited for something that can never come; 130 if it was interrupted
 by Ctrl-C or --after; 143 on SIGTERM"""
 
@@ -66,7 +67,8 @@ def accept_program(parser: Command, purpose: str = "shows its tables") -> None:
         "--session",
         type=int,
         metavar="N",
-        help="of a program with several sessions, answer for the Nth (default: for each of them; JSON: for the last)",
+        help="of a program with several sessions, answer for the Nth (default: for each of them; JSON is then "
+        '{"sessions": [...]} with the answer of each)',
     )
     parser.epilog = (
         f"The command runs the program given after `--`, and {purpose} when the program ends, is interrupted, waits "
@@ -147,14 +149,28 @@ def warnings_on_stderr() -> Iterator[None]:
 
 
 def _printed(ask: Callable[[], str]) -> int:
+    text, code = _asked(ask)
+    if text is not None:
+        print(text)
+    return code
+
+
+def _asked(ask: Callable[[], str]) -> tuple[str | None, int]:
+    """The answer and 0; or None and the exit code, after the error was printed."""
     try:
-        text = ask()
+        return ask(), 0
     except Refused as refused:
-        return complain(str(refused), refused.code)
+        return None, complain(str(refused), refused.code)
     except (RayStateApiException, ValueError) as problem:
-        return complain(str(problem), 2)
-    print(text)
-    return 0
+        return None, complain(str(problem), 2)
+
+
+def _from_json(text: str | None) -> Any:
+    """The value of an answer in JSON; the text itself if it is none, such as "No resource in the cluster"."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text
 
 
 # ------------------------------------------------------------ a program
@@ -218,8 +234,9 @@ class _Examined:
                 return complain(f"--session {chosen}: the program had {total} session{'s' * (total > 1)}", 2)
             return _printed(answers[chosen - 1]) or code
         if total > 1 and getattr(self.args, "format", None) == "json":
-            print(f"Warning: this is the last of {total} sessions; --session N shows another one", file=sys.stderr)
-            return _printed(answers[-1]) or code
+            asked = [_asked(ask) for ask in answers]
+            print(json.dumps({"sessions": [_from_json(text) for text, _ in asked]}))
+            return next((failed for _, failed in asked if failed), code)
         failed = 0
         for number, ask in enumerate(answers, 1):
             if total > 1:

@@ -10,6 +10,7 @@ program that calls `miniray.cli.main([...])`.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,6 +50,7 @@ def add_parser(subparsers: Any) -> Command:
     parser.add_argument(
         "--tail", type=int, default=1000, metavar="N", help="print the last N lines (default: 1000; -1: all)"
     )
+    _look.accept_format(parser, "json", default="text; JSON: the names by category, or the lines of a log as an array")
     parser.add_argument("--err", action="store_true", help="print what was written to stderr instead of stdout")
     parser.add_argument(
         "--interval", type=float, metavar="S", help=f"{_look.AS_IN_RAY}: --follow is notified of each line"
@@ -97,6 +99,8 @@ def _check(args: argparse.Namespace, kind: str) -> None:
         args.usage_error("Missing option '--pid' / '-pid'.")
     if args.follow and args.program:
         args.usage_error("the logs of the script after -- are read when it ends: --follow has nothing to follow")
+    if args.follow and args.format == "json":
+        args.usage_error("JSON is one document, which --follow would never finish")
 
 
 def _at_the_end(args: argparse.Namespace, kind: str, runtime: Any) -> str:
@@ -117,6 +121,9 @@ def _answer(args: argparse.Namespace, kind: str, runtime: Any) -> Iterator[str]:
     names = [name for category in found.values() for name in category]
     if len(names) == 1:
         yield from _log(args, kind, runtime, names[0])
+        return
+    if args.format == "json":
+        yield json.dumps(found) + "\n"
         return
     yield f"Node ID: {args.node_id}\n---\n" if args.node_id else f"Node IP: {args.node_ip}\n---\n"
     for category, listed in found.items():
@@ -146,6 +153,9 @@ def _log(args: argparse.Namespace, kind: str, runtime: Any, filename: str | None
         encoding=args.encoding,
         errors=args.encoding_errors,
     )
+    if args.format == "json":
+        yield json.dumps("".join(chunks).splitlines()) + "\n"
+        return
     if args.tail <= 0 or args.follow:
         yield from chunks
         return

@@ -177,8 +177,12 @@ class ActorManager:
 
     def call_again(self, now: float, task: TaskRecord) -> None:
         """Queue a finished call once more, to rebuild a lost value. It goes in front of later calls: one of them may be
-        waiting for that value and block the queue."""
+        waiting for that value and block the queue. The call fails if the actor was revived for it and is dead again: an
+        argument of the constructor may have become an error."""
         actor = task.actor
+        if actor.status is DEAD:
+            self.cluster.task_manager.fail(now, task, actor.failure)
+            return
         actor.calls[task.number] = task
         self._enqueue(now, actor, task, before_later_calls=True)
 

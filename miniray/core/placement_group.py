@@ -146,12 +146,11 @@ class PlacementGroups:
             for bundle in order:
                 for name, amount in bundle.total.items():
                     need[name] = need.get(name, 0) + amount
+            # None of the bundles is placed: they were all on one node, and have lost it together.
             among = [
                 n
                 for n in nodes
-                if (not taken or n.number in taken)
-                and fits(free[n.number], need)
-                and all(labels_match(n.labels, b.selector) for b in order)
+                if fits(free[n.number], need) and all(labels_match(n.labels, b.selector) for b in order)
             ]
             if not among:
                 return None

@@ -4,6 +4,7 @@
         print(finding.symptom, finding.sentence)
 
 A question reads the same rows that a user would (`miniray.state`), and a finding contains the rows that it is based on.
+What made the run slow is answered by the engine that the timeline's page and `explain` ask too: `explain.bottleneck`.
 A value beyond one of the thresholds below is worth a look; it is not necessarily an error.
 """
 
@@ -20,25 +21,22 @@ from ..core.object_store import INLINE_BYTES
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from .amounts import count
 from .run_tables import Row, Tables, last_line, last_words
-from .explain.bottleneck import bottlenecks
+from .explain.evidence import STRAGGLER_TIMES, kind_of_error, typical
 from .stacks import Running
 from .state.short_ids import short
-from .timeline.recording import read
-from .timeline.utilisation import utilisation
 
 
 FEW = 5  # the most rows that a finding contains; its sentence has the whole count
 RUNNING_FROM_S = 1.0  # the least time that a task must have been running, and five times the median of its name
-STRAGGLER_AMONG = 4  # a median of fewer tasks of one name means nothing
-STRAGGLER_TIMES = 5  # a straggler runs at least this many times the median of its name
-STRAGGLER_FROM_MS = 10.0  # the least median to compare with: a short task may be late by chance
 STORM_RETRIES = 3  # the least retries of all tasks of one name; they must also be half of the attempts
 LEAK_OBJECTS = 10  # the least number of large values from one call site that are still held
 LEAK_SHARE = 0.05  # their least total size, as a share of the stores' capacity; any size is enough if one is spilled
 LEAK_BYTES = 32 * 2**20  # ... or this many bytes, if that is less
 TINY_TASKS, TINY_MS = 500, 1.0  # the least number of tasks of one name; their median is shorter than this
-QUEUE_CALLS, QUEUE_FROM_MS = 10, 20.0  # the least calls that wait, and the least time that each of them cost
-IDLE_BELOW, IDLE_SHARE = 0.5, 0.2  # the most use of the CPUs; the least share of the time of the run
+QUEUE_CALLS = 10  # the least calls that wait at this moment
+IDLE_BELOW, IDLE_SHARE, IDLE_FROM_S = 0.5, 0.2, 0.2  # the most use of the CPUs; the least part of the run, and time
+IDLE_TASKS = 10  # the least number of tasks that a cause of it must concern
+DRIVER_SHARE, DRIVER_FROM_S = 0.5, 2.0  # the same for the driver's own code, which concerns no task
 IDLE_KINDS = ("actor", "driver", "resource")  # the bottlenecks (explain.bottleneck) that leave CPUs idle
 INTENDED_DEATHS = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED")  # the reasons of deaths that the program asked for
 
@@ -71,9 +69,14 @@ def findings(runtime: Any, interrupted: list[str] | None = None) -> list[Finding
     """Ask every question of the runbook, in order.
 
     runtime: a session that has not ended. interrupted: the stack of the driver's main thread, if the program was
-    interrupted there. A question that fails is itself a finding: it must not take the answers of the others with it.
+    interrupted there.
     """
-    tables = Tables(runtime, interrupted)
+    return findings_in(Tables(runtime, interrupted))
+
+
+def findings_in(tables: Tables) -> list[Finding]:
+    """Ask every question of tables that have been read. A question that fails is itself a finding: it must not take the
+    answers of the others with it."""
     found: list[Finding] = []
     for symptom, question in RUNBOOK.items():
         try:
@@ -95,24 +98,6 @@ def findings(runtime: Any, interrupted: list[str] | None = None) -> list[Finding
 
 def _few(rows: Iterable[Row], *columns: str) -> list[Row]:
     return [{column: row[column] for column in columns} for row in list(rows)[:FEW]]
-
-
-def _kind(error_type: str | None, message: str) -> str:
-    """The key by which errors are grouped: the exception's class if there is one, otherwise Ray's name for the error.
-
-    The messages themselves would not do, since they differ in a path, a number or an id.
-    """
-    name = message.partition(":")[0]
-    if error_type == "TASK_EXECUTION_EXCEPTION" and name.replace(".", "_").isidentifier():
-        return name
-    return error_type or "an unknown error"
-
-
-def _typical(kind: str, messages: Counter[str]) -> str:
-    """The most frequent message of a kind of error, and the number of its other messages."""
-    first, _ = messages.most_common(1)[0]
-    more = f" ({len(messages) - 1} more messages of this kind)" if len(messages) > 1 else ""
-    return (first if first.startswith(kind) else f"{kind}: {first}") + more
 
 
 def _mib(num_bytes: float) -> str:
@@ -240,26 +225,23 @@ def idle(tables: Tables) -> Iterator[Finding]:
                 "state.list_actors() and its mailbox_backlog; ray.timeline(html=...)",
                 f"list tasks --filter actor_id={actor_id}",
             )
-    recording = read(tables.runtime, explained=False)
-    used = utilisation(recording)
-    if cpus < 2 or used.share(used.busy) > IDLE_BELOW or tables.endless:
+    if cpus < 2 or tables.used.share(tables.used.busy) > IDLE_BELOW or tables.endless:
         return
-    rows_by_id = {row["task_id"]: row for row in tables.tasks}
-    for cause in bottlenecks(recording, used=used):
+    for cause in tables.causes:
         about = cause.rows[0].worker.actor if cause.rows and cause.rows[0].worker is not None else None
         actor = about.hex if cause.kind == "actor" and about is not None else ""
-        if (
-            cause.kind not in IDLE_KINDS
-            or actor in named
-            or len(cause.rows) < QUEUE_CALLS
-            or cause.share < IDLE_SHARE
-            or cause.seconds * 1000 < QUEUE_CALLS * QUEUE_FROM_MS
-        ):
+        if cause.kind not in IDLE_KINDS or actor in named:
+            continue
+        if cause.rows:
+            small = cause.tasks < IDLE_TASKS or cause.share < IDLE_SHARE or cause.seconds < IDLE_FROM_S
+        else:
+            small = cause.share < DRIVER_SHARE or cause.seconds < DRIVER_FROM_S
+        if small:
             continue
         yield Finding(
             "IDLE",
             cause.sentence.rstrip("."),
-            _few([rows_by_id[row.hex] for row in cause.rows if row.hex in rows_by_id], *columns),
+            _few(tables.of_attempts(cause.rows), *columns),
             cause.advice,
             "state.explain(); ray.timeline(html=...)",
             f"list tasks --filter actor_id={actor}" if actor else "timeline -o run.html",
@@ -325,14 +307,14 @@ def failures(tables: Tables) -> Iterator[Finding]:
             and row["type"] != ACTOR_CREATION_TASK
             and row["error_type"] not in ("ACTOR_DIED", "TASK_CANCELLED")
         ):
-            groups[_kind(row["error_type"], last_line(row["error_message"]))].append(row)
+            groups[kind_of_error(row["error_type"], last_line(row["error_message"]))].append(row)
     for kind, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
         names = Counter(row["name"] for row in rows)
         most_common = ", ".join(f"{count} {name}" for name, count in names.most_common(3))
         yield Finding(
             "FAILED",
             f"{count(len(rows), 'task')} failed ({most_common}) with "
-            f"{_typical(kind, Counter(last_line(row['error_message']) for row in rows))}",
+            f"{typical(kind, Counter(last_line(row['error_message']) for row in rows))}",
             _few(rows, "name", "state", "error_type", "num_attempts", "task_id"),
             "The column error_message has the traceback, and the task's log has its output. A task that takes the "
             "result of a failed task fails with the same error: look at the first of them.",
@@ -343,25 +325,18 @@ def failures(tables: Tables) -> Iterator[Finding]:
 
 def retries(tables: Tables) -> Iterator[Finding]:
     """Were there many retries of tasks, or restarts of actors?"""
-    for name, rows in tables.by_name.items():
-        again = sum(row["num_attempts"] for row in rows) - len(rows)
-        if again < STORM_RETRIES or again < len(rows):
+    for name, failed in tables.evidence.retries.items():
+        if len(failed) < STORM_RETRIES or len(failed) < tables.evidence.tasks(name):
             continue
-        errors: dict[str, Counter[str]] = defaultdict(Counter)
-        for row in tables.attempts:
-            if row.name == name and row.error_type:
-                message = last_line(row.error_message)
-                errors[_kind(row.error_type, message)][message] += 1
-        kind = max(errors, key=lambda kind: errors[kind].total(), default="")
-        cause = f"; {errors[kind].total()} of them ended with {_typical(kind, errors[kind])}" if kind else ""
+        rows = sorted(tables.of_attempts(failed), key=lambda row: -row["num_attempts"])
         yield Finding(
             "RETRIES",
-            f"{count(len(rows), 'task')} {name} took {again + len(rows):,} attempts{cause}",
-            _few(sorted(rows, key=lambda row: -row["num_attempts"]), "name", "num_attempts", "state", "task_id"),
+            f"{tables.evidence.retries_in_words(name)}{tables.took('retries', name, 'the repeated attempts')}",
+            _few(rows, "name", "num_attempts", "state", "task_id"),
             "Fix the error; or retry only errors that may not happen again (retry_exceptions=[...]), fewer times, and "
             "after a pause.",
             'util.state.list_tasks(detail=True, filters=[("name", "=", ...)]) has a row per attempt',
-            f"get tasks {short(max(rows, key=lambda row: row['num_attempts'])['task_id'])}",
+            f"get tasks {short(rows[0]['task_id'] if rows else failed[0].hex)}",
         )
     for row in tables.actors:
         if row["num_restarts"] >= STORM_RETRIES:
@@ -380,29 +355,17 @@ def retries(tables: Tables) -> Iterator[Finding]:
 
 def stragglers(tables: Tables) -> Iterator[Finding]:
     """Did a task run far longer than others of its name?"""
-    parents = {row["parent_task_id"] for row in tables.tasks}
-    for name, rows in tables.by_name.items():
-        # Leave out tasks that submit others: they wait for them, and the time belongs to their children.
-        own = sorted(
-            (row for row in rows if row["start_time_ms"] and row["task_id"] not in parents),
-            key=lambda row: -row["duration_ms"],
+    for name, late in tables.evidence.stragglers.items():
+        yield Finding(
+            "STRAGGLER",
+            f"{tables.evidence.late_in_words(name, late)}{tables.took('straggler', name, 'the excess')}"
+            f"{last_words(task_id=late[0].hex)}",
+            _few(tables.of_attempts(late), "name", "state", "duration_ms", "node_id", "task_id"),
+            "Compare its log and its arguments with those of the others. Divide the work more evenly, or into more "
+            "parts than there are CPUs.",
+            "print(*state.get_log(task_id=...)); ray.timeline(html=...)",
+            f"logs task --id {short(late[0].hex)}",
         )
-        if len(own) < STRAGGLER_AMONG:
-            continue
-        usual = median(row["duration_ms"] for row in own)
-        late = [row for row in own if row["duration_ms"] >= STRAGGLER_TIMES * max(usual, STRAGGLER_FROM_MS)]
-        if late:
-            yield Finding(
-                "STRAGGLER",
-                f"{len(late)} of {count(len(own), 'task')} {name} ran for {late[0]['duration_ms']:,.0f} ms"
-                f"{' or less' if len(late) > 1 else ''}; the median is {usual:,.1f} ms"
-                f"{last_words(task_id=late[0]['task_id'])}",
-                _few(own, "name", "state", "duration_ms", "node_id", "task_id"),
-                "Compare its log and its arguments with those of the others. Divide the work more evenly, or into more "
-                "parts than there are CPUs.",
-                "print(*state.get_log(task_id=...)); ray.timeline(html=...)",
-                f"logs task --id {short(late[0]['task_id'])}",
-            )
 
 
 def tiny(tables: Tables) -> Iterator[Finding]:
@@ -467,15 +430,10 @@ def leaks(tables: Tables) -> Iterator[Finding]:
 
 def spilling(tables: Tables) -> Iterator[Finding]:
     """Did values have to be written to files and read back?"""
-    stores = [{"node_id": row["node_id"], **row["object_store"]} for row in tables.nodes]
-    total: Counter[str] = Counter()
-    for store in stores:
-        total.update({name: value for name, value in store.items() if isinstance(value, int)})
+    total = tables.evidence.stores
     if not total["spilled"] and not total["spill_failures"]:
         return
-    thrash = ", more than once each, so the values in use do not fit" if total["restored"] > total["spilled"] else ""
-    failed = f"; {total['spill_failures']} could not be written" if total["spill_failures"] else ""
-    large = f"; {total['fallback']} were larger than a whole store" if total["fallback"] else ""
+    stores = [{"node_id": row["node_id"], **row["object_store"]} for row in tables.nodes]
     in_files = Counter(row["call_site"] for row in tables.objects if row["state"] == "SPILLED")
     now = (
         "; in files now: " + ", ".join(f"{count:,} of {made_by}" for made_by, count in in_files.most_common(3))
@@ -484,8 +442,8 @@ def spilling(tables: Tables) -> Iterator[Finding]:
     )
     yield Finding(
         "SPILLING",
-        f"{count(total['spilled'], 'value')} ({_mib(total['spilled_bytes'])}) were written to files and "
-        f"{total['restored']:,} read back{thrash}{failed}{large}{now}",
+        f"{tables.evidence.spilling_in_words()}{now}"
+        f"{tables.took('memory', 'the object store', 'fetching and storing values')}",
         _few(stores, "node_id", "used_bytes", "peak_bytes", "capacity_bytes", "spilled", "restored", "evicted"),
         "Release values earlier, keep fewer in flight, or give the store more memory (object_store_memory=).",
         "state.summarize_objects()",

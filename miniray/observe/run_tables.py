@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
+from .explain.bottleneck import Bottleneck, bottlenecks
+from .explain.evidence import Evidence
 from .explain.explanation import explain, find_deadlock
 from .explain.sentence import Explanation
 from .logs.reading import get_log
@@ -14,6 +17,8 @@ from .stacks import Running, busy_workers, driver_stack
 from .state import book, ray_tables as state
 from .state.query import ListApiOptions, RayStateApiException
 from .state.ray_rows import StateResource
+from .timeline.recording import Recording, Row as AttemptRow, read
+from .timeline.utilisation import Utilisation, utilisation
 
 Row = dict[str, Any]
 
@@ -43,9 +48,6 @@ class Tables:
             self.groups = book.book_rows(runtime, StateResource.PLACEMENT_GROUPS)
             self.objects = book.book_rows(runtime, StateResource.OBJECTS)
             self.nodes = book.book_rows(runtime, StateResource.NODES)
-            self.attempts = state.list_rows(
-                runtime, StateResource.TASKS, ListApiOptions(limit=NO_LIMIT, detail=True), False
-            )
             self.deaths = {
                 row.actor_id: row.death_cause
                 for row in state.list_rows(
@@ -62,6 +64,38 @@ class Tables:
         """The driver's stack under its title, if the driver waits for one of these tasks or was interrupted."""
         awaited = not self.awaited or any(row["task_id"] in self.awaited for row in rows)
         return {"the driver": self.driver} if self.driver and awaited else {}
+
+    # ------------------------------------------------------------ what the timeline's page and `explain` read too
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The attempts with their times."""
+        return read(self.runtime, explained=False)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The measurements of the recording."""
+        return Evidence(self.recording)
+
+    @cached_property
+    def used(self) -> Utilisation:
+        """How many CPUs were in use over time."""
+        return utilisation(self.recording)
+
+    @cached_property
+    def causes(self) -> list[Bottleneck]:
+        """What determined the time of the run, the largest cause first."""
+        return bottlenecks(self.recording, used=self.used, evidence=self.evidence)
+
+    def took(self, kind: str, name: str, what: str) -> str:
+        """The end of a sentence: which part of the time something took, if it is one of the causes."""
+        shares = [cause.share for cause in self.causes if (cause.kind, cause.name) == (kind, name)]
+        return f"; {what} took {shares[0]:.0%} of the time" if shares else ""
+
+    def of_attempts(self, attempts: Iterable[AttemptRow]) -> list[Row]:
+        """The rows of the tasks that these attempts belong to, each once and in their order."""
+        known = {row["task_id"]: row for row in self.tasks}
+        return [known[id] for id in dict.fromkeys(one.hex for one in attempts) if id in known]
 
     def why(self, row: Row) -> str:
         """The explanation of a task's, actor's or group's row."""

@@ -108,26 +108,58 @@ def _lines(frames: list[tuple[FrameType, int]]) -> list[str]:
 
 def pending_report(runtime: Any) -> str:
     """What each pending task, actor and placement group waits for, then the stack of each worker and thread."""
-    lines = ["Pending:", *([f"  {line}" for line in shortened(list(_pending(runtime)))] or ["  nothing"])]
-    frames = current_frames()
-    busy = {running.worker.number: running for running in busy_workers(runtime, frames)}
-    with runtime.locked() as cluster:
-        numbers = [worker.number for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
-    for number in numbers:
-        running = busy.get(number)
-        if running is None:
-            lines.append(f"Worker {number} is idle.")
-            continue
-        tasks = running.tasks
-        doing = f"runs {escaped(tasks[0].spec.name)}" if len(tasks) == 1 else f"runs {len(tasks)} calls"
-        lines += [f"Worker {number} {doing}{'' if running.lines else '.'}", *running.lines]
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    for ident, frame in frames.items():
-        found = stack(frame)
-        if found:
-            lines += [f"Thread {escaped(names.get(ident, str(ident)))}", *found]
-    frames.clear()  # it contains this very frame, which would keep it, and all others, alive
-    return "\n".join(lines)
+    return str(Report(runtime))
+
+
+class Report:
+    """What a session is doing at one moment.
+
+    pending: what each pending task, actor and placement group waits for. workers: the number of each living worker,
+    with what it runs, None if it is idle. threads: name and stack of each other thread that runs code of the program.
+    """
+
+    def __init__(self, runtime: Any):
+        self.pending = list(_pending(runtime))
+        frames = current_frames()
+        busy = {running.worker.number: running for running in busy_workers(runtime, frames)}
+        with runtime.locked() as cluster:
+            living = [worker for worker in cluster.workers.values() if worker.status is not WorkerStatus.DEAD]
+        self.workers = [(worker.number, busy.get(worker.number)) for worker in living]
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        stacks = [(names.get(ident, str(ident)), stack(frame)) for ident, frame in frames.items()]
+        frames.clear()  # it contains this very frame, which would keep it, and all others, alive
+        self.threads = [(name, found) for name, found in stacks if found]
+
+    def __str__(self) -> str:
+        lines = ["Pending:", *([f"  {line}" for line in shortened(self.pending)] or ["  nothing"])]
+        for number, running in self.workers:
+            if running is None:
+                lines.append(f"Worker {number} is idle.")
+                continue
+            tasks = running.tasks
+            doing = f"runs {escaped(tasks[0].spec.name)}" if len(tasks) == 1 else f"runs {len(tasks)} calls"
+            lines += [f"Worker {number} {doing}{'' if running.lines else '.'}", *running.lines]
+        for name, found in self.threads:
+            lines += [f"Thread {escaped(name)}", *found]
+        return "\n".join(lines)
+
+    def asdict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "pending": self.pending,
+            "workers": [
+                {
+                    "worker": number,
+                    "tasks": [{"task_id": task.hex, "name": task.spec.name} for task in running.tasks]
+                    if running
+                    else [],
+                    "blocked": running is not None and running.blocked,
+                    "stack": running.lines if running else [],
+                }
+                for number, running in self.workers
+            ],
+            "threads": [{"name": name, "stack": lines} for name, lines in self.threads],
+        }
 
 
 def _pending(runtime: Any) -> Iterator[str]:

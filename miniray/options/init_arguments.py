@@ -54,6 +54,8 @@ INIT_PARAMETERS: dict[str, str] = {
     "_tracing_startup_hook": "'module:function', called once before the session starts",
     "_skip_env_hook": "",
     # Not in Ray.
+    "runtime": '"threaded" or "simulated"',
+    "seed": "decides every schedule and every random number of a simulated session",
     "num_nodes": "number of nodes in all, each with the resources of the head node",
     "on_deadlock": '"raise": a get that can never return raises DeadlockError; "log": it logs a warning and waits',
 }
@@ -117,6 +119,10 @@ def _check_other_arguments(given: Mapping[str, Any]) -> None:
         raise TypeError(f"_temp_dir must be a path, not {directory!r}")
     if not os.path.isabs(directory):
         raise ValueError(f"_temp_dir must be an absolute path, not {directory!r}")
+    if given.get("runtime", "threaded") not in ("threaded", "simulated"):
+        raise ValueError(f"runtime takes 'threaded' or 'simulated', not {given['runtime']!r}")
+    if not isinstance(given.get("seed", 0), int):
+        raise TypeError(f"seed must be a whole number, not {given['seed']!r}")
     if given.get("on_deadlock", "log") not in ("log", "raise"):
         raise ValueError(f"on_deadlock takes 'log' or 'raise', not {given['on_deadlock']!r}")
     if not isinstance(given.get("num_nodes", 1), int) or given.get("num_nodes", 1) < 1:

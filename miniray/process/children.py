@@ -1,7 +1,9 @@
-"""The processes that a task or an actor starts end with its worker, as in Ray, whichever way it ends.
+"""The processes that a task or an actor starts write to its worker's log, and end with the worker, whichever way it
+ends. Both as in Ray.
 
-All of Python's ways to start a process end in one of a few functions. While a session runs, each notes the number of
-the process that a worker starts. `os.system` is not among them: it waits for its process itself.
+All of Python's ways to start a process end in one of a few functions. While a session runs, each gives the process that
+a worker starts the descriptors of the worker's log (see `worker_output`), and notes its number. Only `os.system` is no
+such way. In a worker it starts a subprocess instead.
 """
 
 from __future__ import annotations
@@ -13,11 +15,15 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
+from . import standard_streams, worker_output
 from .our_code import stands_in
 from .replaced import replace
 from .worker_process import WorkerProcess, here
 
 OF_THE_WHOLE_PROCESS = ("resource_tracker.py", "forkserver.py")  # of multiprocessing: they serve later workers too
+
+
+STDOUT_AT, STDERR_AT = 9, 11  # where the child's descriptors 1 and 2 are among the arguments of fork_exec
 
 
 def wanted(options: Mapping[str, Any]) -> bool:
@@ -27,28 +33,56 @@ def wanted(options: Mapping[str, Any]) -> bool:
     return str(setting).lower() not in ("0", "false")
 
 
-def _noting(original: Any) -> Any:
+def _noting(name: str, original: Any) -> Any:
     @stands_in
     @wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
         process = here()
+        if process is not None and _serves_all():
+            process = None
+        ends = None if process is None or name == "forkpty" else standard_streams.descriptors()
+        if ends is not None:
+            if name == "fork_exec":
+                args = _with_output(args, ends)
+            elif name != "fork":
+                kwargs["file_actions"] = [*_inherited(ends), *(kwargs.get("file_actions") or ())]
         started = original(*args, **kwargs)
         number = started[0] if isinstance(started, tuple) else started  # forkpty returns a descriptor as well
-        if process is not None and number:  # 0: this is the child
+        if number == 0:  # this is the child
+            worker_output.become_child(ends)
+        elif process is not None:
             _note(process, number)
         return started
 
     return start
 
 
-def _note(process: WorkerProcess, number: int) -> None:
+def _with_output(args: tuple[Any, ...], ends: tuple[int, int]) -> tuple[Any, ...]:
+    """The arguments of fork_exec, with these descriptors where the child would inherit those of the process.
+    Descriptors 1 and 2 may also be given by number, as `stderr=STDOUT` does."""
+    given = list(args)
+    for position, own in (STDOUT_AT, ends[0]), (STDERR_AT, ends[1]):
+        given[position] = {-1: own, 1: ends[0], 2: ends[1]}.get(given[position], given[position])
+    return tuple(given)
+
+
+def _inherited(ends: tuple[int, int]) -> list[tuple[int, int, int]]:
+    return [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(ends, 1)]
+
+
+def _serves_all() -> bool:
+    """Whether the process that is being started serves all workers."""
     frame: Any = sys._getframe(2)
     for _ in range(4):
         if frame is None:
-            break
+            return False
         if frame.f_code.co_filename.endswith(OF_THE_WHOLE_PROCESS):
-            return
+            return True
         frame = frame.f_back
+    return False
+
+
+def _note(process: WorkerProcess, number: int) -> None:
     if process.children is None:
         process.children = {}
     process.children[number] = _born(number)
@@ -78,16 +112,55 @@ def kill(process: WorkerProcess, reap: bool) -> None:
         process.children = None
 
 
+def run_in_shell(command: Any) -> int:
+    """`os.system` as a subprocess, which gets the caller's variables and the descriptors of its worker."""
+    import subprocess
+
+    code = subprocess.call(command, shell=True)
+    return code if os.name == "nt" else code << 8 if code >= 0 else -code  # the format of os.wait
+
+
+def _system(original: Any) -> Any:
+    @wraps(original)
+    def system(command: Any) -> int:
+        status: int = original(command) if standard_streams.descriptors() is None else run_in_shell(command)
+        return status
+
+    return system
+
+
+def _write(original: Any) -> Any:
+    @wraps(original)
+    def write(fd: int, data: Any, /) -> int:
+        if fd == 1 or fd == 2:
+            ends = standard_streams.descriptors()
+            if ends is not None:
+                fd = ends[fd - 1]
+        written: int = original(fd, data)
+        return written
+
+    return write
+
+
+def _put(name: str, function: Any) -> None:
+    """Replace a function of `os`. It can be pickled as `os.name`; the module of the original is `posix`."""
+    function.__module__ = "os"
+    replace(os, name, function)
+
+
 def install() -> None:
-    """Replace the functions that start processes, until `replaced.restore_all` restores them."""
+    """Replace the functions that start processes, and those that write to a descriptor, until `replaced.restore_all`
+    restores them."""
+    _put("system", _system(os.system))
+    _put("write", _write(os.write))
     if not hasattr(os, "waitid"):
         return
     import _posixsubprocess
 
-    replace(_posixsubprocess, "fork_exec", _noting(_posixsubprocess.fork_exec))
+    replace(_posixsubprocess, "fork_exec", _noting("fork_exec", _posixsubprocess.fork_exec))
     subprocess = sys.modules.get("subprocess")
     if hasattr(subprocess, "_fork_exec"):
         replace(subprocess, "_fork_exec", _posixsubprocess.fork_exec)
     for name in "fork", "forkpty", "posix_spawn", "posix_spawnp":
         if hasattr(os, name):
-            replace(os, name, _noting(getattr(os, name)))
+            _put(name, _noting(name, getattr(os, name)))

@@ -41,6 +41,7 @@ class Execution:
 current: ContextVar[Execution | None] = ContextVar("miniray_current", default=None)
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
+simulation: Any = None  # the `runtime.simulated.simulation.Simulation` that runs; set only by itself
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's

@@ -21,7 +21,7 @@ from functools import wraps
 from typing import Any, Callable
 
 from ..options.runtime_env_fields import check_variable
-from . import accelerators
+from . import accelerators, children
 from .context import Execution, current
 from .our_code import stands_in
 from .replaced import replace
@@ -250,10 +250,7 @@ def _system(original: Any) -> Any:
         if layer() is None:
             status: int = original(command)
             return status
-        import subprocess
-
-        code = subprocess.call(command, shell=True)
-        return code if os.name == "nt" else code << 8 if code >= 0 else -code  # the format of os.wait
+        return children.run_in_shell(command)
 
     return system
 

@@ -21,19 +21,20 @@ from .replaced import replace
 from .worker_process import WorkerProcess, here
 
 _done: set[str] = set()  # the modules whose functions are replaced
+new_seed: Callable[[], int | None] = lambda: None  # of a worker's generator; None for a random one
 # Functions of numpy.random that are no methods of its global generator but call it, and the methods in their place.
 NUMPY_FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sample"}
 
 
 def _random_of(process: WorkerProcess) -> Any:
     if process.random is None:
-        process.random = random.Random()
+        process.random = random.Random(new_seed())
     return process.random
 
 
 def _numpy_of(process: WorkerProcess) -> Any:
     if process.numpy_random is None:
-        process.numpy_random = sys.modules["numpy.random"].RandomState()
+        process.numpy_random = sys.modules["numpy.random"].RandomState(new_seed())
     return process.numpy_random
 
 

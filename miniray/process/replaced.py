@@ -7,6 +7,8 @@ from typing import Any
 
 saved: list[tuple[Any, str, Any]] = []  # an object, the name of its attribute, and the attribute's original value
 
+of_a_simulation: list[tuple[Any, str, Any]] = []  # the same for what a simulation replaces; see `runtime.simulated`
+
 
 def replace(owner: Any, name: str, value: Any) -> None:
     """Set an attribute, and remember its original value."""
@@ -26,7 +28,8 @@ def is_guard(function: Any) -> bool:
     object, and should be treated as that."""
     return any(
         not isinstance(original, types.FunctionType) and vars(owner).get(name) is function
-        for owner, name, original in saved
+        for owner, name, original in [*saved, *of_a_simulation]
+        if type(owner) is not dict
     )
 
 
@@ -35,7 +38,9 @@ def place_of(original: Any) -> tuple[Any, str] | None:
 
     What a class only inherited does not belong to it: `object.__new__` is still found in `object`.
     """
-    for owner, name, value in saved:
+    for owner, name, value in [*saved, *of_a_simulation]:
+        if type(owner) is dict:  # the globals of a module that had imported it
+            continue
         inherited = isinstance(owner, type) and any(vars(base).get(name) is value for base in owner.__mro__[1:])
         if value is original and not inherited:
             return owner, name

@@ -293,8 +293,25 @@ def _after_fork() -> None:
             _postpone(state)  # it came in the child, before this function was called
 
 
+_masks: dict[int, Any] = {}  # of the threads that are forking: the signals that were blocked before
+
+
+def _before_fork() -> None:
+    """SIGTERM ends a child at once, as it does without a session. Python forgets a signal that arrives before the child
+    has finished its hooks, if there is a handler in Python; so it waits until the program's own setting is back."""
+    if _signal_getsignal(signal.SIGTERM) is _on_signal:
+        _masks[_thread.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def forked() -> None:
+    """After a fork, in the parent, and in the child when the session's hooks are removed: deliver signals again."""
+    mask = _masks.pop(_thread.get_ident(), None)
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=forked, after_in_child=_after_fork)
 
 
 def inside(frame: FrameType | None) -> bool:

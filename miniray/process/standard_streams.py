@@ -1,8 +1,9 @@
 """Standard output and error in a process where many workers write: the writer decides where the text goes.
 
 In Ray each worker is a process with its own `sys.stdout`. Here all workers share one, so while a session runs, a *door*
-stands in its place. The door looks at `context.current`: the driver's text goes to the driver's stream, and a task's
-text to the session's logs. Three measures keep this true whatever the program does with `sys.stdout`:
+stands in its place. The door looks at `context.current`: the driver's text goes to the driver's stream, and the text of
+a task, and of the threads that it has started, to the session's logs. Three measures keep this true whatever the
+program does with `sys.stdout`:
 
 - `print`, `input` and the interpreter itself find the stream in `sys.__dict__`, where the door always is.
 - Everything else reads and sets the attribute `sys.stdout`. While a door is open, the `sys` module has a class in which
@@ -31,8 +32,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from .context import Execution, current
-
-NAMES = ("stdout", "stderr")
+from .worker_output import NAMES
+from .worker_process import STAMP, WorkerProcess, get_ident, serving, threads
 
 
 class Outlet(Protocol):
@@ -40,8 +41,11 @@ class Outlet(Protocol):
 
     redirected: dict[str, Any]
 
-    def write(self, execution: Execution, name: str, text: str) -> None:
-        """Take text that a task wrote. name: "stdout" or "stderr"."""
+    def write(self, execution: Execution | None, name: str, text: str) -> None:
+        """Take text that a task wrote; None: a thread that a task has started. name: "stdout" or "stderr"."""
+
+    def descriptors(self) -> tuple[int, int] | None:
+        """The file descriptors to which the worker's children write; None: those of the process."""
 
 
 class _Nowhere:
@@ -49,8 +53,11 @@ class _Nowhere:
 
     redirected: dict[str, Any] = {}
 
-    def write(self, execution: Execution, name: str, text: str) -> None:
+    def write(self, execution: Execution | None, name: str, text: str) -> None:
         """Drop the text."""
+
+    def descriptors(self) -> None:
+        """Nobody has opened any."""
 
 
 NOWHERE: Outlet = _Nowhere()
@@ -108,8 +115,10 @@ class WorkerStream:
         """Accepted, but changes nothing: the log determines the encoding."""
 
     def fileno(self) -> int:
-        """The descriptor of the driver's stream, for a subprocess. Raises io.UnsupportedOperation if there is none."""
-        number: int = self._door.target.fileno()
+        """A descriptor for a subprocess: of the worker's log, or of the driver's stream. Raises io.UnsupportedOperation
+        if there is none."""
+        ends = descriptors()
+        number: int = self._door.target.fileno() if ends is None else ends[NAMES.index(self._door.name)]
         return number
 
     def __reduce__(self) -> Any:
@@ -176,12 +185,12 @@ class Door:
     """The object that takes the place of a standard stream in `sys.__dict__`.
 
     target: the driver's own stream at present, None if it has none. first: the driver's stream when the door was
-    opened. face: the stream as tasks see it. find_outlet: returns the outlet for an execution's text, or None for an
-    execution that writes to the driver's stream; itself None while no session runs. It belongs to the class, since both
-    streams share it.
+    opened. face: the stream as tasks see it. find_outlet: returns the outlet for the text of an execution, or of a
+    thread that a worker's task has started, or None if the driver's stream takes it; itself None while no session runs.
+    It belongs to the class, since both streams share it.
     """
 
-    find_outlet: Callable[[Execution], Outlet | None] | None = None
+    find_outlet: Callable[[Execution | WorkerProcess], Outlet | None] | None = None
 
     def __init__(self, name: str, target: Any):
         self.name, self.target, self.first = name, target, target
@@ -189,14 +198,23 @@ class Door:
 
     @staticmethod
     def outlet(execution: Execution | None) -> Outlet | None:
-        """The outlet for the text of this execution; None if the text goes to the driver's stream."""
-        return None if execution is None or Door.find_outlet is None else Door.find_outlet(execution)
+        """The outlet for the text of this execution, or if there is none, of the calling thread; None if the text goes
+        to the driver's stream."""
+        find = Door.find_outlet
+        if find is None:
+            return None
+        if execution is not None:
+            return find(execution)
+        ident = get_ident()
+        process: WorkerProcess | None = getattr(threads.get(ident), STAMP, None)
+        # A worker's own thread outside of tasks is not meant, nor a thread that shows a line on the driver's screen.
+        return None if process is None or ident in serving or ident in _showing else find(process)
 
     def write(self, text: str) -> int:
         """Write for the caller, a task or the driver. Returns the number of characters. Raises TypeError for bytes."""
         execution = current.get()
         outlet = self.outlet(execution)
-        if outlet is None or execution is None:
+        if outlet is None:
             stream = self.target if _doors.get(self.name) is self else getattr(sys, self.name)
             if stream is None:
                 return len(text)
@@ -249,7 +267,7 @@ class _HandlerStream:
             stream = handler.__dict__["stream"]
         except KeyError:
             raise AttributeError(f"'{owner.__name__}' object has no attribute 'stream'") from None
-        if stream is not None and current.get() is not None:
+        if stream is not None and Door.outlet(current.get()) is not None:
             for name in NAMES:
                 door = _doors.get(name)
                 if door is not None and (
@@ -266,6 +284,14 @@ class _HandlerStream:
         handler.__dict__["stream"] = stream
 
 
+def descriptors() -> tuple[int, int] | None:
+    """The file descriptors that are standard output and error for the caller's worker and its children; None: those of
+    the process."""
+    outlet = Door.outlet(current.get())
+    return None if outlet is None else outlet.descriptors()
+
+
+_showing: set[int] = set()  # idents of the threads that are in `write_to_driver`
 _lock = threading.RLock()  # held while doors are opened and closed; all other code reads single references
 _holders: list[object] = []  # the objects that need the doors: sessions, and progress bars on a terminal
 _session: object = None  # the holder that has set `Door.find_outlet`
@@ -275,7 +301,7 @@ above_bars: Callable[[Any, str], int] | None = None
 """How to write above progress bars on the terminal; set by `progress_bars`. Called with the stream and the text."""
 
 
-def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None] | None = None) -> None:
+def open_doors(holder: object, find_outlet: Callable[[Execution | WorkerProcess], Outlet | None] | None = None) -> None:
     """Put the doors in place, unless they are. They stay until each holder has called `close_doors`.
 
     find_outlet: given by a session; see Door.
@@ -291,6 +317,8 @@ def open_doors(holder: object, find_outlet: Callable[[Execution], Outlet | None]
             attributes["__reduce__"] = lambda module: (importlib.import_module, ("sys",))
             # importlib makes each new module by calling type(sys). New modules must be plain modules.
             attributes["__new__"] = lambda cls, name, doc=None: _sys_class(name, doc)
+            if sys.version_info >= (3, 14):
+                attributes["__getattr__"] = _missing
             sys.__class__ = type("module", (_sys_class,), attributes)
         _holders.append(holder)
         if find_outlet is not None:
@@ -308,6 +336,12 @@ def _attribute(door: Door) -> property:
     return property(
         lambda module: door.seen(), lambda module, stream: door.replace(stream), lambda module: door.replace(None)
     )
+
+
+def _missing(module: Any, name: str) -> Any:
+    """`__getattr__` of the module `sys`, with Python's error. Since Python 3.14, code that runs often reads a module's
+    attributes from its `__dict__`, and so passes by the properties above, unless the module's class has this method."""
+    raise AttributeError(f"module 'sys' has no attribute {name!r}", name=name, obj=module)
 
 
 def close_doors(holder: object) -> None:
@@ -341,7 +375,10 @@ def write_to_driver(name: str, text: str) -> bool:
     stream = driver_stream(name)
     if stream is None:
         return False
-    token = current.set(None)  # if the stream is user code and prints something itself, it prints for the driver
+    # If the stream is user code and prints something itself, it prints for the driver.
+    token, ident = current.set(None), get_ident()
+    inside = ident in _showing
+    _showing.add(ident)
     try:
         try:
             _write(stream, text)
@@ -352,6 +389,8 @@ def write_to_driver(name: str, text: str) -> bool:
     except Exception:
         return False
     finally:
+        if not inside:
+            _showing.discard(ident)
         current.reset(token)
 
 

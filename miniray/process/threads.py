@@ -26,6 +26,7 @@ real_main_thread = threading.main_thread
 _enumerate = threading.enumerate
 _start = threading.Thread.start
 _start_joinable_thread: Any = getattr(threading, "_start_joinable_thread", None)
+_starts_joinable = _start_joinable_thread  # what stood there when the guards were installed
 
 
 @wraps(threading.main_thread)
@@ -72,15 +73,17 @@ def _start_joinable(function: Any, **options: Any) -> Any:
     """Since 3.13, `daemon` tells the interpreter whether to wait for the thread."""
     if here() is not None:
         options["daemon"] = True
-    return _start_joinable_thread(function, **options)
+    return _starts_joinable(function, **options)
 
 
 def install() -> None:
     """Replace the functions of `threading`, until `replaced.restore_all` restores them."""
+    global _starts_joinable
     worker_thread.install()
     replace(threading, "main_thread", _main_thread)
     replace(threading, "enumerate", _threads_here)
     replace(threading, "active_count", _active_count)
     replace(threading.Thread, "start", _start_stamped)
     if _start_joinable_thread is not None:
+        _starts_joinable = threading._start_joinable_thread  # type: ignore[attr-defined]
         replace(threading, "_start_joinable_thread", _start_joinable)

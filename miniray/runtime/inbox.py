@@ -19,6 +19,7 @@ from .core_lock import HAS_GIL
 
 MOST_PIPES = 64
 SHARE = 8  # pipes take at most one in SHARE of the descriptors that the process may have
+_write = os.write  # a session replaces `os.write`, for the sake of workers
 _pipes: deque[None] = deque(
     [None] * MOST_PIPES
 )  # one item for each pipe that may still be opened; append and pop are atomic
@@ -41,9 +42,8 @@ class PipeInbox:
         self._items.append(item)
         with self._closing:
             if self._open:
-                os.write(
-                    self._write_end, b"!"
-                )  # one byte for each item, written after it: a reader of a byte finds an item
+                # One byte for each item, written after it: a reader of a byte finds an item.
+                _write(self._write_end, b"!")
 
     def get(self) -> Any:
         """Remove and return the next item. Sleeps until there is one."""

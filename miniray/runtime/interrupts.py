@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import importlib
 import logging
 import sys
 import threading
@@ -34,6 +35,8 @@ class Interrupts:
 
     def __init__(self, runtime: Runtime):
         self.runtime = runtime
+        if not HAS_GIL:  # later, beside busy threads, the import takes seconds, in which the core's lock is held
+            importlib.import_module("ctypes")
         self.postponed: deque[tuple[WorkerHandle, type[BaseException], TaskRecord | None, float]] = deque()
 
     def raise_in(

@@ -13,6 +13,7 @@ from contextvars import Context
 from typing import Any, Callable, Protocol
 
 from ..core.records import TaskRecord, WorkerRecord
+from ..process.event_loops import outside_of_event_loops
 from ..process.our_code import only_waits
 from .async_worker import DEAD, AsyncWorker
 from .handles import WorkerHandle
@@ -123,15 +124,12 @@ class LocalAsyncWorker(AsyncWorker):
     def _turn(self) -> None:
         """Run the loop until a call has ended or nothing can continue. The caller holds `mine`, and may be inside
         another event loop, which is hidden meanwhile."""
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
         before = len(self.calls) + len(self.posted)
         try:
             if not self.loop.is_closed():
                 self.handle.ident, self.loop.idle_for_s = _thread.get_ident(), None
-                self.loop.run_forever()
+                outside_of_event_loops(self.loop.run_forever)
         finally:
-            asyncio._set_running_loop(outer)
             idle_for_s, fewer = self.loop.idle_for_s, len(self.calls) < before
             self.mine.release()
         if self.stopping or self.worker.status is DEAD:
@@ -157,13 +155,10 @@ class LocalAsyncWorker(AsyncWorker):
         self.stopping = True
         if not self.mine.acquire(False):
             return  # the loop is running; its thread calls this method again at the end of the turn
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
         try:
             if not self.loop.is_closed():
                 self.loop.helpers += 1  # from now on the loop waits for its timers, instead of ending its turn
-                self._cancel_what_is_left(self.loop)
+                outside_of_event_loops(self._cancel_what_is_left, self.loop)
                 self.loop.close()
         finally:
-            asyncio._set_running_loop(outer)
             self.mine.release()

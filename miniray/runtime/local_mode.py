@@ -20,6 +20,7 @@ from ..core.records import TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process import signal_handlers
 from ..process.context import Execution, current
+from ..process.event_loops import outside_of_event_loops
 from .frames import current_frames
 from .ending import end_session
 from .handles import new_handle
@@ -335,19 +336,6 @@ class LocalRuntime(Runtime):
     def shutdown(self) -> None:
         """End the session: wake every waiter, drop every value. There are no threads to wait for."""
         end_session(self)
-
-
-def outside_of_event_loops(run: Callable[..., Any], *args: Any) -> Any:
-    """Return run(*args). If the caller is inside an event loop, hide the loop from the task, as a process would."""
-    asyncio = sys.modules.get("asyncio")
-    outer = asyncio._get_running_loop() if asyncio is not None else None
-    if asyncio is None or outer is None:
-        return run(*args)
-    asyncio._set_running_loop(None)
-    try:
-        return run(*args)
-    finally:
-        asyncio._set_running_loop(outer)
 
 
 _complete: type[Verbs] = LocalRuntime  # an error for mypy if a verb is missing

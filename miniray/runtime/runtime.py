@@ -56,6 +56,9 @@ class Runtime(Getting, Verbs):
     how to log a line of text; takes its level first. visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
+    before_look: called before the program looks at something that another thread may change: with "what is ready" and
+    the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
+
     Set by the logs. unfinished_lines: lines that tasks have begun to print. end_lines: called with an execution at the
     end of its task, if there are such lines. worker_ended: called by a worker's thread before it ends.
     """
@@ -78,6 +81,7 @@ class Runtime(Getting, Verbs):
         self.end_lines: Callable[[Any], None] = lambda execution: None
         self.worker_ended: Callable[[WorkerRecord], None] = lambda worker: None
         self.last_node = 0
+        self.before_look: Callable[..., None] | None = None
         self.visible_devices = accelerators.visible(os.environ)
         self.carriers.update(
             {

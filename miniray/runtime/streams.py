@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +82,7 @@ def wait_for_consumer(runtime: Runtime, execution: Execution) -> None:
     if limit < 0 or runtime.local:  # in local_mode the consumer is further down this stack and cannot take an item now
         return
     while stream.refs and len(stream.items) - stream.taken >= limit:
-        lock = _thread.allocate_lock()
+        lock = runtime.allocate_lock()
         lock.acquire()
         waiter = Waiter(1, lock.release)
         with runtime.lock:

@@ -45,7 +45,7 @@ from collections import deque
 from contextvars import Context
 from signal import SIGINT
 from types import FrameType
-from typing import Any
+from typing import Any, Callable
 
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -79,13 +79,16 @@ CPYTHON_3_11 = sys.version_info[:2] == (3, 11)
 class ThreadedRuntime(Runtime):
     """Carries out the core's actions with threads.
 
-    threads: the handles whose thread has not ended. unstarted: workers of actors whose threads are not started yet.
+    start_thread, new_inbox: how threads and inboxes are made; the simulated runtime has its own. threads: the handles
+    whose thread has not ended. unstarted: workers of actors whose threads are not started yet.
     start_permits: one item for each further thread of an actor that may start now. The three are changed without a
     lock, by single operations that are atomic.
     """
 
     def __init__(self, options: dict[str, Any], dropped: deque[Any]):
         super().__init__(options, dropped)
+        self.start_thread: Callable[..., Any] = _thread.start_new_thread
+        self.new_inbox: Callable[[], Any] = new_inbox
         self.timers = Timers(self.timer)
         self.interrupts = Interrupts(self)
         self.postponed = self.interrupts.postponed
@@ -135,7 +138,7 @@ class ThreadedRuntime(Runtime):
             self.threads[handle] = None
             if worker.status is DEAD or self.closed:  # killed before it had a handle, so `kill_worker` did nothing
                 handle.inbox.put(None)
-            _thread.start_new_thread(self._thread_main, (worker, handle))
+            self.start_thread(self._thread_main, (worker, handle))
         except Exception as error:  # no more threads, descriptors or memory
             if worker.actor is not None:
                 self.start_permits.append(None)
@@ -148,14 +151,18 @@ class ThreadedRuntime(Runtime):
 
     def _new_handle(self, worker: WorkerRecord) -> WorkerHandle:
         handle = new_handle(worker)
-        handle.done = _thread.allocate_lock()
+        handle.done = self.allocate_lock()
         handle.done.acquire()
         if worker.actor is not None and worker.actor.is_async:
-            from .async_worker import AsyncWorker  # imports asyncio, which only programs with async actors need
-
-            handle.loop = AsyncWorker(self, worker, handle)
-        handle.inbox = new_inbox()  # last, since it may hold descriptors
+            handle.loop = self.new_loop(worker, handle)
+        handle.inbox = self.new_inbox()  # last, since it may hold descriptors
         return handle
+
+    def new_loop(self, worker: WorkerRecord, handle: WorkerHandle) -> Any:
+        """The AsyncWorker of an async actor's thread."""
+        from .async_worker import AsyncWorker  # imports asyncio, which only programs with async actors need
+
+        return AsyncWorker(self, worker, handle)
 
     def _thread_main(self, worker: WorkerRecord, handle: WorkerHandle) -> None:
         handle.ident = _thread.get_ident()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import heapq
 import time
-from typing import Callable
+from typing import Any, Callable
 
 from .core_lock import core_lock
 
@@ -13,16 +13,24 @@ from .core_lock import core_lock
 class Timers:
     """Calls a function at given times. The thread sleeps until the next time is due, and ends when no time is left."""
 
-    def __init__(self, call: Callable[[], None]):
-        self._call = call
+    def __init__(
+        self,
+        call: Callable[[], None],
+        now: Callable[[], float] = time.perf_counter,
+        allocate_lock: Callable[[], Any] = _thread.allocate_lock,
+        start_thread: Callable[..., Any] = _thread.start_new_thread,
+    ):
+        """call: the function. The others are how to tell the time, to make a lock to sleep on, and to start a
+        thread."""
+        self._call, self._now, self._start_thread = call, now, start_thread
         self._lock = core_lock  # guards everything below; a finaliser that cancels a task does not run under it
         self._due: list[float] = []  # a heap of times
-        self._changed = _thread.allocate_lock()  # the thread sleeps on it; released when the thread should look again
+        self._changed = allocate_lock()  # the thread sleeps on it; released when the thread should look again
         self._changed.acquire()
         self._running = self._stopped = False
 
     def add(self, at: float) -> None:
-        """Call the function at this time, in seconds of `time.perf_counter`."""
+        """Call the function at this time, in seconds on the clock."""
         with self._lock:
             if self._stopped:
                 return
@@ -32,7 +40,7 @@ class Timers:
                 self._changed.release()
         if start:
             try:
-                _thread.start_new_thread(self._run, ())
+                self._start_thread(self._run, ())
             except RuntimeError:  # no more threads: the next call tries again
                 self._running = False
 
@@ -50,7 +58,7 @@ class Timers:
                 if not self._due or self._stopped:
                     self._running = False
                     return
-                wait = self._due[0] - time.perf_counter()
+                wait = self._due[0] - self._now()
                 if wait <= 0:
                     heapq.heappop(self._due)
             if wait <= 0:

@@ -98,9 +98,9 @@ def unalias_ray() -> None:
 
 
 def _show_errors_of(package: str) -> None:
-    """Name the module of the exceptions `<package>.exceptions`: the name is in tracebacks and in the texts of
-    errors."""
-    for cls in vars(exceptions).values():
+    """Name the module of the exceptions `<package>.exceptions`: the name is in tracebacks and in the texts of errors.
+    The classes that were made for the errors of tasks are renamed as well, for they may be used again."""
+    for cls in (*vars(exceptions).values(), *exceptions.dual_classes.values()):
         if isinstance(cls, type) and cls.__module__.endswith(".exceptions") and issubclass(cls, Exception):
             cls.__module__ = f"{package}.exceptions"
 

@@ -22,6 +22,9 @@ from functools import wraps
 from typing import Any
 from unittest import mock
 
+import pytest
+from pytest import MonkeyPatch
+
 from ..values import functions_by_value
 
 _patched: set[tuple[str, str]] = set()  # every attribute (module's name, attribute) that was ever patched
@@ -30,9 +33,20 @@ _undo: list[Callable[[], None]] = []
 
 
 def install() -> None:
-    """Let patches reach the functions that tasks run, from now on. Does nothing if it is installed."""
+    """Let patches reach the functions that tasks run, from now on. Does nothing if it is installed.
+
+    Raises RuntimeError if this Python's mock or this pytest lacks one of the internal names that this module changes: a
+    patch that silently reaches no task would make a test pass or fail for the wrong reason.
+    """
     if _undo:
         return
+    missing = _missing()
+    if missing:
+        raise RuntimeError(
+            f"miniray's pytest plugin cannot let patches reach tasks: {', '.join(missing)} does not exist in Python "
+            f"{sys.version.split()[0]} with pytest {pytest.__version__}. Use another version of pytest, or turn the "
+            "plugin off with `-p no:miniray.testing.plugin`, and report this to miniray."
+        )
     functions_by_value.filled = _follow
     _undo.append(lambda: setattr(functions_by_value, "filled", None))
     patch: Any = mock._patch
@@ -52,8 +66,6 @@ def install() -> None:
         return result
 
     _replace(patch, __enter__=__enter__, __exit__=__exit__)
-    from pytest import MonkeyPatch
-
     put, undo = MonkeyPatch.setattr, MonkeyPatch.undo
 
     @wraps(put)
@@ -70,6 +82,26 @@ def install() -> None:
             _changed(target, name)
 
     _replace(MonkeyPatch, setattr=setattr_, undo=undo_)
+
+
+def _missing() -> list[str]:
+    """The internal names that this module uses and that do not exist here."""
+    found = []
+    patch: Any = getattr(mock, "_patch", None)
+    if not (hasattr(patch, "__enter__") and hasattr(patch, "__exit__")):
+        found.append("unittest.mock._patch with __enter__ and __exit__")
+    else:
+        made = mock.patch.object(types.SimpleNamespace(name=1), "name")
+        if not isinstance(made, patch) or getattr(made, "attribute", None) != "name" or not hasattr(made, "getter"):
+            found.append("unittest.mock._patch with attribute and getter")
+    monkeypatch = MonkeyPatch()
+    target = types.SimpleNamespace(name=1)
+    monkeypatch.setattr(target, "name", 2)
+    changes: Any = getattr(monkeypatch, "_setattr", None)
+    if not isinstance(changes, list) or not changes or tuple(changes[-1][:2]) != (target, "name"):
+        found.append("pytest.MonkeyPatch._setattr")
+    monkeypatch.undo()
+    return found
 
 
 def uninstall() -> None:

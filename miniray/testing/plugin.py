@@ -14,6 +14,12 @@ pytest loads the plugin once miniray is installed. It does nothing until a test 
     --miniray-strict            a test that leaves something behind fails; without the option it gives a warning
     --miniray-timeline=DIR      writes a timeline of every failed test to this folder
 
+    @pytest.mark.simulate(seeds=200, strategy="random", faults=FaultPlan(crash=0.1))
+    --simulate-seed=N           a test with this marker runs once, with this seed, under the debugger if you like
+
+A test with the marker `simulate` is run by `miniray.testing.explore`: again and again, each time in a simulation of its
+own, with the same fixtures. The marker takes all arguments of `explore`, and `seeds` may be a number.
+
 The sessions have on_deadlock="raise". A test leaves something behind if, at its end, the session still has unfinished
 tasks, actors, placement groups or referenced objects that the test created, if a new thread still runs, or if a session
 runs that the test started with `init`. Such a session is ended, so that the next test can start its own.
@@ -66,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--miniray-strict", action="store_true", help="fail a test that leaves something behind")
     group.addoption("--miniray-timeline", metavar="DIR", help="write a timeline of each failed test to this folder")
+    group.addoption("--simulate-seed", type=int, metavar="N", help="run each simulated test once, with this seed")
     parser.addini(
         "miniray_timeout", "fail a test that takes longer than this many seconds, and explain what is pending"
     )
@@ -101,7 +108,12 @@ def pytest_make_collect_report(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the markers."""
+    config.addinivalue_line(
+        "markers",
+        "simulate(seeds=1000, strategy='random', faults=None, ...): run the test once for each seed, each time in a "
+        "simulation of its own; takes all arguments of miniray.testing.explore",
+    )
     config.addinivalue_line(
         "markers",
         "miniray(nodes=..., timeout=..., strict=..., **init_arguments): the session that a miniray fixture starts, the "
@@ -116,6 +128,34 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
         return f"miniray: `import ray` imports miniray {OWN_VERSION}"
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test with the marker `simulate` under many schedules."""
+    marker = pyfuncitem.get_closest_marker("simulate")
+    if marker is None:
+        return None
+    from .exploration import explore
+
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    function = pyfuncitem.obj
+    given: dict[str, Any] = {**dict(zip(("seeds",), marker.args)), **marker.kwargs}
+    seeds = given.pop("seeds", 1000)
+    only = pyfuncitem.config.getoption("simulate_seed")
+    if only is not None:
+        given.update(quiet=False, watchdog_s=0)
+        seeds = [only]
+    elif isinstance(seeds, int):
+        seeds = range(seeds)
+
+    def program() -> None:
+        function(**arguments)
+
+    program.__qualname__ = pyfuncitem.name
+    explore(program, seeds, globals_=function.__globals__, **given)
+    return True
 
 
 # ------------------------------------------------------------ fixtures

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import importlib
 import pickle
 import types
 import typing
@@ -201,7 +202,17 @@ def _members(cls: type) -> dict[str, Any] | None:
 
 
 _REGISTERED = "_miniray_registered"  # attribute of a copy: the virtual subclasses that came with it
-NOT_SENT = ("__dict__", "__weakref__", "_abc_impl", _REGISTERED)  # attributes of a class that are never sent
+# Since Python 3.14, a class holds a function that evaluates its annotations, and their values once it was called. The
+# function's closure has the whole class, with what cannot be sent. The values are sent instead (see `_annotations`).
+_ANNOTATE, _ANNOTATIONS = "__annotate_func__", "__annotations_cache__"
+NOT_SENT = (
+    "__dict__",
+    "__weakref__",
+    "_abc_impl",
+    _REGISTERED,
+    _ANNOTATE,
+    _ANNOTATIONS,
+)  # attributes of a class that are never sent
 _MADE_BY_ENUM = (
     "_member_names_",
     "_member_map_",
@@ -216,6 +227,8 @@ _MADE_BY_ENUM = (
 def _class_state(cls: type) -> dict[str, Any]:
     """Return what _fill_class needs: the attributes that are set after the creation, and the virtual subclasses."""
     attributes = dict(vars(cls))
+    if attributes.get(_ANNOTATE) is not None or _ANNOTATIONS in attributes:
+        attributes["__annotations__"] = _annotations(cls, attributes)
     for name in (*NOT_SENT, "__module__", *_slots_of(cls)):
         attributes.pop(name, None)
     if isinstance(cls, enum.EnumMeta):
@@ -226,6 +239,24 @@ def _class_state(cls: type) -> dict[str, Any]:
         refs = abc._get_dump(cls)[0]  # type: ignore[attr-defined]
         registered = [subclass for ref in refs if (subclass := ref()) is not None]
     return {"attributes": attributes, "registered": registered}
+
+
+def _annotations(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The annotations of a class that has some, on Python 3.14. If a name in them has no value yet, all are strings.
+
+    `cls.__annotations__` would keep them in the class, which would then look changed (see Definition).
+    """
+    kept: dict[str, Any] | None = attributes.get(_ANNOTATIONS)
+    if kept is not None:
+        return kept
+    annotate: Any = attributes[_ANNOTATE]
+    try:
+        values: dict[str, Any] = annotate(1)  # annotationlib.Format.VALUE
+        return values
+    except NameError:
+        library: Any = importlib.import_module("annotationlib")  # there is none before 3.14
+        values = library.call_annotate_function(annotate, library.Format.STRING, owner=cls)
+        return values
 
 
 def _make_class(

@@ -17,6 +17,7 @@ from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
 from typing import Any, Callable, Iterator
 
+from ..process.replaced import place_of
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
 from .spaces import ByIdentity
 
@@ -56,6 +57,9 @@ def _walk_global_names(code: types.CodeType) -> Iterator[str]:
 def _reduce_function(function: types.FunctionType, pickler: ByValuePickler) -> Any:
     if importable(function):
         return NotImplemented
+    place = place_of(function)
+    if place is not None:  # as for a built-in function that the session has replaced
+        return getattr, place
     pickler.sent_by_value = True
     # From here on, classes are written into this stream, so that their methods share their globals with this function.
     pickler.definitions = False

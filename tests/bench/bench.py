@@ -22,6 +22,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,9 +61,11 @@ def worker(name: str) -> None:
                 warm_up(b)
             gc.collect()
             spin_before = calibrate()
+            cpu_before = time.process_time()
             ops, seconds, *extra = run.run(b, ask["n"])
             answer = {
                 "per_op": seconds / ops,
+                "cpu_per_op": (time.process_time() - cpu_before) / ops,
                 "n": ops,
                 "seconds": seconds,
                 "spin": (spin_before + calibrate()) / 2,
@@ -212,7 +215,7 @@ class Table:
         lines = []
         for c in self.columns:
             best = self.best(run.name, c.label) or {}
-            extra = {k: v for k, v in best.items() if k not in ("per_op", "n", "seconds", "spin", "mb")}
+            extra = {k: v for k, v in best.items() if k not in ("per_op", "cpu_per_op", "n", "seconds", "spin", "mb")}
             if extra:
                 shown = "  ".join(f"{k}={v:.4g}" for k, v in extra.items())
                 lines.append(f"{run.name:14} {c.label:14} {shown}")

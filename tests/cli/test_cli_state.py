@@ -122,6 +122,21 @@ def test_a_terminal_shows_the_columns_that_fit(capsys, session, monkeypatch):
         assert "Hidden columns" not in out
 
 
+def test_a_summary_fits_the_terminal(capsys, session, monkeypatch):
+    """A long name is cut and less useful columns are hidden; `--format table` shows everything."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    ray.get(ray.remote(lambda: 1).options(name="n" * 150).remote())
+    for resource in ("tasks", "actors", "objects"):
+        assert main(["summary", resource]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 60
+        wanted = {"tasks": "FINISHED: ", "actors": "ALIVE: ", "objects": "TOTAL_OBJECTS"}[resource]
+        assert any(wanted in line for line in lines)
+        assert main(["summary", resource, "--format", "table"]) == 0
+        capsys.readouterr()
+
+
 def test_other_formats(capsys, session):
     """JSON is one line with all fields, and YAML is one document.
 

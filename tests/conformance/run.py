@@ -114,14 +114,16 @@ class Answer:
 class Options:
     """How to run the cases. timeout_s: for each case. switch_interval_s: the argument of `sys.setswitchinterval`.
 
-    through_alias: import the package as `ray`, under miniray's alias. init: further arguments of `init`.
+    through_alias: import the package as `ray`, under miniray's alias. init: further arguments of `init`. simulated: the
+    seed of a simulation in which each case runs; None for none.
     """
 
     backend: str = "miniray"
-    timeout_s: float = 20.0
+    timeout_s: float = 60.0
     local_mode: bool = False
     switch_interval_s: float | None = None
     through_alias: bool = False
+    simulated: int | None = None
     init: dict[str, Any] = field(default_factory=dict)
 
 
@@ -146,6 +148,16 @@ def package_under_test(options: Options) -> tuple[Any, str]:
         importlib.import_module("miniray.testing").alias_ray()
         name = "ray"
     return importlib.import_module(name), name
+
+
+def run_simulated(path: pathlib.Path, package: Any, name: str, init: dict[str, Any], seed: int) -> Answer:
+    """Run one case in a simulation."""
+    simulation = importlib.import_module("miniray.testing.simulation")
+    run = simulation.Run(lambda: run_case(path, package, name, init), seed, watchdog_s=0).go()
+    if run.error is not None:
+        return Answer(str(path), f"THE SIMULATION ENDED BY {run.error!r}\n")
+    answer: Answer = run.result
+    return answer
 
 
 def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) -> Answer:
@@ -255,7 +267,10 @@ def child() -> None:
             extra = ENVIRONMENT_OF.get(case_name(path), {})
             os.environ.update(extra)
             faulthandler.dump_traceback_later(options.timeout_s, exit=True, file=stacks)
-            answer = run_case(path, package, name, options.init)
+            if options.simulated is None:
+                answer = run_case(path, package, name, options.init)
+            else:
+                answer = run_simulated(path, package, name, options.init, options.simulated)
             faulthandler.cancel_dump_traceback_later()
             for variable in extra:
                 del os.environ[variable]
@@ -272,8 +287,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare a package's answers with the recorded ones.")
     parser.add_argument("--backend", default="miniray", help="the package under test (default: miniray)")
     parser.add_argument("--record", action="store_true", help="write the answers to the .expected files")
-    parser.add_argument("--timeout", type=float, help="seconds for one case (default: 20; on ray: 120)")
+    parser.add_argument("--timeout", type=float, help="seconds for one case (default: 60; on ray: 120)")
     parser.add_argument("--local-mode", action="store_true", help="run every case with init(local_mode=True)")
+    parser.add_argument("--simulated", type=int, metavar="SEED", help="run each case in a simulation with this seed")
     parser.add_argument("--through-alias", action="store_true", help="import miniray as `ray`, under the alias")
     parser.add_argument("--switch-interval", type=float, help="the argument of sys.setswitchinterval, in seconds")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the difference of each case")
@@ -286,10 +302,11 @@ def main() -> int:
     on_ray = asked.backend == "ray"
     options = Options(
         asked.backend,
-        asked.timeout or (120 if on_ray else 20),
+        asked.timeout or (120 if on_ray else 60),
         asked.local_mode,
         asked.switch_interval,
         asked.through_alias,
+        asked.simulated,
         {"include_dashboard": False, "log_to_driver": False} if on_ray else {},
     )
     paths = cases_in(asked.paths)

@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY, SINCE_PYTHON, UNTIL_PYTHON
+from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY, NOT_SIMULATED, SINCE_PYTHON, UNTIL_PYTHON
 from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
-MODES = ("threaded", "local_mode", "alias")
+LEFT_OUT_OF_SIMULATION = {case: reason for reason, cases in NOT_SIMULATED.items() for case in cases}
+MODES = ("threaded", "local_mode", "alias", "simulated")
 CHILDREN = 8  # at a time, even on two CPUs: most cases wait more than they compute
 SLOW = ("reports", "wanted", "resources")  # these areas start first, each in two halves: their programs wait long
 ALIAS_SAMPLE = 8  # one of this many cases also runs under the alias, which does the same in all of them
@@ -64,6 +65,7 @@ class Answers:
                     local_mode=mode == "local_mode",
                     switch_interval_s=switch_interval_s,
                     through_alias=through_alias or mode == "alias",
+                    simulated=1 if mode == "simulated" else None,
                 )
             )
             self.runners.append(runner)
@@ -109,6 +111,9 @@ def params() -> list[Any]:
         for mode in MODES
         for index, path in enumerate(CASES)
         if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)
+        and not (
+            mode == "simulated" and (case_name(path) in LEFT_OUT_OF_SIMULATION or path.is_relative_to(HERE / "wanted"))
+        )
         and not (mode == "alias" and index % ALIAS_SAMPLE)
     ]
 
@@ -126,6 +131,7 @@ def test_every_case_that_is_skipped_exists():
     names = {case_name(path) for path in CASES}
     known = names | {name.split("/")[0] for name in names}
     assert [name for name in NOT_READY if name not in known] == []
+    assert [name for name in LEFT_OUT_OF_SIMULATION if name not in names] == []
     assert [name for name in LEFT_OUT_OF_LOCAL_MODE if name not in names] == []
     for by_version in SINCE_PYTHON, UNTIL_PYTHON:
         assert [name for cases in by_version.values() for name in cases if name not in names] == []

@@ -213,6 +213,16 @@ def test_max_concurrency_adds_workers_up_to_the_limit():
     assert worker.task is calls[2] and len(actor.groups[""].workers) == 2
 
 
+def test_the_workers_of_a_killed_actor_end_in_the_order_in_which_they_were_started():
+    """The worker of the constructor is the first."""
+    c = one_node()
+    actor = living_actor(c, groups={"": 3})
+    calls = [a_call(c, actor) for _ in range(3)]
+    assert [each.worker.number for each in calls] == [1, 2, 3]
+    killed = [action.worker for action in c.kill_actor(NOW, actor) if type(action) is KillWorker]
+    assert [worker.number for worker in killed] == [1, 2, 3]
+
+
 def test_concurrency_groups_have_limits_of_their_own():
     """A full group does not block the calls of another."""
     c = one_node()
@@ -526,6 +536,31 @@ def test_a_weak_handle_does_not_keep_an_actor_alive():
     assert actor.status is DEAD and c.objects[weak.number] is weak
     drop(c, weak)
     assert actor.weak_handle is None and weak.number not in c.objects
+
+
+def test_the_last_handle_of_a_dead_actor_releases_its_class():
+    """Whether it is a weak one or the other."""
+    c = one_node()
+    for last in (0, 1):
+        actor = living_actor(c)
+        actor.meta = "class"
+        handles = [c.add_weak_reference(NOW, actor), actor.handle]
+        c.kill_actor(NOW, actor)
+        drop(c, handles[1 - last])
+        assert actor.meta == "class"
+        drop(c, handles[last])
+        assert actor.meta is None and c.references.take_freed()[-1] == "class"
+
+
+def test_a_call_with_an_argument_that_is_an_error_never_runs():
+    """The error was there when the call was submitted. The next call runs."""
+    c = one_node()
+    bad = submitted(c)
+    started(c, bad)
+    raise_in(c, bad)
+    actor = living_actor(c)
+    call, following = a_call(c, actor, deps=bad.returns), a_call(c, actor)
+    assert call.status is TaskStatus.FAILED and call.worker is None and following.worker is actor.worker
 
 
 def test_an_actor_without_weak_handles_lives_on():

@@ -22,6 +22,7 @@ from tests.core.builders import (
     free,
     living_actor,
     node,
+    on_node,
     one_node,
     put,
     raise_in,
@@ -275,6 +276,16 @@ def test_the_node_of_the_arguments_must_be_allowed():
             submitted(c, strategy=("NODE_AFFINITY", node(c, number).hex, False))
     task = submitted(c, deps=(put(c, LARGE, on=2),), selector=(("zone", "in", ("a",)),))
     assert task.node is node(c, 1)
+
+
+def test_an_actor_whose_owner_died_with_its_node_restarts_on_a_living_node():
+    """The owner's node is preferred only while it is alive. The actor is detached, so it outlives its owner."""
+    c = several_nodes(1, 4, 1)
+    _, owner = running_task(c, strategy=on_node(c, 2))
+    actor = living_actor(c, owner=owner, detached=True, holds_cpus=1, max_restarts=1)
+    assert actor.node is node(c, 2)
+    c.remove_node(NOW, node(c, 2))
+    assert actor.status is ActorStatus.RESTARTING and actor.node is node(c, 1)
 
 
 def test_two_whole_gpus_are_not_one_and_the_rest_of_others():

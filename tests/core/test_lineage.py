@@ -6,16 +6,18 @@ import pytest
 
 from miniray.core.actions import DropValues, StartWorker
 from miniray.core.records import DROPPED, FAILED, LOST, PENDING, READY, RELEASED, Waiter
-from miniray.core.transitions import PlacementGroupStatus, TaskStatus
+from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus
 from tests.core.builders import (
     LARGE,
     NOW,
     SMALL,
+    a_call,
     a_group,
     a_value,
     crash,
     drop,
     finish,
+    living_actor,
     node,
     one_node,
     put,
@@ -240,6 +242,49 @@ def test_a_task_that_runs_again_returns_to_the_table():
         and c.tasks[source.task.number].status is TaskStatus.SUBMITTED_TO_WORKER
         and c.dropped["tasks"] == 0
     )
+
+
+def test_a_call_whose_two_values_go_together_is_counted_once():
+    """When no value of an actor's calls can be needed again, the arguments of its constructor go with the actor.
+
+    A call with two values, which one task had taken, used to count twice: the actor kept its arguments forever.
+    """
+    c = one_node()
+    argument = a_value(c, LARGE)
+    actor = living_actor(c, deps=(argument,), max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor, returns=2)
+    started(c, call)
+    finish(c, call, LARGE, LARGE)
+    value = a_value(c, LARGE, retries=1, deps=call.returns)
+    drop(c, *call.returns)
+    assert actor.lineage == 1
+    drop(c, value)
+    assert actor.lineage == 0
+    drop(c, actor.handle, argument)
+    assert actor.status is ActorStatus.DEAD and actor.creation.args is None and argument.status is RELEASED
+
+
+def test_a_value_is_an_error_if_its_actor_cannot_be_constructed_again():
+    """The actor has ended, and an argument of its constructor has become an error since.
+
+    The actor used to die again before the call was put into its queue, where the call then waited forever.
+    """
+    c = one_node()
+    argument = a_value(c, LARGE)
+    actor = living_actor(c, deps=(argument,), max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor)
+    started(c, call)
+    finish(c, call, LARGE)
+    drop(c, actor.handle)
+    c.lose_object(NOW, argument)
+    wait(c, argument)
+    assert actor.status is ActorStatus.DEAD and argument.status is FAILED
+    value = call.returns[0]
+    c.lose_object(NOW, value)
+    waiter = wait(c, value)
+    assert actor.status is ActorStatus.DEAD and not actor.calls and actor.restarts == 1
+    assert call.status is TaskStatus.FAILED and value.status is FAILED and waiter.fired
+    assert value.value is actor.failure and actor.failure.message == "an argument of its constructor failed"
 
 
 def test_a_rebuilding_task_is_given_to_a_worker_like_any_other():

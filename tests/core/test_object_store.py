@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from miniray.core.actions import DropValues, SpillObject
 from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
@@ -9,9 +11,11 @@ from tests.core.builders import (
     LARGE,
     NOW,
     SMALL,
+    a_call,
     a_value,
     drop,
     finish,
+    living_actor,
     node,
     one_node,
     put,
@@ -100,6 +104,7 @@ def test_a_spilled_value_counts_as_available():
     make(c)
     spill(c, value)
     assert value.status is SPILLED and store(c).used == LARGE and store(c).spilled == LARGE
+    assert (store(c).counters["spilled"], store(c).counters["spilled_bytes"]) == (1, LARGE)
     waiter = Waiter(1, "driver")
     c.wait_for(NOW, waiter, (value,))
     assert waiter.fired and submitted(c, deps=(value,)).worker is not None
@@ -231,3 +236,13 @@ def test_a_task_copies_its_arguments_to_its_node():
         started(c, task)
         finish(c, task)
     assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred_bytes"] == LARGE
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_copies_its_arguments_to_the_node_of_its_actor(is_async):
+    """A method, and a coroutine."""
+    c = several_nodes(2, 2)
+    actor = living_actor(c, is_async=is_async, strategy=("NODE_AFFINITY", node(c, 2).hex, False))
+    value = put(c, LARGE, on=1)
+    a_call(c, actor, deps=(value,))
+    assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred"] == 1

@@ -112,6 +112,14 @@ def test_events_without_a_record_of_their_own_are_in_the_log():
     ]
 
 
+def test_the_history_of_a_record_has_only_the_times_that_are_set():
+    """In the order of time. A task that waits for its argument has been submitted, and nothing else."""
+    c = one_node()
+    producer, _ = running_task(c)
+    waiting = submitted(c, now=2.0, deps=producer.returns)
+    assert [line for line in waiting.story() if line.startswith("at ")] == ["at 2.000000: submitted"]
+
+
 # ---------------------------------------------------------------- moves
 
 

@@ -269,6 +269,7 @@ def test_a_running_task_is_interrupted():
     assert task.status is LEASED
     finish(c, task)
     assert task.status is FINISHED
+    assert c.timer(NOW + INTERRUPT_GRACE_S) == [] and not c.task_manager.interrupted
 
 
 def test_a_cancelled_task_is_not_retried():

@@ -4,10 +4,11 @@
     python -m tests.mutants.run --n 250 --seed 1 --only 17,42      some of these mutants again
     python -m tests.mutants.run --n 250 --seed 1 --list            which ones they are
 
-Every worker has a copy of the tree in a temporary folder, writes one mutant after the other into it, and runs the parts of the
-suite that could notice it, the quickest first, up to the first failure. A part that takes many times as long as without the
-mutant has noticed it, too. A test with threads that fails must fail again alone. Left out are the tests of the pages and of
-tidiness, which compare the source's text, the soak and the benchmarks.
+The quick part (quick.py) runs first: it tries a mutant in a forked process, on the tests that reach its line. Only mutants that it
+cannot run or that survive it take the long way: every worker has a copy of the tree in a temporary folder, writes one mutant after
+the other into it, and runs the other parts of the suite that could notice it, up to the first failure. A part that takes many times
+as long as without the mutant has noticed it, too. A test with threads that fails must fail again alone. Left out are the tests of
+the pages and of tidiness, which compare the source's text, the soak and the benchmarks.
 
 tests/mutants/equivalent.md lists mutants that change nothing, with the reason; they are not run.
 
@@ -34,7 +35,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.mutants.mutate import Mutant, choose
+from tests.mutants.quick import Fate, Quick
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent.md")
@@ -42,7 +46,8 @@ MODULES = ("core/*.py", "runtime/waiting.py", "runtime/getting.py", "runtime/cor
 NOT_MUTATED = ("__init__.py", "invariants.py")
 
 CORE, SEARCH = (
-    "tests/core tests/tidy/test_one_door.py --ignore tests/core/test_random_events.py",
+    "tests/core/test_moves.py tests/core/test_records.py tests/core tests/tidy/test_one_door.py "
+    "--ignore tests/core/test_random_events.py",
     "tests/core/test_random_events.py -k breaks --seeds 3",
 )
 EXPLAIN, RUNTIME = "tests/observe/explain", "tests/runtime"
@@ -54,6 +59,13 @@ PARTS = {
     "runtime": (RUNTIME, CASES, VIEWS, "tests/values tests/process tests/testing", OTHER_CASES),
     "observe": (EXPLAIN, RUNTIME, CASES, VIEWS),
 }
+# Of the tests of quick.py, those that take long come later, on the long way.
+QUICK = (
+    *"tests/core tests/tidy/test_one_door.py tests/observe/explain tests/observe/state tests/runtime".split(),
+    *"--ignore tests/runtime/test_chaos.py --ignore tests/runtime/test_foreign_code.py --seeds 2".split(),
+    *("-m", "not slow"),
+)
+IN_QUICK = (CORE, SEARCH, EXPLAIN)  # what a mutant that has survived the quick part need not meet again
 CERTAIN = (CORE, SEARCH, EXPLAIN)  # no threads and no clock; other tests may fail because the machine is busy
 LEFT_OUT = 5  # so many tests of a part may fail without a mutant
 PATIENCE = 5  # a part may take so many times as long as without a mutant, and
@@ -134,9 +146,9 @@ class Tree:
 class Run:
     """All mutants of a run: the copies of the tree, and what each part of the suite may take."""
 
-    def __init__(self, chosen: list[tuple[int, Mutant]], trees: list[Tree]) -> None:
+    def __init__(self, chosen: list[tuple[int, Mutant]], quick: Mapping[int, Fate], trees: list[Tree]) -> None:
         self.chosen = chosen
-        self.reasons = equivalents(EQUIVALENT.read_text(encoding="utf-8"))
+        self.quick = quick
         self.trees = trees
         self.local = threading.local()
         self.tests: dict[str, list[str]] = {}
@@ -161,14 +173,14 @@ class Run:
             tests += ["--deselect", outcome.by]
         raise SystemExit(f"without a mutant, too, many tests of `{part}` fail")
 
-    @staticmethod
-    def parts(mutant: Mutant) -> tuple[str, ...]:
-        """The parts of the suite that could notice it."""
-        return PARTS[mutant.path.split("/")[1]]
+    def parts(self, number: int, mutant: Mutant) -> list[str]:
+        """The parts of the suite that could notice it and have not been asked."""
+        asked = IN_QUICK if self.quick[number].word == "survived" else ()
+        return [part for part in PARTS[mutant.path.split("/")[1]] if part not in asked]
 
     def one(self, number: int, mutant: Mutant) -> Outcome:
         """The fate of one mutant."""
-        outcome = Outcome("equivalent") if mutant.key in self.reasons else self._tried(mutant)
+        outcome = self._tried(number, mutant)
         print(
             f"[{next(self.done):3}/{len(self.chosen)}] {outcome.word:10} {outcome.seconds:5.1f} s  "
             f"#{number} {mutant.path}:{mutant.line} {mutant.where} ({mutant.kind})  {outcome.by}",
@@ -176,12 +188,12 @@ class Run:
         )
         return outcome
 
-    def _tried(self, mutant: Mutant) -> Outcome:
+    def _tried(self, number: int, mutant: Mutant) -> Outcome:
         tree = self.tree()
         tree.write(mutant.path, mutant.source)
         seconds = 0.0
         try:
-            for part in self.parts(mutant):
+            for part in self.parts(number, mutant):
                 outcome = tree.run(self.tests[part], self.limits[part])
                 seconds += outcome.seconds
                 if outcome.word == "killed" and part not in CERTAIN and "::" in outcome.by:
@@ -216,6 +228,21 @@ def report(fates: list[tuple[int, Mutant, Outcome]]) -> Iterator[str]:
         )
 
 
+def known_as_equivalent() -> dict[tuple[str, ...], str]:
+    """The mutants that change nothing, with the reasons."""
+    return equivalents(EQUIVALENT.read_text(encoding="utf-8"))
+
+
+def quick_part(chosen: list[tuple[int, Mutant]], reach: str) -> dict[int, Fate]:
+    """The fates of these mutants in the quick part. reach: a file that keeps what each test reaches, for the next run."""
+    say = sys.stdout
+    quick = Quick(chosen, Path(reach) if reach else None, lambda text: print(text, file=say, flush=True))
+    status = pytest.main(["-qs", "--tb=no", "-p", "no:cacheprovider", *QUICK], plugins=[quick])
+    if len(quick.fates) != len(chosen):
+        raise SystemExit(f"the quick part has ended early, with status {status}")
+    return quick.fates
+
+
 def main() -> int:
     """Run the mutants that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -225,6 +252,10 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="N,N", help="of these mutants only some, by their numbers")
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     parser.add_argument("--at-least", type=float, default=95, metavar="PERCENT", help="that must be noticed")
+    parser.add_argument("--quick", action="store_true", help="the survivors of the quick part do not take the long way")
+    parser.add_argument(
+        "--reach", default="", metavar="FILE", help="keep here what each test reaches, for the next run"
+    )
     options = parser.parse_args()
     only = {int(number) for number in options.only.split(",") if number}
     every = enumerate(choose(sources(), options.n, options.seed), 1)
@@ -233,14 +264,22 @@ def main() -> int:
         for number, mutant in chosen:
             print(f"#{number} {mutant.path}:{mutant.line} {mutant.where} ({mutant.kind})", *mutant.diff, sep="\n")
         return 0
+    outcomes = {number: Outcome("equivalent") for number, mutant in chosen if mutant.key in known_as_equivalent()}
+    left = [(number, mutant) for number, mutant in chosen if number not in outcomes]
+    quick = quick_part(left, options.reach)
+    outcomes |= {number: Outcome(fate.word, fate.by, fate.seconds) for number, fate in quick.items()}
+    left = [(number, mutant) for number, mutant in left if outcomes[number].word in ("survived", "beyond")]
+    if options.quick:
+        left = [(number, mutant) for number, mutant in left if outcomes[number].word == "beyond"]
     with tempfile.TemporaryDirectory(prefix="miniray-mutants-") as folder:
-        run = Run(chosen, [Tree(Path(folder, str(worker))) for worker in range(options.workers)])
+        run = Run(left, quick, [Tree(Path(folder, str(worker))) for worker in range(options.workers)])
         with ThreadPoolExecutor(options.workers) as pool:
-            list(pool.map(run.measure, dict.fromkeys(part for _, mutant in chosen for part in run.parts(mutant))))
-            outcomes = list(pool.map(lambda pair: run.one(*pair), chosen))
-    fates = [(number, mutant, outcome) for (number, mutant), outcome in zip(chosen, outcomes, strict=True)]
+            list(pool.map(run.measure, dict.fromkeys(part for pair in left for part in run.parts(*pair))))
+            for (number, _), outcome in zip(left, pool.map(lambda pair: run.one(*pair), left), strict=True):
+                outcomes[number] = outcome
+    fates = [(number, mutant, outcomes[number]) for number, mutant in chosen]
     print(*report(fates), sep="\n")
-    return int(rate(Counter(outcome.word for outcome in outcomes)) < options.at_least)
+    return int(rate(Counter(outcome.word for outcome in outcomes.values())) < options.at_least)
 
 
 if __name__ == "__main__":

@@ -134,12 +134,18 @@ class StillSession:
         return actor
 
     def call(
-        self, actor: ActorRecord, name: str = "go", *deps: ObjectRecord, retries: int = 0, group: str = ""
+        self,
+        actor: ActorRecord,
+        name: str = "go",
+        *deps: ObjectRecord,
+        retries: int = 0,
+        group: str = "",
+        owner: WorkerRecord | None = None,
     ) -> TaskRecord:
-        """The driver calls a method of an actor."""
+        """The driver, or `owner`, calls a method of an actor."""
         shown = f"{actor.class_name}.{name}"
         spec = TaskSpec(ACTOR_TASK, shown, shown, "module", None, None, {}, 1, retries, group=group)
-        task = TaskRecord(spec, (), deps, (), task_hex(0), None, actor)
+        task = TaskRecord(spec, (), deps, (), task_hex(0), owner, actor)
         self.cluster.submit_actor_task(self.tick(), task)
         return task
 

@@ -30,8 +30,10 @@ def in_place():
     return [
         type(os.environ) is not os._Environ,
         type(os.environb) is not os._Environ,
-        *(hasattr(thing, "__wrapped__") for thing in (os.system, os.execv, subprocess.Popen.__init__)),
-        threading.Thread.start.__code__.co_filename == environment.__file__,
+        *(
+            getattr(getattr(function, "__code__", None), "co_filename", None) == environment.__file__
+            for function in (os.system, os.execv, subprocess.Popen.__init__, threading.Thread.start)
+        ),
     ]
 
 

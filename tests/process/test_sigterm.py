@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+
+import miniray as ray
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there is no way to send SIGTERM")
 
@@ -120,3 +123,17 @@ def test_it_ends_a_task_of_local_mode_and_the_program(tmp_path):
     """The task runs on the main thread. Both are ended."""
     printed, code = ended_by_sigterm(tmp_path, "local_mode")
     assert (printed, code) == (ORDERLY, 15)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_ends_by_it_however_early_it_comes():
+    """Python used to forget the signal while the child was still removing the session's hooks."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                time.sleep(10)
+                os._exit(1)
+            os.kill(child, signal.SIGTERM)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+        assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

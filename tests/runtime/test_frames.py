@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 from miniray.runtime.frames import current_frames
 
@@ -49,5 +50,23 @@ def test_the_collector_stays_as_the_program_has_set_it():
     try:
         current_frames()
         assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_nothing_is_kept():
+    """The frames hold the variables of all threads; without the collector they go with the result."""
+
+    class Held:
+        pass
+
+    def look():
+        held = Held()
+        assert threading.get_ident() in current_frames()
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert look()() is None
     finally:
         gc.enable()

@@ -41,9 +41,11 @@ def test_the_unused_plugin_imports_nothing(pytester, monkeypatch):
     pytester.makepyfile(
         test_nothing="def test_it(): pass",
         start="""
-        import sys, pytest
+        import pdb, sys, pytest  # pytest imports pdb, which imports asyncio since Python 3.14
+        before = set(sys.modules)
         code = pytest.main(["-q", "-p", "miniray.testing.plugin", "-p", "no:cacheprovider", "test_nothing.py"])
-        print(int(code), sorted(name for name in sys.modules if name.split(".")[0] in ("miniray", "ray", "asyncio")))
+        found = set(sys.modules) - before
+        print(int(code), sorted(name for name in found if name.split(".")[0] in ("miniray", "ray", "asyncio")))
     """,
     )
     printed = pytester.runpython("start.py").stdout.lines[-1]

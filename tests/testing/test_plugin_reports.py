@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+from unittest import mock
 
 import pytest
 
 import miniray
-from miniray.testing import faults
+from miniray.testing import faults, patches
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -164,6 +165,24 @@ class Loader:
     def load(self, path):
         return read(path).upper()
 """
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "said"),
+    [(mock, "_patch", "unittest.mock._patch"), (pytest.MonkeyPatch, "setattr", "pytest.MonkeyPatch._setattr")],
+)
+def test_a_python_or_pytest_without_the_names_that_patches_need_is_refused(owner, name, said):
+    """A patch that silently reaches no task would make a test pass for the wrong reason."""
+    patches.uninstall()
+    without = {"_patch": object(), "setattr": lambda self, *args: None}[name]
+    original = getattr(owner, name)
+    setattr(owner, name, without)
+    try:
+        with pytest.raises(RuntimeError, match=said):
+            patches.install()
+    finally:
+        setattr(owner, name, original)
+    patches.install()
 
 
 def test_patches_reach_what_tasks_call(tests, pytester):

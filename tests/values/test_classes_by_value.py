@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import gc
 import pickle
+import sys
 import threading
 import typing
 
@@ -355,6 +356,46 @@ def test_classes_made_by_the_standard_library_can_be_sent(space):
     assert call(space, lambda: Options) is Options
     back = call(space, lambda: Broken("text"))
     assert type(back) is Broken and back.args == ("text",)
+
+
+def test_annotations_of_a_class_travel(space):
+    """Since Python 3.14 a function evaluates them, which used to drag in what an abstract class cannot send."""
+    name = "annotated_globals"
+    source = """if True:
+        import abc
+
+        class Shape(abc.ABC):
+            name: str
+            sides: "list[int]" = ()
+
+            @abc.abstractmethod
+            def area(self): ...
+
+        class Square(Shape):
+            def __init__(self, side):
+                self.side = side
+
+            def area(self):
+                return self.side**2
+
+        class Later:
+            partner: NotYet
+    """
+    if sys.version_info < (3, 14):
+        source = "from __future__ import annotations\n" + source
+    there: dict[str, typing.Any] = {"__name__": name}
+    exec(source, there)
+
+    def look(square):
+        shape = type(square).__mro__[1]
+        return square.area(), typing.get_type_hints(shape)["name"], sorted(shape.__annotations__)
+
+    assert call(space, look, there["Square"](3)) == (9, str, ["name", "sides"])
+    assert call(space, lambda cls: cls.__annotations__, there["Later"]) == {"partner": "NotYet"}
+    later, there["NotYet"] = there["Later"], int
+    expected = "NotYet" if sys.version_info < (3, 14) else int
+    assert later.__annotations__ == {"partner": expected}
+    assert call(Space(), lambda cls: cls.__annotations__, later) == {"partner": expected}
 
 
 def test_a_virtual_subclass_stays_a_virtual_subclass(space):

@@ -20,22 +20,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
-from ...core.records import ACTOR_CREATION_TASK, ACTOR_TASK, UNIT, ActorRecord
+from ...core.records import ACTOR_TASK, UNIT, ActorRecord
 from ..amounts import count
 from ..timeline.critical_path import Step, critical_path
-from ..timeline.recording import CANCELLED, RETRIED, RUNNING, WAITING, Recording, Row, read
-from ..timeline.text import duration
+from ..timeline.recording import RETRIED, RUNNING, WAITING, Recording, Row, read
 from ..timeline.utilisation import Utilisation, utilisation
+from .evidence import Evidence
 from .sentence import Explanation, name_of
 
-STRAGGLER_AMONG = 4  # a median of fewer tasks means nothing
-STRAGGLER_TIMES = 4.0  # a straggler runs at least this many times the median of its function
-STRAGGLER_FROM_S = 0.01  # a shorter task may be late by chance
 WORTH_NAMING = 0.1  # of the total time; smaller causes are left out, unless nothing else is left
-SPILLED_SHARE = 0.25  # of a store's capacity; less than that in files is no lack of memory
 
 
 @dataclass
@@ -44,6 +39,7 @@ class Bottleneck:
 
     kind: one of the words above. name: what it is about, such as an actor. seconds, share: of the time of the run.
     sentence: the evidence. advice: what would make the run shorter. rows: attempts that it is based on, longest first.
+    tasks: how many tasks it concerns; for an actor, all of its calls.
     """
 
     kind: str
@@ -53,6 +49,7 @@ class Bottleneck:
     sentence: str
     advice: str
     rows: list[Row] = field(default_factory=list, repr=False)
+    tasks: int = 0
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.advice}"
@@ -77,14 +74,17 @@ ADVICE = {
 
 
 def bottlenecks(
-    recording: Recording, steps: list[Step] | None = None, used: Utilisation | None = None
+    recording: Recording,
+    steps: list[Step] | None = None,
+    used: Utilisation | None = None,
+    evidence: Evidence | None = None,
 ) -> list[Bottleneck]:
     """The causes of the total time, the largest first; empty if nothing has run and nothing waits.
 
-    steps, used: the critical path and the use of the CPUs, if the caller has them already.
+    steps, used, evidence: the critical path, the use of the CPUs and the measurements, if the caller has them already.
     """
     steps = critical_path(recording) if steps is None else steps
-    return _Charges(recording, steps, used).causes()
+    return _Charges(recording, steps, used, evidence or Evidence(recording)).causes()
 
 
 def explain_run(runtime: Any) -> Explanation:
@@ -112,15 +112,11 @@ Key = tuple[str, object]
 class _Charges:
     """The time of each cause, and the attempts that it was spent in."""
 
-    def __init__(self, recording: Recording, steps: list[Step], used: Utilisation | None):
-        self.recording, self.steps, self.used = recording, steps, used
+    def __init__(self, recording: Recording, steps: list[Step], used: Utilisation | None, evidence: Evidence):
+        self.recording, self.steps, self.used, self.evidence = recording, steps, used, evidence
         self.seconds: dict[Key, float] = defaultdict(float)
         self.rows: dict[Key, dict[Row, float]] = defaultdict(dict)
         self.total = max(recording.end - recording.start, 1e-9)
-        self.parents = {row.parent for row in recording.rows}
-        self._medians: dict[tuple[str, str], float | None] = {}
-        self._lengths: dict[tuple[str, str], list[float]] | None = None
-        self.spilled = self._spilled()
 
     def causes(self) -> list[Bottleneck]:
         pending = self._pending()
@@ -160,14 +156,14 @@ class _Charges:
         if row.outcome == RETRIED:
             self._add(("retries", row.spec.name), length, row)
             return
-        if self.spilled and row.started:
+        if self.evidence.lacks_memory and row.started:
             values = _overlap(step, row.leased, row.started)
             if row.ended and row.finished:
                 values += _overlap(step, row.ended, row.finished)
             self._add(("memory", ""), min(values, length), row)
             length -= min(values, length)
-        usual = self._usual(row)
-        if usual is not None and length >= max(STRAGGLER_TIMES * usual, STRAGGLER_FROM_S):
+        if self.evidence.is_late(row, length):
+            usual = self.evidence.usual(row) or 0.0
             self._add(("straggler", row.spec.name), length - usual, row)
             length = usual
         if queue is not None:
@@ -216,29 +212,6 @@ class _Charges:
                     found += [place, later]
         return set(found) if len(set(found)) > 2 else set()
 
-    def _usual(self, row: Row) -> float | None:
-        """The median time of the finished tasks of a function on a worker; None if it means nothing."""
-        if row.hex in self.parents or row.spec.kind == ACTOR_CREATION_TASK:
-            return None  # it waits for the tasks that it submits, and the time belongs to them
-        key = row.spec.module, row.spec.func_name
-        if self._lengths is None:
-            self._lengths = defaultdict(list)
-            for other in self.recording.rows:
-                if other.started and other.outcome not in (RETRIED, CANCELLED):
-                    self._lengths[other.spec.module, other.spec.func_name].append(
-                        other.until(self.recording.now) - other.leased
-                    )
-        if key not in self._medians:
-            lengths = self._lengths[key]
-            self._medians[key] = median(lengths) if len(lengths) >= STRAGGLER_AMONG else None
-        return self._medians[key]
-
-    def _spilled(self) -> bool:
-        return any(
-            store.get("spilled_bytes", 0) >= SPILLED_SHARE * max(store.get("capacity_bytes", 0), 1)
-            for store in self.recording.stores
-        )
-
     # ------------------------------------------------------------ telling
 
     def _told(self, key: Key, seconds: float) -> Bottleneck:
@@ -247,26 +220,27 @@ class _Charges:
         share = min(1.0, seconds / self.total)
         name, sentence = getattr(self, f"_tell_{kind}")(about, rows, f"{share:.0%} of the time", seconds)
         word = "driver" if kind == "rounds" else kind
-        return Bottleneck(word, name, seconds, share, sentence, ADVICE[kind], rows)
+        tasks = self._calls_of(about) if kind == "actor" else len(rows)
+        return Bottleneck(word, name, seconds, share, sentence, ADVICE[kind], rows, tasks)
 
     def _tell_actor(self, about: object, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
         name = name_of(about) if isinstance(about, ActorRecord) else f"actor {about}"
-        alike = sum(
-            row.spec.kind == ACTOR_TASK and row.worker is not None and row.worker.actor is about
-            for row in self.recording.rows
-        )
         one = "one at a time" if isinstance(about, ActorRecord) and about.in_order else "as many at once as it allows"
+        calls = count(self._calls_of(about), "call")
         return name, (
-            f"{name[:1].upper()}{name[1:]} was busy: its {count(alike, 'call')} ran {one}, and queueing for it took "
+            f"{name[:1].upper()}{name[1:]} was busy: its {calls} ran {one}, and queueing for it took "
             f"{part}{self._cpus_were()}."
         )
 
+    def _calls_of(self, actor: object) -> int:
+        return sum(
+            row.spec.kind == ACTOR_TASK and row.worker is not None and row.worker.actor is actor
+            for row in self.recording.rows
+        )
+
     def _tell_straggler(self, name: str, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
-        row = max(rows, key=lambda one: one.until(self.recording.now) - one.leased)
-        length, usual = row.until(self.recording.now) - row.leased, self._usual(row) or 0.0
-        several = f"{len(rows)} tasks {name} were stragglers, the longest" if len(rows) > 1 else f"Task {name}"
-        times = f"{length / usual:,.0f} times the median of its function" if usual else "far more than others"
-        return name, f"{several} ran for {duration(length)}, {times}; the excess took {part}{self._cpus_were()}."
+        late = sorted(rows, key=self.evidence.length, reverse=True)
+        return name, f"{self.evidence.late_in_words(name, late)}; the excess took {part}{self._cpus_were()}."
 
     def _tell_driver(self, about: object, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
         return "the driver", f"The driver's own code took {part}, while the run waited for it{self._cpus_were()}."
@@ -278,18 +252,11 @@ class _Charges:
         )
 
     def _tell_retries(self, name: str, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
-        failed = [row for row in self.recording.rows if row.outcome == RETRIED and row.spec.name == name]
-        kinds = Counter(_error(row) for row in failed if row.failure is not None)
-        said = f", most with {kinds.most_common(1)[0][0]}" if kinds else ""
-        return name, f"{count(len(failed), 'attempt')} of {name} failed and had to be repeated{said}; that took {part}."
+        return name, f"{self.evidence.retries_in_words(name)}; the repeated attempts took {part}."
 
     def _tell_memory(self, about: object, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
-        total: Counter[str] = Counter()
-        for store in self.recording.stores:
-            total.update({key: value for key, value in store.items() if isinstance(value, int)})
         return "the object store", (
-            f"The values did not fit into the object store: {count(total['spilled'], 'value')} "
-            f"({total['spilled_bytes'] / 2**20:,.1f} MiB) were written to files and {total['restored']:,} read back; "
+            f"The values did not fit into the object store: {self.evidence.spilling_in_words()}; "
             f"fetching and storing values took {part}."
         )
 
@@ -302,6 +269,8 @@ class _Charges:
 
     def _tell_dependencies(self, about: object, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:
         names = [name for name, _ in Counter(row.spec.name for row in rows).most_common(3)]
+        if len(rows) == 1:
+            return "dependencies", f"One task, {names[0]}, determined {part}{self._cpus_were()}."
         return "dependencies", (
             f"{count(len(rows), 'task')} depended on each other ({', '.join(names)}): their chain determined "
             f"{part}{self._cpus_were()}."
@@ -334,17 +303,9 @@ class _Charges:
             f"Nothing runs. {reason[:1].upper()}{reason[1:]}{others}.",
             ADVICE["pending"],
             waiting[:10],
+            len(waiting),
         )
 
 
 def _overlap(step: Step, begin: float, end: float) -> float:
     return max(0.0, min(step.end, end) - max(step.start, begin))
-
-
-def _error(row: Row) -> str:
-    failure = row.failure
-    assert failure is not None
-    while failure.error is None and failure.cause is not None:
-        failure = failure.cause
-    name = failure.message.partition(":")[0]
-    return name if name.replace(".", "_").isidentifier() else failure.error_type

@@ -10,12 +10,14 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Callable
 
 from ...core.records import WorkerRecord
 from ...ids import JOB_HEX
 from ...process.context import Execution
+from ...process.worker_output import Pipe
 from ..escape import escaped
 
 FILE_BYTES = 4 << 20  # the most that one log keeps: the newest lines that fit
@@ -85,6 +87,10 @@ class LogFile:
                 if len(self.lost) > MOST_LOSSES:
                     del self.lost[next(iter(self.lost))]
 
+    def written(self) -> Iterator[tuple[Attempt, bytes]]:
+        """Yield each line with the attempt that wrote it, without the markers."""
+        return ((attempt, line) for attempt, line in self._lines if attempt is not None)
+
     def read(self, attempt: Attempt | None = None) -> list[bytes]:
         """Return the lines of one attempt, or all lines. If some were dropped, the first line says so."""
         if attempt is None:
@@ -109,22 +115,49 @@ class WorkerLog:
     """A worker's two logs, and the streams to which its tasks redirected theirs. The threads of an actor share one.
 
     worker: the first worker that uses these logs. keys: the numbers of all workers that do. redirected: a task's own
-    streams by name, see `standard_streams`. keep: called with this object, the task's execution, "stdout" or "stderr",
-    and the text that the task wrote.
+    streams by name, see `standard_streams`. keep: called with this object, the task's execution (None if a thread or a
+    child process of the worker wrote), "stdout" or "stderr", and the text. pipes: by name, to which the worker's
+    children write; empty until it starts one. open_pipes: called with this object, fills `pipes`.
     """
 
-    __slots__ = ("worker", "keys", "files", "redirected", "_keep")
+    __slots__ = ("worker", "keys", "files", "redirected", "pipes", "_keep", "_open_pipes")
 
-    def __init__(self, worker: WorkerRecord, keep: "Callable[[WorkerLog, Execution, str, str], None]"):
-        self.worker, self._keep = worker, keep
+    def __init__(
+        self,
+        worker: WorkerRecord,
+        keep: "Callable[[WorkerLog, Execution | None, str, str], None]",
+        open_pipes: "Callable[[WorkerLog], None]",
+    ):
+        self.worker, self._keep, self._open_pipes = worker, keep, open_pipes
+        self.pipes: dict[str, Pipe] = {}
         self.keys = {worker.number}
         self.redirected: dict[str, Any] = {}
         base = log_name(worker)
         self.files = {"stdout": LogFile(base + ".out"), "stderr": LogFile(base + ".err")}
 
-    def write(self, execution: Execution, name: str, text: str) -> None:
-        """Take the text that a task of this worker wrote."""
+    def write(self, execution: Execution | None, name: str, text: str) -> None:
+        """Take the text that a task of this worker wrote, or a thread that a task has started."""
+        if self.pipes:  # what a child wrote earlier comes first
+            self.pipes[name].drain()
         self._keep(self, execution, name, text)
+
+    def descriptors(self) -> tuple[int, int] | None:
+        """See `standard_streams.Outlet`."""
+        if not self.pipes:
+            self._open_pipes(self)
+        ends = tuple(pipe.write_end for pipe in self.pipes.values())
+        return (ends[0], ends[1]) if ends and min(ends) >= 0 else None
+
+    def drain(self) -> None:
+        """Take what the worker's children have written so far."""
+        for pipe in self.pipes.values():
+            pipe.drain()
+
+    def close_pipes(self) -> None:
+        """The worker has ended."""
+        for pipe in self.pipes.values():
+            pipe.drain()
+            pipe.close()
 
 
 def log_name(worker: WorkerRecord) -> str:

@@ -1,4 +1,5 @@
-"""Progress bars of many workers: a block at the bottom of the driver's terminal, or plain lines without a terminal.
+"""Progress bars of many workers: a block at the bottom of the driver's terminal; an output for each bar in a notebook;
+otherwise plain lines.
 
 On a terminal, the open bars form a block below the cursor. Text that is printed meanwhile goes above it: the block is
 erased, the text written, and the block drawn again. If the text stops in the middle of a line, the block stays hidden
@@ -11,10 +12,12 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import sys
 import threading
 import time
 import unicodedata
 from collections import deque
+from html import escape
 from numbers import Real
 from typing import Any
 
@@ -25,6 +28,7 @@ from ..escape import escaped
 State = dict[str, Any]  # the report of a bar: x, pos, desc, total, unit, ip, pid, uuid, closed, as in Ray
 Key = tuple[int, str]  # the bar's worker, 0 for the driver, and its uuid; a copy in another worker is another bar
 MOST_DRAWINGS_PER_S = 20
+NOTEBOOK_COLUMNS = 100
 DIM, RESET, ERASE = "\x1b[2m\x1b[36m", "\x1b[0m", "\r\x1b[J"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -32,11 +36,12 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 class Bar:
     """One bar with its last report. began: when it was opened. name: its prefix. line: the essence of the last line."""
 
-    __slots__ = ("name", "began", "now", "line", "done", "total", "desc", "unit", "position")
+    __slots__ = ("name", "began", "now", "line", "done", "total", "desc", "unit", "position", "shown_at")
 
     def __init__(self, name: str, now: float):
         self.name = f"({escaped(name)} pid={os.getpid()}) " if name else ""
         self.began, self.line = now, ""
+        self.shown_at = 0.0  # when a notebook last showed it; 0.0 for never
 
     def report(self, state: State, now: float) -> None:
         """Store a report. A value that is not a number counts as 0, or as no total: it must not fail the task."""
@@ -107,7 +112,11 @@ class Bars:
         screen = standard_streams.driver_stream("stderr")
         if screen is None or not screen.isatty():
             self._leave_terminal()
-            self._write_line(bar)
+            publisher = notebook(screen)
+            if publisher is None:
+                self._write_line(bar)
+            elif opened or state["closed"] or now - bar.shown_at >= 1 / MOST_DRAWINGS_PER_S:
+                publish(publisher, bar, f"miniray-{worker}-{state['uuid']}", now)
             if state["closed"]:
                 del self.bars[key]
         elif state["closed"]:
@@ -234,6 +243,24 @@ class Bars:
 
 
 bars = Bars()
+
+
+def notebook(stream: Any) -> Any:
+    """What publishes the outputs of the Jupyter notebook that shows this stream; None for any other stream."""
+    ipython = sys.modules.get("IPython")
+    if ipython is None or not type(stream).__module__.startswith("ipykernel"):
+        return None
+    return getattr(ipython.get_ipython(), "display_pub", None)
+
+
+def publish(publisher: Any, bar: Bar, output: str, now: float) -> None:
+    """Show the bar in a notebook, in its own output. output: the name by which later reports replace the first one."""
+    text = bar.text(NOTEBOOK_COLUMNS)
+    _, share = bar.count()
+    drawn = f'<progress value="{share:.4f}" max="1"></progress> ' if share >= 0 else ""
+    data = {"text/plain": text, "text/html": f"<div>{drawn}<code>{escape(bar.text())}</code></div>"}
+    publisher.publish(data, transient={"display_id": output}, update=bool(bar.shown_at))
+    bar.shown_at = now
 
 
 def after_fork() -> None:

@@ -13,18 +13,21 @@ import os
 import sys
 import threading
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core.records import ACTOR_TASK
 from ...core.transitions import WorkerStatus
 from . import files
 from ...process import standard_streams
+from ...process.worker_output import NAMES, Pipe, Reader
+from ...process.worker_process import WorkerProcess
 from ..escape import escaped
 from .files import Attempt, LogFile, WorkerLog, actor_label
 from .folding import SYSTEM, Labelled, folding_from_environment
 
 if TYPE_CHECKING:
-    from ...core.records import NodeRecord, WorkerRecord
+    from ...core.records import NodeRecord, TaskRecord, WorkerRecord
     from ...runtime.runtime import Runtime
     from ...process.context import Execution
 
@@ -37,6 +40,9 @@ def switched_on(variable: str, default: bool) -> bool:
     """Whether an environment variable is on. As in Ray, "1" and "true" in any case mean on."""
     value = os.environ.get(variable)
     return default if value is None else value.lower() in ("1", "true")
+
+
+PIPES = "pipes"  # in place of a stream's name: see `SessionLogs.unfinished`
 
 
 class Unfinished:
@@ -66,16 +72,18 @@ class SessionLogs:
     prints; for its sake the lock is re-entrant.
 
     outlets: a worker's logs by its number; several workers of one actor may share theirs. unfinished: the lines that
-    have not ended, by attempt and stream; a worker checks whether it is empty when a task ends. system: the system's
-    messages. size: the memory of all logs in bytes. dropped_workers: how many workers lost their logs. unshown: how
-    many times writing to the driver's screen failed.
+    have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream; and a line without text
+    for each WorkerLog whose worker has started processes. A worker checks whether it is empty when a task ends.
+    reader: reads what these processes write. system: the system's messages. size: the memory of all logs in bytes.
+    dropped_workers: how many workers lost their logs. unshown: how many times writing to the driver's screen failed.
     """
 
     def __init__(self, runtime: "Runtime"):
         self.runtime = runtime
         self.lock = threading.RLock()
         self.outlets: dict[int, WorkerLog] = {}
-        self.unfinished: dict[tuple[Attempt, str], Unfinished] = {}
+        self.unfinished: dict[tuple[Hashable, str], Unfinished] = {}
+        self.reader = Reader()
         self.system = LogFile("raylet.out")
         self.size = self.dropped_workers = self.unshown = 0
         self.closed = False
@@ -91,16 +99,26 @@ class SessionLogs:
         self.fold_always = os.environ.get("RAY_DEDUP_LOGS") is not None and switched_on("RAY_DEDUP_LOGS", True)
         self.fold_never = raw or not switched_on("RAY_DEDUP_LOGS", True)
         self.folding = {
-            name: folding_from_environment((GREEN, RESET) if self._is_coloured(name) else ("", ""))
-            for name in standard_streams.NAMES
+            name: folding_from_environment((GREEN, RESET) if self._is_coloured(name) else ("", "")) for name in NAMES
         }
 
     # ------------------------------------------------------------ output of workers
 
-    def outlet(self, execution: "Execution") -> standard_streams.Outlet | None:
-        """Find the logs that take this task's output; None in local mode, where the driver's own stream takes it."""
-        worker = execution.worker
-        if execution.runtime is not self.runtime or worker.status is DEAD:
+    def outlet(self, writer: "Execution | WorkerProcess") -> standard_streams.Outlet | None:
+        """Find the logs that take the output of this task, or of a thread of this worker; None in local mode, where the
+        driver's own stream takes it."""
+        worker: WorkerRecord
+        if isinstance(writer, WorkerProcess):
+            if self.runtime.local:
+                return None
+            if writer.handle is None:
+                return standard_streams.NOWHERE
+            worker = writer.handle.record
+        else:
+            worker = writer.worker
+            if writer.runtime is not self.runtime:
+                return standard_streams.NOWHERE
+        if worker.status is DEAD:
             return standard_streams.NOWHERE
         if self.runtime.local:
             return None
@@ -113,7 +131,7 @@ class SessionLogs:
         with self.lock:
             outlet = self.outlets.get(first.number)
             if outlet is None:
-                outlet = self.outlets[first.number] = WorkerLog(first, self.write)
+                outlet = self.outlets[first.number] = WorkerLog(first, self.write, self._open_pipes)
                 if len(self.outlets) > files.MOST_WORKERS:
                     self._drop_oldest_dead()
             outlet.keys.add(worker.number)
@@ -129,41 +147,73 @@ class SessionLogs:
                 self.dropped_workers += 1
                 return
 
-    def write(self, outlet: WorkerLog, execution: "Execution", name: str, text: str) -> None:
-        """Take a piece of a task's output. Store and show the lines that it ends; keep the rest until its line ends."""
-        task = execution.task
-        attempt = (task.number, task.attempt)
+    def _open_pipes(self, outlet: WorkerLog) -> None:
+        with self.lock:
+            if outlet.pipes or self.closed:
+                return
+            pipes: dict[str, Pipe] = {}
+            try:
+                for name in NAMES:
+                    pipes[name] = Pipe(partial(self.write, outlet, None, name))
+            except OSError:
+                for pipe in pipes.values():
+                    pipe.abandon()
+                raise
+            outlet.pipes = pipes
+            self.unfinished[outlet, PIPES] = Unfinished(outlet)
+        for pipe in pipes.values():
+            self.reader.add(pipe)
+
+    def write(self, outlet: WorkerLog, execution: "Execution | None", name: str, text: str) -> None:
+        """Take a piece of a task's output. Store and show the lines that it ends; keep the rest until its line ends.
+
+        execution: None if a thread or a child process of the worker wrote it. As in Ray, it counts as written by the
+        task that the worker runs now.
+        """
+        task: TaskRecord | None
+        if execution is not None:
+            task = execution.task
+        else:
+            handle: Any = outlet.worker.handle
+            task = handle.user_task if handle is not None else None
+        worker = execution.worker if execution is not None else outlet.worker
+        attempt = None if task is None else (task.number, task.attempt)
+        writer = attempt or outlet
         if not text.isascii():  # a lone surrogate cannot be encoded, so it becomes an escape
             text = text.encode(errors="backslashreplace").decode()
         with self.lock:
-            started = self.unfinished.get((attempt, name))
+            started = self.unfinished.get((writer, name))
             if "\n" not in text:
                 if started is None:
-                    started = self.unfinished[attempt, name] = Unfinished(outlet)
+                    started = self.unfinished[writer, name] = Unfinished(outlet)
                 if started.add(text) < files.LONGEST_LINE:
                     return
                 text = "\n"
             if started is not None:
-                del self.unfinished[attempt, name]
+                del self.unfinished[writer, name]
                 text = started.text() + text
             lines = text.split("\n")
             rest = lines.pop()
             if rest:
-                self.unfinished[attempt, name] = started = Unfinished(outlet)
+                self.unfinished[writer, name] = started = Unfinished(outlet)
                 started.add(rest)
-            shown = self._keep(outlet, execution, name, lines, "\n")
+            shown = self._keep(outlet, worker, task, name, lines, "\n")
         self._show(name, shown)
         self._tell_followers(outlet.files[name])
 
     def end_lines(self, execution: "Execution") -> None:
-        """End the unfinished lines of a task that ends. Called before its result is stored."""
-        task = execution.task
-        for name in standard_streams.NAMES:
+        """End the unfinished lines of a task that ends, after taking what its children have written. Called before its
+        result is stored."""
+        task, worker = execution.task, execution.worker
+        outlet = self.outlets.get(worker.number)
+        if outlet is not None:
+            outlet.drain()
+        for name in NAMES:
             with self.lock:
                 started = self.unfinished.pop(((task.number, task.attempt), name), None)
                 if started is None:
                     continue
-                shown = self._keep(started.outlet, execution, name, [started.text()], "")
+                shown = self._keep(started.outlet, worker, task, name, [started.text()], "")
             self._show(name, shown)
             self._tell_followers(started.outlet.files[name])
 
@@ -172,16 +222,32 @@ class SessionLogs:
         return [
             started.text().encode()
             for (writer, name), started in self.unfinished.items()
-            if started.outlet.files[name] is file and attempt in (None, writer)
+            if started.outlet.files.get(name) is file and attempt in (None, writer)
         ]
 
-    def _keep(self, outlet: WorkerLog, execution: "Execution", name: str, lines: list[str], end: str) -> list[Labelled]:
-        """Add lines to the log. Returns the lines to show now, which may include earlier ones that were held back."""
-        task, file = execution.task, outlet.files[name]
+    def _keep(
+        self,
+        outlet: WorkerLog,
+        worker: "WorkerRecord",
+        task: "TaskRecord | None",
+        name: str,
+        lines: list[str],
+        end: str,
+    ) -> list[Labelled]:
+        """Add lines to the log. Returns the lines to show now, which may include earlier ones that were held back.
+
+        task: None if the worker runs none; the lines then follow those of its last one.
+        """
+        file = outlet.files[name]
         before = file.size
-        kind, label = ("actor", actor_label(task.actor)) if task.actor is not None else ("task", task.spec.name)
-        attempt = (task.number, task.attempt)
-        if file.label != label or kind == "task" and file.marked != attempt:
+        attempt = None if task is None else (task.number, task.attempt)
+        if worker.actor is not None:
+            kind, label = "actor", actor_label(worker.actor)
+        elif task is not None:
+            kind, label = "task", task.spec.name
+        else:
+            kind, label = "", file.label or max(other.label for other in outlet.files.values())
+        if kind and (file.label != label or kind == "task" and file.marked != attempt):
             file.label, file.marked = label, attempt
             file.add(None, f":{kind}_name:{escaped(label)}\n".encode())
         for line in lines:
@@ -191,7 +257,7 @@ class SessionLogs:
             self._shrink_all()
         if not self.to_driver:
             return []
-        source: tuple[Any, ...] = (label, execution.worker)
+        source: tuple[Any, ...] = (label, worker)
         lines = [line.rstrip("\r") for line in lines]
         return self._fold(name, outlet.worker.number, source, lines)
 
@@ -252,7 +318,8 @@ class SessionLogs:
         else:
             if not self.prefixed:
                 return ""
-            text = f"({escaped(label)} pid={os.getpid()}{self._ip(source.node)})"
+            name = f"{escaped(label)} " if label else ""
+            text = f"({name}pid={os.getpid()}{self._ip(source.node)})"
             colour = WORKER_COLOURS[source.number % len(WORKER_COLOURS)] if self.colour == "1" else CYAN
         return f"{colour}{text}{RESET} " if coloured else f"{text} "
 
@@ -270,13 +337,18 @@ class SessionLogs:
         """Wake the followers of a dead worker's logs, because no further line will come."""
         outlet = self.outlets.get(worker.number)
         if outlet is not None:
+            if outlet.pipes and worker is outlet.worker:
+                outlet.close_pipes()
+                with self.lock:
+                    self.unfinished.pop((outlet, PIPES), None)
             for file in outlet.files.values():
                 self._tell_followers(file)
 
     def close(self) -> None:
         """End the session's logs: show unfinished lines and those that were held back, and wake the followers."""
+        self.reader.stop()
         with self.lock:
-            unfinished = [(name, started) for (_, name), started in self.unfinished.items()]
+            unfinished = [(name, started) for (_, name), started in self.unfinished.items() if name != PIPES]
             self.unfinished.clear()
             self.closed = True
             held_back = {name: folding.flush() for name, folding in self.folding.items()}

@@ -11,7 +11,7 @@ Lifetime. The values last as long as the session, see `registry`.
 
 Cost. A record looks up its series by the tags exactly as they were given, and appends the number to a list. It takes no
 lock, so finalisers and signal handlers may record too. The numbers are added up when the list is long, and when the
-series is read.
+series is read. Some records also note the time and the value, for the curves on the timeline's page (`series.Sampled`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from ...process.context import current
+from ...process import context
 from . import registry
 from .registry import DRIVER, Registry, Table, Tags
 from .series import BATCH, CounterSeries, GaugeSeries, HistogramSeries, added, interpolated
@@ -272,6 +272,9 @@ class Counter(Metric):
             series.pending.append(number)
             if len(series.pending) >= BATCH:
                 series.fold()
+            session = context.session
+            if session is not None and (now := session.now()) >= series.due:
+                series.sample(now, series.read())
 
     def value(self, tags: dict[str, str] | None = None, all_workers: bool = False) -> float:
         """Return the sum that this worker's metrics of this name added under these tags; 0.0 before the first record.
@@ -305,6 +308,9 @@ class Gauge(Metric):
         series = self._series_for(tags)
         if series is not None:
             series.last = number
+            session = context.session
+            if session is not None and (now := session.now()) >= series.due:
+                series.sample(now, number)
 
     def value(self, tags: dict[str, str] | None = None, all_workers: bool = False) -> float | None:
         """Return the value that this worker's metrics of this name last set under these tags; None before the first.
@@ -360,6 +366,9 @@ class Histogram(Metric):
             series.pending.append(number)
             if len(series.pending) >= BATCH:
                 series.fold()
+            session = context.session
+            if session is not None and (now := session.now()) >= series.due:
+                series.sample(now, number)
 
     def timer(self, tags: dict[str, str] | None = None) -> Timer:
         """Observe the milliseconds that a block or each call of a function takes, even if it raises. Not in Ray.
@@ -495,7 +504,7 @@ def _remake(cls: type[_M], *arguments: Any) -> _M:
 
 def _owner() -> str:
     """The owner of a metric that is made now: the key of the worker that runs this code, or the driver."""
-    execution = current.get()
+    execution = context.current.get()
     return DRIVER if execution is None else str(execution.worker.key)
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...process.context import at_end, in_forked_child
 from . import prometheus
+from .series import MOST_SAMPLES
 
 DRIVER = "driver"  # the owner of the driver's metrics; a worker's metrics are owned by its id
 
@@ -81,6 +82,59 @@ def row(table: Table, series: Any) -> dict[str, Any]:
         "tags": series.tags.copy(),
         "value": series.read(),
     }
+
+
+class Curve(NamedTuple):
+    """The values of one metric under one set of tag values over time, with those of all workers together.
+
+    samples: time on the runtime's clock, and value: the sum over the workers for a counter or a gauge, an observation
+    for a histogram. They are a part of all values, see `series.Sampled`. number: how many records a histogram counted.
+    """
+
+    name: str
+    kind: str
+    description: str
+    tags: dict[str, str]
+    samples: list[tuple[float, float]]
+    number: int
+
+
+def curves(now: float) -> list[Curve]:
+    """Return a curve for each metric and set of tag values, by name. now: the time on the runtime's clock."""
+    groups: dict[tuple[str, str, Tags], list[tuple[Table, Any]]] = {}
+    with lock:
+        for table in current.tables.values():
+            for tags, one in table.series.items():
+                groups.setdefault((table.name, table.kind, tags), []).append((table, one))
+    found = []
+    for (name, kind, _), members in sorted(groups.items(), key=lambda item: item[0]):
+        description = next((table.description for table, _ in members if table.description), "")
+        tags = members[0][1].tags.copy()
+        lists = [one.samples.copy() for _, one in members]
+        number = 0
+        if kind == "histogram":
+            samples = sorted(sample for samples in lists for sample in samples)
+            number = sum(one.read()["count"] for _, one in members)
+        else:
+            for samples, (_, one) in zip(lists, members):
+                last = one.read()
+                if last is not None:
+                    samples.append((now, last))
+            samples = _added(lists)
+        if samples:
+            kept = samples[:: -(len(samples) // MOST_SAMPLES + 1)][::-1]  # the last one is always among them
+            found.append(Curve(name, kind, description, tags, kept, number))
+    return found
+
+
+def _added(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The sum of curves that each hold a value until the next one. The last point has the latest time."""
+    changes = sorted((at, place, value) for place, samples in enumerate(lists) for at, value in samples)
+    values, total = [0.0] * len(lists), []
+    for at, place, value in changes:
+        values[place] = value
+        total.append((at, sum(values)))
+    return total
 
 
 def export_text(include_system: bool = True) -> str:

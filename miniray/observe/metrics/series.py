@@ -12,14 +12,39 @@ from bisect import bisect_left
 from typing import Any
 
 BATCH = 128  # numbers that a series collects before they are added up: at most 4 KB, at a few nanoseconds per number
+MOST_SAMPLES = 256  # of a series' curve
 
 
-class CounterSeries:
+class Sampled:
+    """The curve of a series: its value at some moments, at most MOST_SAMPLES of them, over the whole session.
+
+    When the list is full, every second sample is dropped, and from then on the pause between two samples is at least
+    the average distance of those that are left. So a series that records often costs a comparison per record.
+    """
+
+    __slots__ = ("samples", "due", "_pause")
+
+    def __init__(self) -> None:
+        self.samples: list[tuple[float, float]] = []  # time on the runtime's clock, value; any thread appends
+        self.due = 0.0  # no sample before this time
+        self._pause = 0.0
+
+    def sample(self, now: float, value: float) -> None:
+        """Note the value. Two threads may do this at once: then there are two samples."""
+        self.samples.append((now, value))
+        if len(self.samples) >= MOST_SAMPLES:
+            self._pause = (now - self.samples[0][0]) * 2 / MOST_SAMPLES
+            del self.samples[1::2]
+        self.due = now + self._pause
+
+
+class CounterSeries(Sampled):
     """The sum of one metric's increments under one set of tag values."""
 
     __slots__ = ("tags", "pending", "_state", "_lock", "_folding")
 
     def __init__(self, tags: dict[str, str], boundaries: tuple[float, ...]) -> None:
+        super().__init__()
         self.tags = tags
         self.pending: list[float] = []  # any thread appends, only `fold` removes
         self._state: Any = 0.0  # the sum of the numbers taken from `pending` so far; replaced, never mutated
@@ -84,12 +109,13 @@ class HistogramSeries(CounterSeries):
         return {"count": seen, "sum": total, "buckets": buckets}
 
 
-class GaugeSeries:
+class GaugeSeries(Sampled):
     """The last value set under one set of tag values; None before the first."""
 
     __slots__ = ("tags", "last")
 
     def __init__(self, tags: dict[str, str], boundaries: tuple[float, ...]) -> None:
+        super().__init__()
         self.tags = tags
         self.last: float | None = None
 

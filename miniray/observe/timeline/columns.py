@@ -20,6 +20,7 @@ from typing import Any
 
 from ...core.records import ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, UNIT, TaskSpec, WorkerRecord
 from ...values.errors import TaskError
+from ..metrics.registry import Curve
 from .critical_path import Step
 from .gaps import Gap
 from .recording import OUTCOMES, Recording, Row, lane_title
@@ -33,6 +34,7 @@ MOST_ERROR_CHARACTERS = 400_000
 MOST_LOG_CHARACTERS = 200_000
 MOST_ARROWS = 200_000
 MOST_SPANS = 5_000  # of user code; and as many waits
+MOST_CURVES = 12  # of metrics; the table below the timeline has the others
 
 
 COLOURS, TEXTURES = 8, 4
@@ -182,6 +184,7 @@ class Columns:
             "errors": self.errors,
             "marks": self.marks,
             "stores": self._stores(),
+            "metrics": self._metrics(),
             "logs": self._logs(),
             "reasons": self._reasons(),
             "gaps": [[self.lane_of[gap.worker], count(gap.start), count(gap.end)] for gap in self.gaps],
@@ -288,16 +291,36 @@ class Columns:
             if len(curve) > 1
         ]
 
-    def _logs(self) -> dict[int, str]:
-        """The last lines of tasks that printed something, by number."""
-        budget, kept = MOST_LOG_CHARACTERS, {}
-        for number, text in self.recording.logs.items():
+    def _metrics(self) -> list[dict[str, Any]]:
+        """The curves of the program's metrics. Values that JSON has no number for are left out."""
+        drawn = []
+        for curve in self.recording.metrics[:MOST_CURVES]:
+            end = self.recording.end  # the last value is that of the moment of reading, after the end of the run
+            samples = [(self.count(min(at, end)), value) for at, value in curve.samples if math.isfinite(value)]
+            if samples:
+                drawn.append(
+                    {
+                        "title": readable(metric_title(curve), 120),
+                        "kind": curve.kind,
+                        "at": [at for at, _ in samples],
+                        "values": [float(f"{value:.6g}") for _, value in samples],
+                    }
+                )
+        return drawn
+
+    def _logs(self) -> dict[str, Any]:
+        """The last lines of attempts that printed something, by number and attempt; and the sentence for the others."""
+        texts, otherwise = self.recording.logs
+        budget = MOST_LOG_CHARACTERS
+        kept: dict[str, str] = {}
+        for (number, attempt), text in texts.items():
             clean = lines(text, 2_000)
             budget -= len(clean)
             if budget < 0:
+                otherwise = f"This page shows no lines of it: it has those of {len(kept):,} attempts only."
                 break
-            kept[number] = clean
-        return kept
+            kept[f"{number}.{attempt}"] = clean
+        return {"of": kept, "otherwise": otherwise}
 
     def _reasons(self) -> dict[str, list[int]]:
         """Why tasks wait: each sentence once, with the numbers of its tasks."""
@@ -347,6 +370,12 @@ class Columns:
             flat += kinds[kind], place - before, -1 if whole else count(end) - count(start)
             before = place
         return flat
+
+
+def metric_title(curve: Curve) -> str:
+    """Name a metric with its tags for people."""
+    tags = ", ".join(f"{key}={value}" for key, value in curve.tags.items())
+    return f"{curve.name} ({tags})" if tags else curve.name
 
 
 def _differences(numbers: list[int]) -> list[int]:

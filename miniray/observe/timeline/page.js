@@ -927,7 +927,7 @@
     };
     phase("waited for arguments", created[i], known(ready[i]) ? ready[i] : over);
     phase("queued", ready[i], known(leased[i]) ? leased[i] : over);
-    phase("fetching", leased[i], known(started[i]) ? started[i] : over);
+    phase("fetching function and arguments", leased[i], known(started[i]) ? started[i] : over);
     phase("running", started[i], known(ended[i]) ? ended[i] : over);
     if (outcome[i] === FINISHED) phase("storing", ended[i], over);
     if (known(leased[i]))
@@ -984,8 +984,9 @@
       facts.replaceChildren(title(i), factList(i));
       const error = errorOf.get(i);
       if (error) facts.append(html("h4", traceOf.get(i) ? "Traceback" : "Error"), html("pre", traceOf.get(i) || error[1]));
-      const log = D.logs[number[i]];
+      const log = D.logs.of[number[i] + "." + attempt[i]];
       if (log) facts.append(html("h4", "Last lines of its log"), html("pre", log));
+      else if (started[i] === started[i]) facts.append(html("h4", "Its log"), html("p", D.logs.otherwise));
       byId("side").scrollTop = 0;
       const links = (label, rows) => {
         if (!rows || !rows.length) return;
@@ -1462,6 +1463,9 @@
     search,
     setFilter,
     view: () => view,
+    edges: () => [LEFT, width - RIGHT],
+    xOf: (at) => xOf(at),
+    size,
     whole,
     selected: () => selected,
     onDraw: (then) => listeners.push(then),

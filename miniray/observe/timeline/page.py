@@ -17,7 +17,8 @@ from pkgutil import get_data
 from typing import Union
 
 from ..explain.bottleneck import Bottleneck, bottlenecks
-from .columns import COLOURS, Columns
+from ..metrics.registry import Curve
+from .columns import COLOURS, Columns, metric_title
 from .critical_path import Step, critical_path, path_in_words
 from .gaps import Gap, gap_place, gaps
 from .recording import CANCELLED, FAILED, OUTCOMES, RETRIED, RUNNING, WAITING, Recording, Row, lane_title
@@ -26,7 +27,14 @@ from .text import duration, marked, readable
 from .utilisation import CAUSES, Utilisation, utilisation
 
 MOST_ROWS = 110_000  # a page shows the newest attempts
-SCRIPTS = ("page.js", "filters.js", "flame.js", "tables.js", "link.js")  # one script on the page; the first one draws
+SCRIPTS = (
+    "page.js",
+    "filters.js",
+    "flame.js",
+    "curves.js",
+    "tables.js",
+    "link.js",
+)  # one script on the page; the first one draws
 
 
 def page(recording: Recording) -> Iterator[str]:
@@ -50,6 +58,7 @@ def page(recording: Recording) -> Iterator[str]:
             recording.marks,
             recording.curves,
             recording.logs,
+            recording.metrics,
         )
     notes = recording.dropped_sentences()
     if len(recording.rows) > MOST_ROWS:
@@ -133,11 +142,12 @@ def _first(causes: list[Bottleneck]) -> Iterator[str]:
 def _answers(used: Utilisation, steps: list[Step], longest: list[Gap]) -> Iterator[str]:
     """The other cards."""
     cpus = max(used.capacity, default=0.0)
-    mean = sum(used.busy) / len(used.busy)
+    mean = f"{sum(used.busy) / len(used.busy):.3g}"
+    average = f"{mean} CPU{'s' * (mean != '1')}"
     yield (
         '<section class="card"><h2>How busy were the CPUs?</h2>'
         f'<p class="big">{used.share(used.busy):.0%}</p>'
-        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {mean:.3g} CPUs in use on average, "
+        f"<p>of the time of {cpus:g} CPU{'s' * (cpus != 1)} was spent in tasks: {average} in use on average, "
         f"{max(used.busy):.3g} at most."
     )
     if max(used.running, default=0.0) > cpus + 0.01:
@@ -239,6 +249,8 @@ def _tables(recording: Recording, steps: list[Step], longest: list[Gap], columns
     if longest:
         yield _table_of_gaps(longest, recording.start)
     yield _table_of_steps([step for step in steps if step.end > step.start])
+    if recording.metrics:
+        yield _table_of_metrics(recording.metrics)
 
 
 def _table_of_functions(columns: Columns) -> str:
@@ -292,6 +304,27 @@ def _table_of_gaps(longest: list[Gap], start: float) -> str:
 
     heads = ["Worker", "#From", "#Length", "Why"]
     return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
+
+
+def _table_of_metrics(curves: list[Curve]) -> str:
+    """The metrics that the program recorded, over all workers."""
+
+    def number(value: float) -> Cell:
+        return f"{value:,.6g}", value
+
+    def row(curve: Curve) -> Sequence[Cell]:
+        values = [value for _, value in curve.samples]
+        return [
+            marked(readable(metric_title(curve), 200)),
+            curve.kind,
+            (f"{curve.number:,}", curve.number) if curve.kind == "histogram" else "",
+            *map(number, (min(values), max(values), values[-1])),
+            marked(readable(curve.description, 200)),
+        ]
+
+    more = f" (the first 100 of {len(curves):,})" if len(curves) > 100 else ""
+    heads = ["Metric", "Type", "#Observations", "#Least", "#Most", "#Last", "Description"]
+    return _table(f"Metrics{more}", heads, map(row, curves[:100]), "metrics sortable")
 
 
 PHASES = {

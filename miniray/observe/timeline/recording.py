@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import TaskStatus
 from ...ids import creation_task_hex, task_hex
+from ...process import context
 from ..explain.explanation import explain
 from ..logs import session
-from ..logs.reading import get_log
-from ..state.query import RayStateApiException
+from ..logs.reading import last_lines
+from ..metrics import registry
+from ..metrics.registry import Curve
 from .profile import Span
 
 FINISHED, FAILED, RETRIED, CANCELLED, RUNNING, WAITING = range(6)
@@ -120,13 +122,14 @@ class Row:
 class Recording:
     """The records of a session, read at one moment.
 
-    epoch: add it to a time to get seconds since the Unix epoch. now: when the session was read. start, end: the time
-    that the recording covers. lanes: the workers that ran something, by node and number. spans: of user code, see
-    `profile`. waits: the times that threads spent in get or wait. dropped: how many tasks, workers and spans the
-    session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps. stores: the numbers
-    of each node's object store. reasons: why a task that waits does not go on, by its number. marks: moments of nodes,
-    actors and values. curves: for each node, how full its store was: time, bytes in memory, bytes in files. logs: the
-    last lines that some tasks printed, by number.
+    epoch: add it to a time to get seconds since the Unix epoch. now: when the session was read. start, end: the
+    time that the recording covers. lanes: the workers that ran something, by node and number. spans: of user code,
+    see `profile`. waits: the times that threads spent in get or wait. dropped: how many tasks, workers and spans
+    the session dropped, and whether it dropped waits. record_limit: how many finished tasks it keeps. stores: the
+    numbers of each node's object store. reasons: why a task that waits does not go on, by its number. marks:
+    moments of nodes, actors and values. curves: for each node, how full its store was: time, bytes in memory, bytes
+    in files. logs: the last lines that some attempts printed, by number and attempt, and the sentence for the
+    others. metrics: the values over time of the metrics that the program recorded.
     """
 
     def __init__(
@@ -143,10 +146,11 @@ class Recording:
         reasons: dict[int, str] | None = None,
         marks: list[Mark] | None = None,
         curves: list[list[tuple[float, int, int]]] | None = None,
-        logs: dict[int, str] | None = None,
+        logs: tuple[dict[tuple[int, int], str], str] | None = None,
+        metrics: list[Curve] | None = None,
     ):
         self.stores, self.reasons, self.marks = stores or [], reasons or {}, marks or []
-        self.curves, self.logs = curves or [], logs or {}
+        self.curves, self.logs, self.metrics = curves or [], logs or ({}, SILENT), metrics or []
         self.epoch, self.now, self.rows, self.nodes = epoch, now, rows, nodes
         self.spans, self.waits, self.dropped, self.record_limit = spans, waits, dropped, record_limit
         self._cpus: dict[WorkerRecord | TaskSpec | None, float] = {}
@@ -275,7 +279,8 @@ def read(runtime: Any, explained: bool = True) -> Recording:
         reasons,
         _marks(nodes, rows, events),
         curves,
-        _logs(runtime, rows) if explained else {},
+        _logs(runtime, rows) if explained else None,
+        registry.curves(now) if context.session is runtime else [],
     )
 
 
@@ -298,29 +303,26 @@ def _reasons(runtime: Any, waiting: list[Row]) -> dict[int, str]:
     return reasons
 
 
-MOST_LOGS = 200  # reading one takes a millisecond
+MOST_LOGS = 200  # attempts whose lines a page shows
 LOG_LINES = 20
+SILENT = "It has printed nothing."
 
 
-def _logs(runtime: Any, rows: list[Row]) -> dict[int, str]:
-    """The last lines that tasks printed: first of those that did not finish well, then of the longest ones."""
-    if session.running is None or session.running.runtime is not runtime:
-        return {}
+def _logs(runtime: Any, rows: list[Row]) -> tuple[dict[tuple[int, int], str], str]:
+    """The last lines that attempts printed: first of those that did not finish well, then of the longest ones. And the
+    sentence for an attempt that is not among them."""
+    logs = session.running
+    if logs is None or logs.runtime is not runtime or runtime.local:
+        return {}, "Its output went to the driver's own stream, as that of all tasks in this session."
+    printed = last_lines(logs, LOG_LINES)
     order = sorted(
-        (row for row in rows if row.started), key=lambda row: (row.outcome == FINISHED, row.started - row.finished)
+        (row for row in rows if (row.number, row.attempt) in printed),
+        key=lambda row: (row.outcome == FINISHED, row.started - row.until(runtime.now())),
     )
-    found: dict[int, str] = {}
-    for number, id in list(dict.fromkeys((row.number, row.hex) for row in order))[:MOST_LOGS]:
-        text = ""
-        for suffix in ("out", "err"):
-            try:
-                text += "".join(get_log(task_id=id, suffix=suffix, tail=LOG_LINES, errors="replace"))
-            except RayStateApiException:  # it has printed nothing, or shares its worker with other calls
-                continue
-        lines = [line for line in text.splitlines() if not line.startswith(":")]  # the log's markers begin with a colon
-        if lines:
-            found[number] = "\n".join(lines[-LOG_LINES:])
-    return found
+    kept = {(row.number, row.attempt): printed[row.number, row.attempt] for row in order[:MOST_LOGS]}
+    if logs.dropped_workers or len(order) > MOST_LOGS:
+        return kept, f"This page shows no lines of it: it has those of {len(kept):,} attempts only."
+    return kept, SILENT
 
 
 def _marks(nodes: list[NodeRecord], rows: list[Row], events: list[Any]) -> list[Mark]:

@@ -117,11 +117,13 @@ def test_labels_that_no_node_has():
     )
 
 
-def test_a_task_that_may_run_on_one_busy_node_only():
-    """The sentence names only that node, although another one has room."""
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_task_that_may_run_on_one_busy_node_only(soft):
+    """The sentence names only that node, although another one has room. A soft affinity gives way only if the node is
+    too small; the sentence used to say that the task was about to start on the other."""
     session = StillSession(CPU=1)
     session.node(CPU=8)
-    only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, False)
+    only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, soft)
     session.start(session.task("first", strategy=only))
     assert said(session, session.task("second", strategy=only)) == (
         "resources_busy",
@@ -260,6 +262,39 @@ def test_a_call_behind_one_that_lacks_an_argument():
         "call Keeper.second is queued at actor Keeper behind call Keeper.first, which waits for its argument "
         "from task never"
     )
+
+
+def test_a_call_is_behind_those_of_its_own_caller_only():
+    """A call of another caller that lacks an argument is in front of it, and may be overtaken."""
+    session = StillSession(CPU=1)
+    actor, owner = session.living_actor(), session.start(session.task("caller"))
+    never = session.task("never", cpus=9)
+    session.call(actor, "others", never.returns[0])
+    session.call(actor, "first", never.returns[0], owner=owner)
+    assert said(session, session.call(actor, "second", owner=owner))[1].startswith(
+        "call Keeper.second is queued at actor Keeper behind call Keeper.first, which waits"
+    )
+
+
+def test_an_actor_that_has_ended_itself_waits_for_its_unfinished_work():
+    """Not for what it has submitted and is done. Its queued calls wait for the same."""
+    session = StillSession(CPU=2)
+    actor = session.living_actor()
+    leaves = session.call(actor, "leave")
+    worker = session.start(leaves)
+    done, open_ = session.task("done", owner=worker), session.task("open", owner=worker)
+    queued = session.call(actor, "late")
+    session.start(done)
+    session.start(open_)
+    session.finish(done)
+    session.cluster.actor_exited(session.tick(), worker, leaves, "it has exited")
+    assert said(session, actor) == (
+        "running",
+        "actor Keeper has ended itself, and waits for 1 task that it has submitted or runs, the first is running",
+    )
+    first = explain(session, actor.hex).chain[0]
+    assert (first["reason"], first["details"]) == ("actor_ending", {"work": [open_.hex]})
+    assert queued.t_finished or explain(session, queued.hex).chain[0]["reason"] == "actor_ending"
 
 
 def test_a_call_over_the_concurrency_limit():
@@ -420,6 +455,7 @@ def test_a_generator_that_waits_for_its_consumer():
         "task stream has yielded 0 items, and waits until its consumer takes more",
     )
     assert link(session, task.stream).next is task
+    assert link(session, task.stream).id == task.returns[0].hex
 
 
 def test_a_task_that_is_blocked_in_get():

@@ -332,6 +332,17 @@ def test_a_handler_made_in_a_task_outlives_it(session, monkeypatch):
     assert standard_streams.kept.stream is sys.stderr
 
 
+def test_code_that_runs_often_sees_the_driver_s_stream(session):
+    """Python 3.14 reads the attributes of modules directly once code has run often enough. It used to find the door."""
+
+    def kinds():
+        return {type(sys.stderr).__name__ for _ in range(20_000)}
+
+    assert kinds() == {type(sys.stderr).__name__} and "Door" not in kinds()
+    with pytest.raises(AttributeError, match="module 'sys' has no attribute 'stdour'"):
+        sys.stdour  # noqa: B018
+
+
 # ---------------------------------------------------------------- folding
 
 

@@ -9,6 +9,7 @@ import os
 import pickle
 import re
 import sys
+import types
 
 import pytest
 
@@ -208,6 +209,51 @@ def test_without_a_terminal_each_report_is_a_line():
         for _ in tqdm(range(1000), desc="fast"):
             pass
         assert lines(page) == ["work:  25% 1/4", "work:  75% 3/4", "fast:   0% 1/1.00k", "fast: 100% 1.00k/1.00k"]
+
+
+@contextlib.contextmanager
+def in_a_notebook(monkeypatch):
+    """The outputs of a notebook's cell, by name: what is shown at last, and how often it was replaced."""
+
+    class Publisher:
+        shown, replaced = {}, {}
+
+        def publish(self, data, transient, update):
+            name = transient["display_id"]
+            assert update == (name in self.shown)
+            self.replaced[name] = self.replaced.get(name, -1) + 1
+            self.shown[name] = data
+
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    publisher = Publisher()
+    shell = types.SimpleNamespace(display_pub=publisher)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    with contextlib.redirect_stderr(stream):
+        yield publisher
+    assert stream.getvalue() == ""
+
+
+def test_in_a_notebook_a_bar_is_one_output_that_is_replaced(monkeypatch):
+    """Also the bar of a task. The text is never markup."""
+    with in_a_notebook(monkeypatch) as outputs:
+        for _ in tqdm(range(20), desc="<b>load", flush_interval_s=0):
+            pass
+        miniray.init(num_cpus=1)
+
+        @miniray.remote
+        def work():
+            bar = tqdm(desc="in a task", total=3)
+            bar.update(3)
+            bar.close()
+
+        miniray.get(work.remote())
+        miniray.shutdown()
+    (driver,) = [shown for shown in outputs.shown.values() if "load" in shown["text/plain"]]
+    (task,) = [shown for shown in outputs.shown.values() if "in a task" in shown["text/plain"]]
+    assert driver["text/plain"].startswith("<b>load: 100%|") and "20/20" in driver["text/plain"]
+    assert 'value="1.0000"' in driver["text/html"] and "&lt;b&gt;load" in driver["text/html"]
+    assert "in a task: 100%" in task["text/plain"]
+    assert max(outputs.replaced.values()) >= 1
 
 
 def test_lines_of_tasks_carry_their_names_and_are_not_in_their_logs():

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from miniray.observe.metrics import metrics, registry, series
+from miniray.process import context
 from miniray.process.context import current
 from miniray.util.metrics import Counter, Gauge, Histogram, Metric, export_text, snapshot, unregister
 
@@ -518,3 +519,60 @@ def test_an_interrupted_fold_loses_nothing(monkeypatch):
         histogram.value()
     monkeypatch.setattr(series, "bisect_left", bisect)
     assert histogram.value() == {"count": 2, "sum": 2.5, "buckets": {1.0: 1, math.inf: 2}}
+
+
+# ------------------------------------------------------------------------------------------------ curves
+
+
+@pytest.fixture
+def session_clock(monkeypatch):
+    """A session that only tells the time: its attribute `at`."""
+    fake = SimpleNamespace(at=0.0)
+    fake.now = lambda: fake.at
+    monkeypatch.setattr(context, "session", fake)
+    return fake
+
+
+def test_a_curve_has_the_value_at_each_time(session_clock):
+    """The sum of a counter, the value of a gauge, and each observation of a histogram; the last point is the present."""
+    counter, gauge, histogram = Counter("jobs"), Gauge("queue"), Histogram("ms", boundaries=[1])
+    for session_clock.at in (1.0, 2.0, 3.0):
+        counter.inc(5)
+        gauge.set(10 - session_clock.at)
+        histogram.observe(session_clock.at)
+    jobs, ms, queue = registry.curves(4.0)
+    assert jobs.samples == [(1.0, 5.0), (2.0, 10.0), (3.0, 15.0), (4.0, 15.0)]
+    assert queue.samples == [(1.0, 9.0), (2.0, 8.0), (3.0, 7.0), (4.0, 7.0)]
+    assert (ms.samples, ms.number) == ([(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)], 3)
+
+
+def test_a_curve_adds_the_workers_and_keeps_the_tags_apart(session_clock):
+    """A worker holds its value until its next record."""
+    for key in ("a", "b"):
+        with worker(key):
+            session_clock.at += 1
+            Counter("jobs", tag_keys=("kind",)).inc(2, {"kind": "x"})
+            Counter("jobs", tag_keys=("kind",)).inc(1, {"kind": key})
+    curves = {curve.tags["kind"]: curve.samples for curve in registry.curves(9.0)}
+    assert curves["x"] == [(1.0, 2.0), (2.0, 4.0), (9.0, 4.0), (9.0, 4.0)]
+    assert curves["b"] == [(2.0, 1.0), (9.0, 1.0)]
+
+
+def test_a_curve_is_bounded_and_covers_the_whole_session(session_clock):
+    """Of a hundred thousand records, some are samples; their distances are about equal."""
+    gauge = Gauge("queue")
+    for step in range(100_000):
+        session_clock.at = step / 1000
+        gauge.set(step)
+    (curve,) = registry.curves(session_clock.at)
+    assert series.MOST_SAMPLES / 4 < len(curve.samples) <= series.MOST_SAMPLES
+    assert curve.samples[0] == (0.0, 0.0) and curve.samples[-1] == (session_clock.at, 99_999)
+    pauses = [later[0] - earlier[0] for earlier, later in zip(curve.samples, curve.samples[1:])]
+    assert max(pauses) < 2.1
+
+
+def test_without_a_session_there_is_no_curve():
+    """There is no clock; the values are counted as ever."""
+    counter = Counter("jobs")
+    counter.inc()
+    assert registry.curves(1.0)[0].samples == [(1.0, 1.0)]

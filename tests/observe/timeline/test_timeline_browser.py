@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from miniray.observe.metrics.registry import Curve
 from miniray.observe.timeline.files import write_whole
 from miniray.observe.timeline.page import page
 from miniray.observe.timeline.recording import Mark
@@ -421,7 +422,7 @@ def test_the_facts_have_the_traceback_the_log_and_the_reason(browser, tmp_path):
     session = Session()
     bad = session.task("bad", 0, 0, 0, 1, 8, 9, failure=raised(ValueError("no key"), "bad"))
     recording = session.read()
-    recording.logs[bad.number] = "line one\nline two </script>"
+    recording.logs[0][bad.number, bad.attempt] = "line one\nline two </script>"
     path = tmp_path / "t.html"
     write_whole(path, page(recording))
     opened(browser, path)
@@ -429,6 +430,29 @@ def test_the_facts_have_the_traceback_the_log_and_the_reason(browser, tmp_path):
     text = facts(browser)
     assert "Traceback (most recent call last):" in text and 'File "bad.py", line 1' in text
     assert "line two </script>" in text
+    assert browser.complaints() == []
+
+
+def test_an_attempt_that_printed_nothing_says_so(browser, small):
+    """A reader who looks for the log need not wonder where it is."""
+    opened(browser, small)
+    browser.key("]")
+    assert "It has printed nothing." in facts(browser)
+
+
+def test_the_curves_of_metrics_are_drawn_below_the_lanes(browser, tmp_path):
+    """A line for a counter or a gauge, a dot for each observation of a histogram, on the axis of the lanes."""
+    recording = pipeline(60).read()
+    times = [recording.start + (recording.end - recording.start) * part for part in (0.1, 0.5, 0.9)]
+    for name, kind in (("rows", "counter"), ("queue <b>", "gauge"), ("ms", "histogram")):
+        recording.metrics.append(Curve(name, kind, "", {"k": "</script>"}, [(at, at) for at in times], 3))
+    path = tmp_path / "t.html"
+    write_whole(path, page(recording))
+    opened(browser, path)
+    assert browser.run("document.querySelectorAll('#curves path.curve').length") == 2
+    assert browser.run("document.querySelectorAll('#curves circle').length") == 3
+    assert browser.run("document.querySelector('#curves .node').textContent").startswith("rows")
+    browser.key("+")
     assert browser.complaints() == []
 
 

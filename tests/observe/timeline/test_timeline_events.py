@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import logging
 import random
 from collections import Counter
@@ -117,6 +118,19 @@ def test_each_attempt_has_its_own_spans():
     events = events_of(session)
     assert [span["args"]["task_id"] for span in kind(events, "X", "task::")] == [task.hex, task.hex]
     assert [execution["args"].get("value") for execution in kind(events, "X", "task:execute")] == ["away", None]
+
+
+@pytest.mark.parametrize("quarters", range(4))
+def test_a_task_that_takes_no_time_is_not_inside_the_one_before_it(quarters):
+    """chrome://tracing compares ends in whole microseconds. It put a task of 0.75 microseconds into the task before it,
+    and complained about the arrow that ended there."""
+    session = Session()
+    end = 1 + quarters * 0.25e-6
+    session.task("long", 0, 0, 0.5, 0.6, 0.7, end)
+    session.task("short", 0, 0, end, end, end, end)
+    long, short = kind(events_of(session, integer_ids=True), "X", "task::")
+    rounded = [math.floor(span["ts"] + span["dur"] + 0.5) for span in (long, short)]
+    assert long["ts"] + long["dur"] <= short["ts"] and rounded[0] < rounded[1]
 
 
 def test_a_running_task_extends_to_the_present():

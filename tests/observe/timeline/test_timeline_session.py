@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import miniray as ray
 import pytest
 from miniray import profile, timeline
+from miniray.observe.timeline.recording import read
+from miniray.process import context
+from miniray.util.metrics import Counter
 
 
 @pytest.fixture
@@ -187,3 +191,43 @@ def test_a_real_session_can_be_written_to_both_kinds_of_file(session, tmp_path):
     timeline(tmp_path / "t.json", html=tmp_path / "t.html")
     assert len(json.loads((tmp_path / "t.json").read_text())) == len(timeline())
     assert "work" in (tmp_path / "t.html").read_text()
+
+
+def test_the_page_has_the_curves_of_metrics(session, tmp_path):
+    """Below the lanes, and the numbers in a table. A page without metrics has neither."""
+
+    @ray.remote
+    def count(n):
+        Counter("rows_read", "Rows that were read").inc(n)
+
+    ray.get(work.remote(1))
+    timeline(html=tmp_path / "without.html")
+    ray.get([count.remote(5) for _ in range(3)])
+    timeline(html=tmp_path / "with.html")
+    assert '"metrics":[]' in (tmp_path / "without.html").read_text()
+    text = (tmp_path / "with.html").read_text()
+    assert '"metrics":[{"title":"rows_read","kind":"counter"' in text
+    assert "Rows that were read" in text and 'data-by="15"' in text
+
+
+def test_the_page_has_the_lines_of_an_actors_call(session):
+    """Those that this call wrote, not those of the actor's other calls; `get_log` has them only all together."""
+
+    @ray.remote
+    class Talker:
+        def say(self, word):
+            print("say", word)
+            print("loud", word, file=sys.stderr)
+
+        def keep_silent(self):
+            return None
+
+    talker = Talker.remote()
+    first, second, silent = talker.say.remote("one"), talker.say.remote("two"), talker.keep_silent.remote()
+    ray.get([first, second, silent])
+    recording = read(context.session)
+    texts, otherwise = recording.logs
+    lines = {row.hex: texts.get((row.number, row.attempt)) for row in recording.rows}
+    assert lines[first.task_id().hex()] == "say one\nloud one\n"
+    assert lines[second.task_id().hex()] == "say two\nloud two\n"
+    assert lines[silent.task_id().hex()] is None and otherwise == "It has printed nothing."

@@ -37,10 +37,12 @@ def run(ctx):
         begun = time.monotonic()
         time.sleep(1.1)
         slept = time.monotonic() - begun
+        while len(seen) < 3 and time.monotonic() - begun < 20:
+            time.sleep(0.1)
         now, last = signal.getitimer(signal.ITIMER_REAL), signal.setitimer(signal.ITIMER_REAL, 0)
         count = len(seen)
         time.sleep(0.5)
-        return old, count, len(seen), slept >= 1.1, now[1], last[1], signal.getitimer(signal.ITIMER_REAL)
+        return old, count >= 3, len(seen) - count <= 1, slept >= 1.1, now[1], last[1], signal.getitimer(signal.ITIMER_REAL)
 
     show("repeated", repeated)
     show("alarm twice", lambda: (signal.alarm(30), signal.alarm(20), signal.alarm(0), signal.alarm(0)))
@@ -52,7 +54,7 @@ def run(ctx):
     def paused():
         seen = []
         signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(int(number)))
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         return signal.pause(), seen
 
     show("pause", paused)
@@ -62,7 +64,7 @@ def run(ctx):
             raise ValueError("from the handler")
 
         signal.signal(signal.SIGUSR1, handler)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         signal.pause()
 
     show("pause, raised", paused_and_raised)
@@ -78,7 +80,7 @@ def run(ctx):
             raise raised
 
         signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
         begun = time.monotonic()
         try:
             wait()

@@ -47,11 +47,12 @@ def run(ctx):
 
     def written(name):
         path = os.path.join(folder, name)
-        end = time.monotonic() + 10
-        while not os.path.exists(path) and time.monotonic() < end:
+        end = time.monotonic() + 20
+        text = ""
+        while not text.endswith("first registered.") and time.monotonic() < end:
             time.sleep(0.05)
-        time.sleep(0.2)
-        return open(path).read() if os.path.exists(path) else "nothing"
+            text = open(path).read() if os.path.exists(path) else ""
+        return text or "nothing"
 
     ways = ["exit_actor", "SystemExit(0)", "SystemExit(1)"]
     for threads in (1, 3):

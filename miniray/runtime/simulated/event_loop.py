@@ -1,0 +1,87 @@
+"""The event loop of asyncio in a simulation: it sleeps by giving the baton away, and its time is the virtual clock's.
+
+The loop is asyncio's own. Only its selector, and how other threads wake it, are different. Sockets are still looked at,
+without waiting; a loop that waits for nothing but a socket is not woken by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import Any, Callable
+
+from ...process.our_code import parks_here
+from .baton import Baton, Fiber
+from .steps import Step
+
+LOOP = Step("runs its event loop", ["loops"])
+
+
+class Sleeper:
+    """How a loop sleeps: as long as nobody wakes it. One for each loop."""
+
+    def __init__(self, baton: Baton):
+        self._baton = baton
+        self._fiber: Fiber | None = None
+        self._woken = False
+
+    @parks_here
+    def sleep(self, timeout: float | None) -> None:
+        """Give the baton away until `wake`, or until the time is over. timeout: seconds; None for no limit."""
+        baton = self._baton
+        if self._woken or timeout is not None and timeout <= 0:
+            baton.point(LOOP)
+        else:
+            self._fiber = baton.current
+            until = None if timeout is None else baton.time + timeout
+            try:
+                baton.block(until, "its event loop", idle=True, resumes=LOOP)
+            finally:
+                self._fiber = None
+        self._woken = False
+
+    def wake(self) -> None:
+        """Another thread has something for the loop to do."""
+        self._woken = True
+        if self._fiber is not None:
+            self._baton.wake(self._fiber)
+
+
+class SimSelector(selectors.DefaultSelector):
+    """A selector that gives the baton away instead of sleeping."""
+
+    def __init__(self, sleeper: Sleeper):
+        super().__init__()
+        self._sleeper = sleeper
+
+    def select(self, timeout: float | None = None) -> Any:
+        """The sockets that are ready."""
+        ready = super().select(0) if len(self.get_map() or ()) > 1 else []  # one is the loop's own
+        if not ready:
+            self._sleeper.sleep(timeout)
+            ready = super().select(0)
+        return ready
+
+
+class SimEventLoop(asyncio.SelectorEventLoop):
+    """An event loop of a simulation."""
+
+    def __init__(self, baton: Baton):
+        self._sleeper = Sleeper(baton)
+        super().__init__(SimSelector(self._sleeper))
+        baton.schedule.loops = True
+
+    def _write_to_self(self) -> None:
+        self._sleeper.wake()
+
+
+def install(replace: Callable[[Any, str, Any], None], baton: Baton) -> None:
+    """Have asyncio make such loops, for the threads that take part. replace: as `replacing._replace`."""
+    policy: Any = asyncio.DefaultEventLoopPolicy
+    original = policy._loop_factory
+
+    def factory() -> Any:
+        return SimEventLoop(baton) if baton.here() is not None else original()
+
+    owner = next(cls for cls in policy.__mro__ if "_loop_factory" in vars(cls))
+    replace(owner, "_loop_factory", staticmethod(factory))

@@ -1,0 +1,343 @@
+"""What a simulation replaces in the standard library: clocks, sleeps, locks, threads, event loops and random numbers.
+
+Each replacement looks at the calling thread. For a thread that takes part it acts on the simulation; for any other it
+is the original. A lock that is made while a module is imported is real, since it may outlive the simulation. A module
+that has said `from time import time` before the simulation began has the original. The
+modules named in `install_in` are searched for such names.
+"""
+
+from __future__ import annotations
+
+import _thread
+import copyreg
+import datetime
+import itertools
+import os
+import queue
+import random
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+from ...process import replaced
+from . import event_loop
+from .baton import BEGINNING_S, Baton, Fiber, RunOver
+from .locks import SimLock
+from .steps import Step
+
+_saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
+_instead: dict[int, Any] = {}  # by id() of the original: its replacement
+_baton: Any = None
+_simulation: Any = None
+EPOCH_S = 1_767_225_600.0 - BEGINNING_S  # add the clock's time to get a Unix time
+SLEEPS = Step("sleeps")
+SLEEPS_0 = Step("sleeps", (), polls=True)
+FIBER = "_miniray_fiber"  # an attribute of a Thread: its fiber
+
+_real_datetime: Any = datetime.datetime
+_real_date: Any = datetime.date
+_join, _is_alive = threading.Thread.join, threading.Thread.is_alive
+_REAL = {name: getattr(time, name) for name in ("time", "monotonic", "localtime", "gmtime", "strftime", "ctime")}
+
+
+def here() -> Fiber | None:
+    """The fiber of the calling thread, if it takes part in a simulation that runs."""
+    baton: Baton | None = _baton
+    return baton.here() if baton is not None else None
+
+
+def unix_time() -> float:
+    """The simulation's Unix time."""
+    return EPOCH_S + float(_baton.read_clock())
+
+
+# ---------------------------------------------------------------- clocks
+
+
+def _clock(name: str, offset_s: float, nanoseconds: bool) -> None:
+    original = getattr(time, name)
+
+    def clock() -> Any:
+        if here() is None:
+            return original()
+        if nanoseconds:
+            return round(offset_s * 1e9) + round(_baton.read_clock() * 1e9)
+        return offset_s + _baton.read_clock()
+
+    _put(time, name, clock)
+
+
+def _sleep_function() -> None:
+    original = time.sleep
+
+    def sleep(seconds: Any, /) -> None:
+        if here() is None or type(seconds) not in (int, float) or not seconds >= 0:
+            original(seconds)  # raises the error for a number that is negative or none at all
+        elif seconds:
+            _baton.point(SLEEPS, by_user=True)
+            _baton.block(_baton.time + seconds, f"a sleep of {seconds:g} s")
+        else:
+            _baton.point(SLEEPS_0, by_user=True)
+
+    _put(time, "sleep", sleep)
+
+
+def _calendar(name: str, position: int) -> None:
+    """A function of `time` whose argument at this position is the current time if it is left out."""
+    original = getattr(time, name)
+
+    def function(*args: Any) -> Any:
+        if len(args) <= position or args[position] is None:
+            if here() is not None:
+                now: Any = unix_time()
+                args = (*args[:position], now if position == 0 else _REAL["localtime"](now))
+        return original(*args)
+
+    _put(time, name, function)
+
+
+class _Kind(type):
+    """Of the two classes below: values of the real classes are their instances."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.__mro__[1])
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.__mro__[1])
+
+
+def _datetimes() -> None:
+    class SimDate(_real_date, metaclass=_Kind):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            return _real_date(*args, **kwargs)
+
+        @classmethod
+        def today(cls) -> Any:
+            return _real_date.fromtimestamp(unix_time()) if here() is not None else _real_date.today()
+
+    class SimDatetime(_real_datetime, metaclass=_Kind):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            return _real_datetime(*args, **kwargs)
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return _real_datetime.fromtimestamp(unix_time(), tz) if here() is not None else _real_datetime.now(tz)
+
+        @classmethod
+        def today(cls) -> Any:
+            return cls.now()
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            now = _real_datetime.fromtimestamp(
+                unix_time() if here() is not None else _REAL["time"](), datetime.timezone.utc
+            )
+            return now.replace(tzinfo=None)
+
+    for cls, real, name in ((SimDate, _real_date, "date"), (SimDatetime, _real_datetime, "datetime")):
+        cls.__name__ = cls.__qualname__ = name
+        cls.__module__ = "datetime"
+        _replace(datetime, name, cls)
+        copyreg.pickle(real, _reduce)  # its own way of pickling names a class that is not found under its name now
+
+
+def _reduce(value: Any) -> tuple[Any, ...]:
+    return _rebuild, (type(value) is _real_datetime, *value.__reduce_ex__(2)[1])
+
+
+def _rebuild(is_datetime: bool, *args: Any) -> Any:
+    return (_real_datetime if is_datetime else _real_date)(*args)
+
+
+# ---------------------------------------------------------------- locks and threads
+
+
+_OURS = tuple(f"miniray.{name}" for name in ("runtime", "process", "observe", "values", "calls", "session"))
+
+
+_OUTSIDE = "miniray.process.worker_output"  # its thread reads what real child processes write
+
+
+def _is_outside() -> bool:
+    """Whether the function that called a replacement belongs to a module whose threads take no part."""
+    return sys._getframe(2).f_globals.get("__name__") == _OUTSIDE
+
+
+def _of_ours() -> bool:
+    """Whether the function that called a replacement belongs to a part of miniray that is not written like a user's
+    program."""
+    name: str = sys._getframe(2).f_globals.get("__name__") or ""
+    return name.startswith(_OURS)
+
+
+def _outlives() -> bool:
+    """Whether what the calling thread makes now may outlive the simulation, because it is importing a module."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _lock_factory(original: Any) -> Callable[[], Any]:
+    def allocate_lock() -> Any:
+        if here() is None or _is_outside() or _outlives():
+            return original()
+        return SimLock(_baton, points=not _of_ours())
+
+    return allocate_lock
+
+
+def _rlock() -> Any:
+    if here() is None or _of_ours() or _outlives():
+        return _original(threading, "RLock")()
+    return threading._PyRLock()  # type: ignore[attr-defined]
+
+
+def _simple_queue() -> Any:
+    if here() is None or _of_ours() or _outlives():
+        return _original(queue, "SimpleQueue")()
+    return queue._PySimpleQueue()  # type: ignore[attr-defined]
+
+
+def _thread_starter(original: Any) -> Callable[..., Any]:
+    def start(function: Any, args: Any = (), *more: Any, **options: Any) -> Any:
+        fiber = here()
+        if fiber is None or _is_outside():
+            return original(function, args, *more, **options)
+        thread = getattr(function, "__self__", None)
+        baton: Baton = _baton
+        starter = None
+        if options:  # `_start_joinable_thread(function, handle=..., daemon=...)`
+            starter = lambda run, arguments: original(lambda: run(*arguments), **options)
+        name = f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread"
+        new = baton.start(name, function, args, starter)
+        fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
+        if isinstance(thread, threading.Thread):
+            vars(thread)[FIBER] = new
+            vars(thread)["_invoke_excepthook"] = _silent_at_the_end(vars(thread).get("_invoke_excepthook"))
+        return new.number
+
+    return start
+
+
+def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
+    """Stands in for what `threading` calls after an exception: a thread that is ended with its run is no mistake."""
+
+    def invoke(thread: threading.Thread) -> None:
+        if not isinstance(sys.exc_info()[1], RunOver):
+            hook(thread)
+
+    return invoke
+
+
+def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
+    fiber = vars(self).get(FIBER)
+    if fiber is not None and here() is not None and here() is not fiber:
+        until = None if timeout is None else _baton.time + max(timeout, 0.0)
+        if not _baton.join(fiber, until):
+            return
+    _join(self, timeout)
+
+
+def _fiber_is_alive(self: threading.Thread) -> bool:
+    fiber = vars(self).get(FIBER)
+    return _is_alive(self) if fiber is None or not fiber.is_over else False
+
+
+# ---------------------------------------------------------------- random numbers
+
+
+def _random_bytes() -> None:
+    original = os.urandom
+
+    def urandom(size: int, /) -> bytes:
+        return original(size) if here() is None else bytes(_simulation.stream().randbytes(size))
+
+    _put(os, "urandom", urandom)
+    if hasattr(random, "_urandom"):
+        _replace(random, "_urandom", urandom)
+    seed_method = random.Random.seed
+
+    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+        if a is None and here() is not None and type(self) is random.Random:
+            a = _simulation.stream().getrandbits(64)
+        seed_method(self, a, version)
+
+    _replace(random.Random, "seed", seed)
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def _original(owner: Any, name: str) -> Any:
+    return next(value for place, key, value in _saved if place is owner and key == name)
+
+
+def _replace(owner: Any, name: str, value: Any) -> None:
+    original = getattr(owner, name)
+    _saved.append((owner, name, original))
+    _instead.setdefault(id(original), value)
+    setattr(owner, name, value)
+
+
+def _put(module: Any, name: str, function: Any) -> None:
+    """Replace a function by one with its name, so that it travels by reference, like the original."""
+    original = getattr(module, name)
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = module.__name__, original.__doc__
+    _replace(module, name, function)
+
+
+def install(simulation: Any) -> None:
+    """Replace everything, for the threads of this simulation."""
+    global _baton, _simulation
+    _simulation, _baton = simulation, simulation.baton
+    for name, offset in (("time", EPOCH_S), ("monotonic", 0.0), ("perf_counter", 0.0)):
+        _clock(name, offset, False)
+        _clock(f"{name}_ns", offset, True)
+    _sleep_function()
+    for name, position in (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("strftime", 1)):
+        _calendar(name, position)
+    _datetimes()
+    _put(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
+    for name in ("_allocate_lock", "Lock"):
+        _replace(threading, name, _lock_factory(getattr(threading, name)))
+    _replace(threading, "RLock", _rlock)
+    _replace(queue, "SimpleQueue", _simple_queue)
+    _put(_thread, "start_new_thread", _thread_starter(_thread.start_new_thread))
+    for name in ("_start_new_thread", "_start_joinable_thread"):
+        if hasattr(threading, name):
+            _replace(threading, name, _thread_starter(getattr(threading, name)))
+    _replace(threading.Thread, "join", _join_fiber)
+    _replace(threading.Thread, "is_alive", _fiber_is_alive)
+    if hasattr(threading, "_counter"):  # of the threads' names
+        _replace(threading, "_counter", itertools.count(1).__next__)
+    _random_bytes()
+    event_loop.install(_replace, simulation.baton)
+
+
+def install_in(names: dict[str, Any]) -> None:
+    """Replace what a module has imported by name before the simulation began. names: its globals."""
+    for name, value in list(names.items()):
+        instead = _instead.get(id(value))
+        if instead is not None and value is not instead:
+            _saved.append((names, name, value))
+            names[name] = instead
+
+
+def uninstall() -> None:
+    """Restore everything."""
+    global _baton, _simulation
+    while _saved:
+        owner, name, original = _saved.pop()
+        if type(owner) is dict:
+            owner[name] = original
+        else:
+            setattr(owner, name, original)
+    _instead.clear()
+    for real in (_real_date, _real_datetime):
+        copyreg.dispatch_table.pop(real, None)
+    _baton = _simulation = None

@@ -1,0 +1,211 @@
+"""Schedules: which of the threads that could go on does so.
+
+A schedule is asked at each point where more than one thread could go on. The candidates come in a fixed order: first
+the thread that runs now, if it could go on, then the others in the order in which they became able to. The answer is a
+position in this list. `taken` records the answers; a `Replay` of them repeats the run. Position 0 means that no thread
+is interrupted, so a list of zeros is the calmest schedule, and zeros at the end of a list may be left out.
+
+This module is pure: it knows neither threads nor clocks. A candidate is any object with `number` (in the order in which
+the threads of the run began), `step` (see `steps`), and `memory`, which names the memory that it shares with other
+threads, or is None.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from .steps import GOES_ON, Step, independent
+
+
+class Schedule:
+    """Chooses the thread that goes on. This class always lets the running thread go on, and otherwise the first.
+
+    taken: the position of each choice among several candidates. every_step: ask also if there is one candidate only.
+    loops: event loops run. What is reported to them by one thread after the other, they see in this order.
+    """
+
+    every_step = False
+    loops = False
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+
+    def choose(self, candidates: Sequence[Any], running: bool) -> int:
+        """The position of the candidate that goes on. running: the first candidate is the thread that runs now."""
+        position = self.position(candidates, running) if len(candidates) > 1 or self.every_step else 0
+        if len(candidates) > 1:
+            self.taken.append(position)
+        return position
+
+    def position(self, candidates: Sequence[Any], running: bool) -> int:
+        """What `choose` returns, without the record."""
+        return 0
+
+
+class RandomWalk(Schedule):
+    """Each candidate is as likely as any other."""
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self._random = random.Random(f"schedule {seed}").random
+
+    def position(self, candidates: Sequence[Any], running: bool) -> int:
+        """A random position."""
+        return int(self._random() * len(candidates))
+
+
+class Replay(Schedule):
+    """Repeats recorded choices, and goes on like `Schedule` when they are used up."""
+
+    def __init__(self, choices: Sequence[int]):
+        super().__init__()
+        self._left = list(reversed(choices))
+
+    def position(self, candidates: Sequence[Any], running: bool) -> int:
+        """The next recorded position. A position that does not exist becomes the last one that does."""
+        return min(self._left.pop(), len(candidates) - 1) if self._left else 0
+
+
+class PCT(Schedule):
+    """Probabilistic concurrency testing (Burckhardt et al., ASPLOS 2010).
+
+    Each thread gets a random priority, and the candidate with the highest one goes on. At `depth` - 1 random points of
+    the run, the thread that runs gets a priority below all others. If a program with n threads and k points has a bug
+    of depth d, so a bug that needs d steps to happen in a certain order, one run with this depth finds it with a
+    probability of at least 1 / (n * k ** (d - 1)).
+
+    length: how many points a run has; the last run's number is a good guess. A thread that only polls gets the lowest
+    priority as well, since otherwise it would run forever.
+    """
+
+    def __init__(self, seed: int, depth: int = 3, length: int = 100):
+        super().__init__()
+        self._random = random.Random(f"pct {seed}")
+        self._priorities: dict[int, float] = {}
+        self._lowest = 0.0
+        self._points = 0
+        self._changes = {self._random.randrange(max(length, 1)) for _ in range(depth - 1)}
+
+    def position(self, candidates: Sequence[Any], running: bool) -> int:
+        """The position of the candidate with the highest priority."""
+        for candidate in candidates:
+            if candidate.number not in self._priorities:
+                self._priorities[candidate.number] = 1.0 + self._random.random()
+        best = self._best(candidates)
+        if self._points in self._changes or candidates[best].step.polls:
+            self._lowest -= 1.0
+            self._priorities[candidates[best].number] = self._lowest
+            best = self._best(candidates)
+        self._points += 1
+        return best
+
+    def _best(self, candidates: Sequence[Any]) -> int:
+        return max(range(len(candidates)), key=lambda at: self._priorities[candidates[at].number])
+
+
+class Pruned(BaseException):
+    """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps."""
+
+
+class _Choice:
+    """One point of the current path. options: the step of each candidate, by number. asleep: those whose next step
+    need not be tried here, because an earlier path has done it. chosen: the number of the one that was chosen."""
+
+    __slots__ = ("options", "asleep", "chosen", "forced")
+
+    def __init__(self, options: dict[int, Step], asleep: dict[int, Step]):
+        self.options, self.asleep = options, asleep
+        self.chosen = -1
+        self.forced = False  # no other candidate needs to be tried
+
+
+class DepthFirst:
+    """All schedules of a program, one after the other, by depth-first search with sleep sets (Godefroid, 1996).
+
+    The program is run again and again. Each run follows the path of the run before up to the last point where another
+    candidate is left to be tried. A candidate is *asleep* if its next step was tried at an earlier point of the path
+    and nothing that depends on this step has happened since: to do it now would only exchange independent steps.
+
+    A thread that was woken first goes on to its next step, which no other thread can notice. So such a thread is chosen
+    without an alternative. This holds as long as no step concerns everything, as `cancel` does: it also strikes a
+    thread on its way to the next step. When such a step appears, `careful` is set and the search begins again.
+
+    path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
+    """
+
+    def __init__(self) -> None:
+        self.path: list[_Choice] = []
+        self.done = self.careful = self.restart = False
+        self.pruned = 0
+
+    def next_run(self) -> _DepthFirstRun:
+        """The schedule of the next run. Call `finished` after the run."""
+        return _DepthFirstRun(self)
+
+    def finished(self) -> None:
+        """The run has ended: find the point from which the next run differs, or set `done`."""
+        if self.restart:
+            self.restart, self.careful = False, True
+            self.path.clear()
+            return
+        while self.path:
+            last = self.path[-1]
+            last.asleep = {**last.asleep, last.chosen: last.options[last.chosen]}
+            if not last.forced:
+                left = [number for number in last.options if number not in last.asleep]
+                if left:
+                    last.chosen = left[0]
+                    return
+            self.path.pop()
+        self.done = True
+
+
+class _DepthFirstRun(Schedule):
+    every_step = True
+
+    def __init__(self, search: DepthFirst):
+        super().__init__()
+        self.search = search
+        self._at = 0
+        self._asleep: dict[int, Step] = {}  # at the point that comes next
+
+    def position(self, candidates: Sequence[Any], running: bool) -> int:
+        search = self.search
+        options = {candidate.number: self._full_step(candidate) for candidate in candidates}
+        if self._at < len(search.path):
+            choice = search.path[self._at]
+            if choice.options.keys() != options.keys():
+                raise RuntimeError(
+                    "the program did not repeat itself: it depends on something that the simulation does not control"
+                )
+        else:
+            if not search.careful and any(step.touches is None for step in options.values()):
+                search.restart = True
+                raise Pruned
+            choice = _Choice(options, self._asleep)
+            awake = [number for number in options if number not in choice.asleep]
+            if not awake:
+                search.pruned += 1
+                raise Pruned
+            local = [number for number in awake if options[number] is GOES_ON]
+            choice.forced = bool(local) and not search.careful
+            choice.chosen = local[0] if choice.forced else awake[0]
+            search.path.append(choice)
+        self._at += 1
+        step = options[choice.chosen]
+        self._asleep = {
+            number: asleep
+            for number, asleep in choice.asleep.items()
+            if number != choice.chosen and independent(asleep, step)
+        }
+        return [candidate.number for candidate in candidates].index(choice.chosen)
+
+    def _full_step(self, candidate: Any) -> Step:
+        """A candidate's step. Threads that share memory may notice each other's every step."""
+        step: Step = candidate.step
+        if step.touches is None or candidate.memory is None and not (self.loops and step.touches):
+            return step
+        more = [("memory", candidate.memory)] if candidate.memory is not None else []
+        return Step(step.what, [*step.touches, *more, *(["loops"] if self.loops else ())])

@@ -1,0 +1,169 @@
+"""Simulation: run a Ray program under a seed, with one thread at a time and a virtual clock.
+
+    def transfer():
+        ...                                  an ordinary program, with ray.get, time.sleep and so on
+        assert ray.get(account.balance.remote()) == 100
+
+    simulate(transfer, seed=7)               the same schedule each time
+    explore(transfer, seeds=range(1000))     see `exploration`
+
+The seed decides which thread goes on, at every call of miniray and at every lock, and what random numbers the program
+draws. The clock stands still while any thread runs. When all wait, it jumps to the next time that one of them waits
+for.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable
+
+from .. import session
+from ..process import context
+from ..runtime.runtime import Runtime
+from ..runtime.simulated import replacing
+from ..runtime.simulated.baton import BEGINNING_S
+from ..runtime.simulated.schedules import RandomWalk, Schedule
+from ..runtime.simulated.simulation import Simulation
+from . import fault_plan
+from .fault_plan import FaultPlan
+
+MAX_STEPS, MAX_VIRTUAL_S = 100_000, 86_400.0
+
+
+class Run:
+    """One run of a function under a schedule.
+
+    result: what the function returned. error: what it raised, or what ended the run. schedule: its `taken` repeats the
+    run. steps, digest, virtual_s: how many steps it took, a number that stands for their order, and the time on the
+    clock. sometimes: how often each condition of `sometimes` held. log: the event log, if `keep_log` was set. struck:
+    the faults that struck. page: written at the end of a session, if `timeline` was given.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[], Any],
+        seed: int,
+        schedule: Schedule | None = None,
+        faults: FaultPlan | None = None,
+        max_steps: int = MAX_STEPS,
+        max_virtual_s: float = MAX_VIRTUAL_S,
+        keep_log: bool = False,
+        timeline: str | None = None,
+        watchdog_s: float = 10.0,
+        globals_: dict[str, Any] | None = None,
+    ):
+        self.fn, self.seed, self.faults = fn, seed, faults
+        self.schedule = schedule if schedule is not None else RandomWalk(seed)
+        self.limits = max_steps, max_virtual_s
+        self.watchdog_s = watchdog_s
+        self.globals = globals_ if globals_ is not None else getattr(fn, "__globals__", {})
+        self.keep_log, self.timeline = keep_log, timeline
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.sometimes: dict[str, int] = {}
+        self.sessions: list[str] = []
+        self.trace: list[Any] = []
+        self.struck: list[str] = []
+        self.stories: list[str] = []
+        self.log = ""
+        self.steps = self.steps_of_fn = self.switches = self.digest = 0
+        self.virtual_s = 0.0
+
+    def go(self) -> Run:
+        """Run the function. Raises RuntimeError if a session or a simulation is running; stores any other error."""
+        global _run
+        if context.session is not None:
+            raise RuntimeError("a session is running: call ray.shutdown() before you simulate")
+        simulation = Simulation(self.seed, self.schedule, *self.limits, self.watchdog_s)
+        baton = simulation.baton
+        plan = fault_plan.Active(self.faults, self.seed, simulation) if self.faults is not None else None
+        session.before_end.append(self._session_ends)
+        _run = self
+        try:
+            replacing.install_in(self.globals)
+            replacing.install_in(vars(sys.modules["__main__"]))
+            try:
+                self.result = self.fn()
+            except BaseException as error:
+                self.error = error
+            self.steps_of_fn = len(baton.trace)
+            try:
+                session.shutdown()
+            except BaseException as error:
+                error.__context__ = self.error
+                self.error = error
+        finally:
+            _run = None
+            session.before_end.remove(self._session_ends)
+            if plan is not None:
+                self.struck = plan.close()
+            self.steps, self.switches, self.digest = baton.steps, baton.switches, baton.digest
+            self.virtual_s, self.trace = baton.now() - BEGINNING_S, baton.trace
+            if baton.stopped_by is not None:
+                self.error = baton.stopped_by
+            simulation.close()
+        if self.keep_log:
+            self.log = "".join(self.sessions) + "".join(
+                f"{at:.9f} {fiber.name}: {what}\n" for at, fiber, what in self.trace
+            )
+        return self
+
+    def _session_ends(self, runtime: Runtime) -> None:
+        """Called while the tables of a session are still full."""
+        if self.keep_log:
+            self.sessions.append(event_log(runtime))
+            self.stories = [line for task in list(runtime.cluster.tasks.values())[-200:] for line in _story(task)]
+        if self.timeline is not None:
+            import miniray  # the facade, which has `timeline`
+
+            context.session = runtime  # for the last time
+            try:
+                miniray.timeline(html=self.timeline)
+            finally:
+                context.session = None
+
+
+_run: Run | None = None
+
+
+def _story(task: Any) -> list[str]:
+    return [f"{task.spec.name} ({task.hex[:16]})"] + [f"    {line}" for line in task.story()]
+
+
+def event_log(runtime: Runtime) -> str:
+    """The events of a session and the story of each task, as text. The same run has the same text."""
+    with runtime.locked() as cluster:
+        lines = [f"{event.at:.9f} {event.kind}: {event.text}" for event in cluster.events]
+        for task in cluster.tasks.values():
+            lines.extend(_story(task))
+        for actor in cluster.actors.values():
+            lines += [f"{actor.class_name} ({actor.hex})"] + [f"    {line}" for line in actor.story()]
+    return "\n".join(lines) + "\n"
+
+
+def simulate(fn: Callable[[], Any], seed: int = 0, faults: FaultPlan | None = None) -> Any:
+    """Run `fn()` in a simulation of its own, and return what it returns. The same seed gives the same run.
+
+    seed: decides the schedule and all random numbers. faults: see `FaultPlan`. A session that `fn` starts, by itself or
+    with `ray.init`, is simulated, and ends with the run. Raises what `fn` raises, DeadlockError when no thread can ever
+    go on, and RuntimeError if a session is running already.
+    """
+    run = Run(fn, seed, faults=faults).go()
+    if run.error is not None:
+        raise run.error
+    return run.result
+
+
+def sometimes(condition: Any, name: str) -> bool:
+    """Note whether a condition holds that should hold in some runs, though not in all. Returns the condition.
+
+    `explore` counts by name in how many runs it held, so that a test can tell if its seeds never met a situation.
+    """
+    if _run is not None:
+        _run.sometimes[name] = _run.sometimes.get(name, 0) + bool(condition)
+    return bool(condition)
+
+
+def reachable(name: str) -> None:
+    """Note that this line was reached: `sometimes(True, name)`."""
+    sometimes(True, name)

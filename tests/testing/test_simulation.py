@@ -1,0 +1,368 @@
+"""Simulation: a seed decides who goes on, the clock is virtual, and the same seed gives the same run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import os
+import pathlib
+import queue
+import random
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+
+import miniray as ray
+from miniray.testing import ExplorationFailure, explore, simulate
+from miniray.testing.simulation import Run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@ray.remote
+class Account:
+    """A balance, read and written in two calls."""
+
+    def __init__(self, balance: int) -> None:
+        self.value = balance
+
+    def balance(self) -> int:
+        """The balance."""
+        return self.value
+
+    def set_balance(self, balance: int) -> None:
+        """Set it."""
+        self.value = balance
+
+    def pay_in(self, amount: int) -> int:
+        """Read and write in one call."""
+        self.value += amount
+        return self.value
+
+
+# ---------------------------------------------------------------- one run
+
+
+def test_a_session_is_simulated_on_request():
+    """`init(runtime="simulated", seed=...)` needs nothing else. Its hour takes no time."""
+    started = time.perf_counter()
+    ray.init(runtime="simulated", seed=3)
+    try:
+        before = time.time()
+        account = Account.remote(1)
+        assert ray.get(account.pay_in.remote(1)) == 2
+        time.sleep(3600)
+        assert time.time() == before + 3600
+    finally:
+        ray.shutdown()
+    assert time.perf_counter() - started < 60
+    assert "Sim" not in type(threading.Lock()).__name__
+
+
+def test_simulate_returns_what_the_function_returns():
+    """The function's session starts by itself and ends with the run."""
+    assert simulate(lambda: ray.get(ray.put(7)), seed=1) == 7
+    assert not ray.is_initialized()
+
+
+def test_simulate_raises_what_the_function_raises():
+    """And what it raises passes through."""
+    with pytest.raises(ZeroDivisionError):
+        simulate(lambda: 1 // 0)
+    assert not ray.is_initialized()
+
+
+def test_simulate_refuses_a_running_session():
+    """The session's threads would not take part."""
+    ray.init(num_cpus=1)
+    try:
+        with pytest.raises(RuntimeError, match="shutdown"):
+            simulate(lambda: None)
+    finally:
+        ray.shutdown()
+
+
+def everything() -> list[object]:
+    """Uses everything that a simulation controls."""
+    seen: list[object] = []
+
+    @ray.remote(max_retries=5, retry_exceptions=True)
+    def flaky(x: int) -> tuple[int, str]:
+        time.sleep(3600)
+        if random.random() < 0.5:
+            raise OSError("try again")
+        return x, uuid.uuid4().hex
+
+    @ray.remote
+    class Meeting:
+        def __init__(self) -> None:
+            self.begun = asyncio.Event()
+
+        async def attend(self) -> float:
+            await self.begun.wait()
+            return time.time()
+
+        async def begin(self, refs: list[object]) -> object:
+            await asyncio.sleep(1800)
+            self.begun.set()
+            return await refs[0]
+
+    meeting = Meeting.remote()
+    refs = [flaky.remote(x) for x in range(5)]
+    attending = meeting.attend.remote()
+    seen.append(ray.get(meeting.begin.remote(refs[:1])))
+    seen.append(ray.get([attending, *refs]))
+    work: queue.Queue[object] = queue.Queue()
+
+    def serve() -> None:
+        while (item := work.get()) is not None:
+            time.sleep(random.random())
+            seen.append(item)
+
+    threads = [threading.Thread(target=serve) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for item in [*range(6), None, None, None]:
+        work.put(item)
+    for thread in threads:
+        thread.join()
+    seen.append([threading.Event().wait(5), datetime.datetime.now(), os.urandom(4), time.strftime("%c")])
+
+    async def main() -> object:
+        await asyncio.sleep(100)
+        return await asyncio.wait_for(flaky.remote(9), 100_000)
+
+    seen.append(asyncio.run(main()))
+    return seen
+
+
+def log_of(seed: int) -> str:
+    """The event log and the results of `everything`."""
+    run = Run(everything, seed, keep_log=True).go()
+    assert run.error is None, run.error
+    return f"{run.log}{run.result}\n"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_seed_gives_the_same_log_in_two_processes(seed):
+    """Byte for byte, under two hash seeds. Starts two programs."""
+    code = f"import sys, tests.testing.test_simulation as t; sys.stdout.write(t.log_of({seed}))"
+    logs = []
+    for hash_seed in "1", "2":
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, cwd=ROOT)
+        assert done.returncode == 0, done.stderr.decode()
+        logs.append(done.stdout)
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 10_000
+
+
+def test_other_seeds_give_other_runs():
+    """The schedule and the random numbers both differ."""
+    assert log_of(1) == log_of(1) != log_of(2)
+
+
+def test_a_module_that_imported_a_clock_by_name_has_the_virtual_one():
+    """The globals of the function are searched for the originals."""
+    names: dict[str, object] = {}
+    exec("from time import time, sleep\ndef late():\n    sleep(86000)\n    return time()", names)
+    assert simulate(names["late"]) == 1767225600.0 + 86000
+    assert names["time"] is time.time
+
+
+# ---------------------------------------------------------------- the end of a run
+
+
+@ray.remote
+class Partner:
+    """Calls its partner, which may call back."""
+
+    def meet(self, partner):
+        """Get to know the partner."""
+        self.partner = partner
+
+    def call(self):
+        """Ask the partner, and wait for the answer."""
+        return ray.get(self.partner.answer.remote())
+
+    def answer(self):
+        """The answer."""
+        return 1
+
+
+def mutual_calls():
+    """Two actors that wait for each other."""
+    one, other = Partner.remote(), Partner.remote()
+    ray.get([one.meet.remote(other), other.meet.remote(one)])
+    ray.get([one.call.remote(), other.call.remote()])
+
+
+def test_a_deadlock_is_found_at_once_and_names_the_circle():
+    """Two of the schedules of mutual calls end in one."""
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(mutual_calls, seeds=range(100))
+    error = caught.value.__cause__
+    assert isinstance(error, ray.exceptions.DeadlockError)
+    assert "Partner (actor 1) -> Partner (actor 3) -> Partner (actor 1)" in str(error)
+
+
+def test_a_deadlock_of_locks():
+    """Locks that are made inside the simulation take part."""
+
+    def program() -> None:
+        locks = [threading.Lock(), threading.Lock()]
+
+        def take(first, second) -> None:
+            with first, second:
+                pass
+
+        thread = threading.Thread(target=take, args=locks, daemon=True)
+        thread.start()
+        take(*reversed(locks))
+        thread.join()
+
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(program, seeds=range(100))
+    assert isinstance(caught.value.__cause__, ray.exceptions.DeadlockError)
+    assert "has" in str(caught.value.__cause__)
+
+
+def test_a_task_that_fits_nowhere_is_a_deadlock():
+    """The error says why."""
+
+    @ray.remote(resources={"gold": 1})
+    def dig() -> None:
+        """Never runs."""
+
+    with pytest.raises(ray.exceptions.DeadlockError, match="no node has that much"):
+        simulate(lambda: ray.get(dig.remote()))
+
+
+@pytest.mark.parametrize("limit", ["max_steps", "max_virtual_s"])
+def test_a_run_without_end_exceeds_a_limit(limit):
+    """The failure shows the last steps."""
+
+    @ray.remote
+    def tick() -> None:
+        while True:
+            time.sleep(600)
+
+    with pytest.raises(ExplorationFailure, match=limit) as caught:
+        explore(lambda: ray.get(tick.remote()), seeds=[0], **{limit: 3600})
+    assert "sleeps" in caught.value.story
+
+
+def test_a_loop_that_only_looks_at_the_clock_ends():
+    """So does a loop that polls: after many looks in a row the clock advances."""
+
+    @ray.remote
+    def late() -> int:
+        time.sleep(2)
+        return 1
+
+    def program() -> int:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            continue
+        ref = late.remote()
+        while not ray.wait([ref], timeout=0)[0]:
+            continue
+        return ray.get(ref)
+
+    assert simulate(program) == 1
+
+
+def test_cancel_and_kill_reach_a_task_at_its_next_step():
+    """Whether it sleeps, waits for a lock or calls the runtime."""
+
+    @ray.remote
+    def sleeps() -> str:
+        try:
+            time.sleep(1000)
+        except KeyboardInterrupt:
+            return "interrupted"
+        return "slept"
+
+    @ray.remote
+    def puts() -> None:
+        while True:
+            ray.put(1)
+
+    @ray.remote
+    def locked() -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire(timeout=500)
+
+    def program() -> float:
+        refs = [sleeps.remote(), puts.remote(), locked.remote()]
+        time.sleep(0.1) if random.random() < 0.5 else ray.get(ray.put(1))
+        for ref in refs:
+            ray.cancel(ref)
+        for ref in refs[1:]:
+            with pytest.raises(ray.exceptions.TaskCancelledError):
+                ray.get(ref)
+        with contextlib.suppress(ray.exceptions.TaskCancelledError):  # raised if it was cancelled before it began
+            assert ray.get(refs[0]) == "interrupted"
+        return time.monotonic()
+
+    assert all(simulate(program, seed) < 1010 for seed in range(30))
+
+
+def test_threads_end_with_their_run():
+    """Also those that nobody joins, and those that wait."""
+
+    def program() -> None:
+        for _ in range(3):
+            threading.Thread(target=queue.Queue().get).start()
+        threading.Timer(1e6, print).start()
+
+    before = threading.active_count()
+    for seed in range(5):
+        simulate(program, seed)
+    assert threading.active_count() == before
+
+
+def test_a_thread_from_outside_is_refused():
+    """The simulation cannot decide when it runs."""
+    begin, errors = threading.Event(), []
+
+    def outside() -> None:
+        begin.wait()
+        try:
+            ray.put(1)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=outside)
+    thread.start()
+
+    def program() -> None:
+        ray.put(1)
+        begin.set()
+        thread.join()
+
+    simulate(program)
+    assert "inside the simulation" in errors[0]
+
+
+def test_a_foreign_wait_is_reported_with_its_stack(capfd):
+    """A real lock, made before the simulation, is released by a real thread. Takes as long as the watchdog waits."""
+    lock = threading.Lock()
+    lock.acquire()
+    release = threading.Event()
+
+    def later() -> None:
+        release.wait()
+        lock.release()
+
+    threading.Thread(target=later).start()
+    real_timer = threading.Timer(0.5, release.set)
+    real_timer.start()
+    Run(lambda: lock.acquire(), 1, watchdog_s=0.1).go()
+    assert "waits for something outside" in capfd.readouterr().err
