@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from miniray.core.actions import InterruptTask, KillWorker, RunTask, StartWorker
+from miniray.core.actions import InterruptTask, InterruptWait, KillWorker, RunTask, StartWorker
 from miniray.core.actor_manager import NameTaken
 from miniray.core.records import ACTOR_TASK, Failure, TaskRecord, TaskSpec
 from miniray.core.transitions import ActorStatus, TaskStatus
@@ -162,13 +162,13 @@ def test_a_cancelled_call_blocks_no_other_call():
     assert first.status is second.status is FAILED and third.worker is actor.worker
 
 
-def test_a_running_call_of_a_plain_actor_is_not_interrupted():
-    """As in Ray: it runs to its end, but it counts as cancelled and its value is discarded."""
+def test_a_running_call_of_a_plain_actor_is_interrupted_only_while_it_waits():
+    """As in Ray: otherwise it runs to its end, but it counts as cancelled and its value is discarded."""
     c = one_node()
     actor = living_actor(c)
     call = a_call(c, actor)
     started(c, call)
-    assert c.cancel(NOW, call, False, False) == [] and call.cancel_requested
+    assert c.cancel(NOW, call, False, False) == [InterruptWait(actor.worker, call)] and call.cancel_requested
     finish(c, call)
     assert call.status is FAILED and call.failure.error_type == "TASK_CANCELLED" and actor.worker.task is None
 
