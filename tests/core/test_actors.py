@@ -538,20 +538,6 @@ def test_a_weak_handle_does_not_keep_an_actor_alive():
     assert actor.weak_handle is None and weak.number not in c.objects
 
 
-def test_the_last_handle_of_a_dead_actor_releases_its_class():
-    """Whether it is a weak one or the other."""
-    c = one_node()
-    for last in (0, 1):
-        actor = living_actor(c)
-        actor.meta = "class"
-        handles = [c.add_weak_reference(NOW, actor), actor.handle]
-        c.kill_actor(NOW, actor)
-        drop(c, handles[1 - last])
-        assert actor.meta == "class"
-        drop(c, handles[last])
-        assert actor.meta is None and c.references.take_freed()[-1] == "class"
-
-
 def test_a_call_with_an_argument_that_is_an_error_never_runs():
     """The error was there when the call was submitted. The next call runs."""
     c = one_node()

@@ -135,6 +135,19 @@ def test_each_rebuilding_costs_a_retry():
     assert value.value.error_type == "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED"
 
 
+def test_a_rebuilt_value_can_be_lost_again():
+    """Its task keeps its arguments, whatever the other values of the task are."""
+    c = one_node()
+    task, _ = running_task(c, retries=2, returns=2)
+    finish(c, task, LARGE, SMALL)
+    for _ in range(2):
+        c.lose_object(NOW, task.returns[0])
+        wait(c, task.returns[0])
+        started(c, task)
+        finish(c, task, LARGE, SMALL)
+    assert task.returns[0].status is READY and task.attempt == 2
+
+
 def test_only_the_lost_value_is_replaced():
     """The other return of its task keeps its value."""
     c = one_node()

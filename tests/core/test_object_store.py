@@ -50,6 +50,7 @@ def test_a_small_value_is_in_no_store():
     c = one_node(store_bytes=10)
     at_the_limit, above = a_value(c, INLINE_BYTES), a_value(c, INLINE_BYTES + 1)
     assert at_the_limit.locations is None and list(store(c).objects.values()) == [above]
+    assert put(c, INLINE_BYTES).locations is None and put(c, INLINE_BYTES + 1).locations
 
 
 def test_the_store_counts_the_objects_in_it():
@@ -95,6 +96,14 @@ def test_no_more_is_spilled_than_necessary():
     first, second = put(c, LARGE), put(c, LARGE)
     assert make(c)[1] == [SpillObject(first)]
     assert make(c)[1] == [SpillObject(second)]
+
+
+def test_one_byte_too_much_is_too_much():
+    """A store that is exactly full spills nothing."""
+    assert put(c := one_node(store_bytes=2 * LARGE), LARGE) and make(c)[1] == []
+    c = one_node(store_bytes=2 * LARGE - 1)
+    first = put(c, LARGE)
+    assert make(c)[1] == [SpillObject(first)]
 
 
 def test_a_spilled_value_counts_as_available():

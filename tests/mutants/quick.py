@@ -1,12 +1,13 @@
-"""The quick part of mutation testing: one process collects the tests, and for every mutant a copy of this process runs some of them.
+"""The quick part of mutation testing: one process collects the tests, and for each mutant a copy of it runs some of them.
 
-Starting Python and collecting the tests takes longer than most mutants need to be noticed. Here this is done once. First every test
-runs with a tracer that notes which lines of the mutated modules the test reaches. Then each mutant gets a forked process, in which the
-mutant's code takes the place of the original's in the function that differs. Of the tests, only those run that reach the changed
-statement: first those that have noticed other mutants, then the shortest. The first failure ends the process.
+Starting Python and collecting the tests takes longer than most mutants need to be noticed. Here this is done once.
+First every test runs with a tracer that notes which lines of the mutated modules the test reaches. Then each mutant
+gets a forked process, in which the mutant's code takes the place of the original's in the function that differs. Of the
+tests, only those run that reach the changed statement: first those that have noticed other mutants, then the shortest.
+The first failure ends the process.
 
-A mutant outside every function (a table, a default) and a test that starts programs of its own are beyond this part: for these,
-see run.py.
+A mutant outside every function (a table, a default) and a test that starts programs of its own are beyond this part:
+for these, see run.py.
 """
 
 from __future__ import annotations

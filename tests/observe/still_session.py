@@ -29,6 +29,7 @@ from miniray.core.records import (
     units,
 )
 from miniray.ids import task_hex
+from miniray.observe.explain.explanation import explain
 
 
 class StillSession:
@@ -203,3 +204,10 @@ class StillSession:
         waiter.timed = timed
         worker.handle.waiter, worker.handle.waiting = waiter, list(objects)
         self.cluster.wait_for(self.tick(), waiter, objects, worker if worker.actor is None else None)
+
+
+def said(session: StillSession, record: Any) -> tuple[str, str]:
+    """The reason and the sentence of the explanation of a record, by its id."""
+    found = explain(session, record.hex)
+    assert str(found) == found.sentence
+    return found.reason, found.sentence
