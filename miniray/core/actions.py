@@ -77,6 +77,15 @@ class InterruptTask(Action):
         self.worker, self.task = worker, task
 
 
+class InterruptWait(Action):
+    """Raise KeyboardInterrupt out of the `get` or `wait` in which this call of an actor is, if it is in one."""
+
+    __slots__ = ("worker", "task")
+
+    def __init__(self, worker: WorkerRecord, task: TaskRecord):
+        self.worker, self.task = worker, task
+
+
 class Wake(Action):
     """Wake a waiter: what it waited for has arrived, or the session has ended."""
 

@@ -204,10 +204,17 @@ def _worker(cluster: Any, node: NodeRecord, worker: WorkerRecord) -> None:
         else:
             require(worker.actor.status is not DEAD_ACTOR, worker, "is alive, but {} is dead", worker.actor)
             require(worker in worker.group.workers, worker, "is not among the workers of its group of {}", worker.actor)
+            first = worker.actor.worker  # it has the actor's lease, and the actor's other threads have none
+            wanted = worker.actor.creation.spec.scheduling_class if worker is first else None
+            require(first is None or lease is wanted, worker, "has the lease {} and not {}", lease, wanted)
     if lease is None:
         require(not worker.lent and not worker.devices, worker, "has no lease and still has devices or has lent a CPU")
         return
-    allowed = worker.bundle is not None or cluster.scheduler._allowed(node, lease)
+    if lease.group is None:
+        allowed = worker.bundle is None and cluster.scheduler._allowed(node, lease)
+    else:
+        bundle, index = worker.bundle, lease.strategy[2]
+        allowed = bundle in lease.group.bundles and bundle.node is node and index in (-1, bundle.index)
     require(allowed, worker, "holds {} on {}, which its strategy or its labels exclude", lease, node)
     require(0 <= worker.lent <= lease.hold.get("CPU", 0), worker, "has lent {} units of {}", worker.lent, lease)
     counts = {name: max(1, lease.hold[name] // UNIT) for name in lease.devices}
@@ -539,6 +546,7 @@ def owners_end_with_their_work(cluster: Any) -> None:
         )
     for actor in cluster.actors.values():
         require(actor.drain is None or actor.drain in drains, actor, "is in {}, which is over", actor.drain)
+        require(actor.lineage >= 0, actor, "counts {} calls that can run again", actor.lineage)
 
 
 # ---------------------------------------------------------------- object stores

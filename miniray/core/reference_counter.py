@@ -198,6 +198,8 @@ class ReferenceCounter:
             task = worklist.pop()
             if not task.t_finished or any(o.number in self.cluster.objects or o.lineage for o in task.returns):
                 continue
+            if task.args is None:
+                continue  # done already: two arguments of one task were made by this one
             deps, contained = task.deps, task.contained
             task.args, task.deps, task.contained = None, (), ()
             if task.actor is not None:

@@ -45,7 +45,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from .actions import CallLater, InterruptTask
+from .actions import CallLater, InterruptTask, InterruptWait
 from .object_store import INLINE_BYTES
 from .records import (
     ACTOR_CREATION_TASK,
@@ -522,7 +522,9 @@ class TaskManager:
             return
         task.cancel_requested = True
         if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
-            return  # a plain method runs to its end, as in Ray; task_finished discards its value
+            # A plain method goes on, as in Ray, but waits for nothing more. `task_finished` discards its value.
+            self.cluster.actions.append(InterruptWait(worker, task))
+            return
         if force:
             self.fail(now, task, failure)
             self.cluster.worker_pool.kill(

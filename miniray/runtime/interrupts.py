@@ -94,6 +94,20 @@ class Interrupts:
             self.postponed.append((handle, error, task, 2 * again_in_s))
             self.runtime.call_later(self.runtime.now() + again_in_s)
 
+    def raise_in_wait(self, handle: WorkerHandle, error: BaseException, task: TaskRecord) -> None:
+        """Raise `error` out of the `get` or `wait` in which the task is. Does nothing if the task is not in one: it may
+        be in `time.sleep`, or in code of its own."""
+        with self.runtime.lock:
+            waiter = handle.waiter
+            if handle.user_task is not task or waiter is None or not handle.waiting:
+                return
+            handle.interrupted = error
+            task.was_interrupted = True
+            if waiter.fired:
+                return
+            waiter.fired = True
+        waiter.token()
+
     def retry(self) -> None:
         """Try each postponed interrupt again. Called by the runtime's timer."""
         for _ in range(len(self.postponed)):

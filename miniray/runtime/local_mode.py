@@ -315,6 +315,9 @@ class LocalRuntime(Runtime):
         if worker.handle is not None and worker.handle.loop is not None:
             worker.handle.loop.cancel(task)
 
+    def interrupt_wait(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Do nothing: the task that waits is further down the caller's own stack, and looks when it goes on."""
+
     def call_later(self, at: float) -> None:
         """Have `timer` called at this time, if it is the limit of a drain. An interrupt has a deadline, too, but is
         carried out at once here."""

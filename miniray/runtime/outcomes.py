@@ -217,9 +217,13 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
             exit="code" if actor is not None else "worker",
             message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})",
         )
-    if task.cancel_requested and actor is not None and isinstance(error, exceptions.TaskCancelledError):
-        # Cancelling the call also cancelled a task that the call was waiting for, and `get` has raised that task's
-        # error.
+    if (
+        task.cancel_requested
+        and actor is not None
+        and isinstance(error, (exceptions.TaskCancelledError, KeyboardInterrupt))
+    ):
+        # Its wait was interrupted. Or cancelling the call also cancelled a task that the call was waiting for, and
+        # `get` has raised that task's error.
         return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))
     try:
         str(error)

@@ -90,6 +90,7 @@ class Runtime(Getting, Verbs):
                 act.StopWorker: lambda a: self.stop_worker(a.worker),
                 act.KillWorker: lambda a: self.kill_worker(a.worker),
                 act.InterruptTask: lambda a: self.interrupt(a.worker, a.task),
+                act.InterruptWait: lambda a: self.interrupt_wait(a.worker, a.task),
                 act.SpillObject: lambda a: spill(self, a.object),
                 act.CallLater: lambda a: self.call_later(a.at),
                 act.Say: lambda a: self.say(a.level, a.text),

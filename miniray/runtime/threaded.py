@@ -291,6 +291,12 @@ class ThreadedRuntime(Runtime):
         else:
             self.interrupts.raise_in(handle, TaskInterrupt, task)
 
+    def interrupt_wait(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Raise KeyboardInterrupt in a call of a plain actor if it is in `get` or `wait`. If it is not, its next wait
+        raises it (see `waiting`)."""
+        if worker.handle is not None:
+            self.interrupts.raise_in_wait(worker.handle, TaskInterrupt(), task)
+
     def raise_in_task(self, handle: WorkerHandle, error: Any, task: TaskRecord) -> None:
         """Raise an exception in a task, if it still runs. error: a class, which Python calls there."""
         self.interrupts.raise_in(handle, error, task)

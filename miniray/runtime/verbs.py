@@ -38,6 +38,9 @@ class Verbs(Protocol):
     def interrupt(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Raise KeyboardInterrupt in a running task, or cancel its coroutine."""
 
+    def interrupt_wait(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Raise KeyboardInterrupt in a running task if it is in `get` or `wait`."""
+
     def call_later(self, at: float) -> None:
         """Call `timer` when the clock shows this time."""
 

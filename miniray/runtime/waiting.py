@@ -21,9 +21,10 @@ back when it wakes the waiter, or at `stop_waiting`. An actor lends nothing.
 Interrupts during a wait. A worker's handle shows the waiter of its thread (`handle.waiter`). To interrupt the thread,
 `Interrupts.raise_in` stores the exception in `handle.interrupted`, marks the waiter as fired and calls its token, all
 but the last under the core's lock. The thread returns from `park`, clears `handle.waiter` under the same lock, and
-raises the stored exception itself. So nothing is ever raised asynchronously in a thread that waits. The end of the
-session wakes the driver's waiters through `driver_waiters`; each of their threads then finds `closed` set and raises
-`session_over()`.
+raises the stored exception itself. So nothing is ever raised asynchronously in a thread that waits. As in Ray, a task
+that goes on after its cancellation waits for nothing more: each further `get` or `wait` that would block raises
+KeyboardInterrupt. A call of a plain actor is interrupted in no other way. The end of the session wakes the driver's
+waiters through `driver_waiters`; each of their threads then finds `closed` set and raises `session_over()`.
 
 The stuck check. A wait without a timeout that has lasted for `stuck_after_s` calls `self.stuck` once. This function of
 the session asks `find_deadlock` whether the wait can ever end; if it cannot, the function logs the reason or raises
@@ -36,11 +37,11 @@ import _thread
 from collections import deque
 from typing import Any, Callable
 
-from ..core.records import NORMAL_TASK, ObjectRecord, Waiter, WorkerRecord
+from ..core.records import ACTOR_TASK, NORMAL_TASK, ObjectRecord, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..exceptions import RaySystemError
 from ..process.context import Execution, current, exit_of_the_program
-from ..process.exits import SessionEnded, WorkerExit
+from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
 from ..process.our_code import parks_here
 from .core_access import CoreAccess
 from .core_lock import writes_with_out
@@ -68,6 +69,12 @@ def refuse_dead_worker(worker: WorkerRecord) -> None:
     anything: nobody would ever end a task or an actor that it owns."""
     if worker.status is DEAD:
         raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+
+
+def waits_no_more(handle: Any, task: TaskRecord) -> bool:
+    """Whether a cancelled task's thread is interrupted at once if it waits. A plain task's is not until the first
+    interrupt has reached the task: it is on its way, and would be a second one."""
+    return handle.loop is None and (task.was_interrupted or task.spec.kind == ACTOR_TASK)
 
 
 def waits_for_a_cpu(objects: list[Any]) -> bool:
@@ -146,7 +153,9 @@ class Waiting(CoreAccess):
                 cluster.references_dropped(now, self.dropped)
             # In the same step as the look at `closed`: the end of the session finds the waiter here, or we find
             # `closed` set.
-            if handle is not None:
+            if handle is not None and execution is not None:  # both are None, or neither
+                if execution.task.cancel_requested and timeout != 0 and waits_no_more(handle, execution.task):
+                    raise TaskInterrupt
                 handle.waiter, handle.waiting = waiter, objects
             else:
                 self.driver_waiters[waiter] = objects

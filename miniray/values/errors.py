@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import exceptions
 from ..core.records import Aside, Failure, ObjectRecord, TaskRecord, aside
-from .serialization import ERROR, Serialized, deserialize, serialize_error
+from .serialization import ERROR, TASK_ERROR, Serialized, deserialize, serialize_error
 
 keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -137,16 +137,16 @@ def loaded(stored: Serialized) -> Any:
     """Return the value of a stored form.
 
     If the value is a RayError, raises it, as Ray does for an error that was put, passed or returned. If the value
-    cannot be rebuilt, raises RaySystemError, or UnserializableException for a RayError.
+    cannot be rebuilt, raises RaySystemError, or UnserializableException for a RayTaskError.
     """
     try:
         value = deserialize(stored)
     except Exception as error:
         broken = not_rebuilt(error)
-        if stored.form == ERROR:
+        if stored.form == TASK_ERROR:
             raise exceptions.UnserializableException(broken.traceback_str or "") from error
         raise broken from error
-    if stored.form == ERROR:
+    if stored.form == ERROR or stored.form == TASK_ERROR:
         raise value.as_instanceof_cause() if isinstance(value, exceptions.RayTaskError) else value
     return value
 

@@ -37,7 +37,7 @@ exists.
 
 Errors. Pickle says only "cannot pickle '_thread.lock' object". So after a failure, `inspect_serializability.explain`
 pickles the parts of the value one by one, and the TypeError gives the path to the culprit: ['clients'][1].connection.
-A RayError has the form ERROR; `errors.loaded` raises it in place of returning it.
+A RayError has the form ERROR or TASK_ERROR; `errors.loaded` raises it in place of returning it.
 
 User code (hooks of pickle, metaclasses, imports) can run in every function here, on any thread. No lock is held then.
 """
@@ -50,7 +50,7 @@ import pickle
 import traceback
 from typing import Any, Callable
 
-from ..exceptions import RayError
+from ..exceptions import RayError, RayTaskError
 from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register reducers
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space
@@ -81,7 +81,8 @@ class Serialized:
     - PLAIN: bytes of marshal.
     - PICKLED: a pickle stream.
     - BY_VALUE: a pickle stream that must be loaded into a space.
-    - ERROR: such a stream for a RayError. Where the value is used, the error is raised (see `errors.loaded`).
+    - ERROR, TASK_ERROR: such a stream for a RayError, and for a RayTaskError. Where the value is used, the error is
+      raised (see `errors.loaded`).
 
     buffers: the buffers that belong to the stream. contained: one record for each distinct reference inside (see
     `contain`). size: bytes of data and buffers together.
@@ -93,7 +94,7 @@ class Serialized:
         self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
 
 
-COPY, PLAIN, PICKLED, BY_VALUE, ERROR = "copy", "plain", "pickled", "by value", "error"
+COPY, PLAIN, PICKLED, BY_VALUE, ERROR, TASK_ERROR = "copy", "plain", "pickled", "by value", "error", "task error"
 
 
 def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
@@ -124,7 +125,7 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
             return memoryview(value).tobytes()
         stored = _store(value)
         if isinstance(value, RayError):
-            stored.form = ERROR
+            stored.form = TASK_ERROR if isinstance(value, RayTaskError) else ERROR
         return stored
     except TypeError as error:
         from .inspect_serializability import explain, shown  # only needed for an error

@@ -146,6 +146,11 @@ class FakeRuntime:
                 action.task.was_interrupted = True
                 wait.waiter.fired = wait.woken = True
 
+    def _InterruptWait(self, action: act.InterruptWait) -> None:
+        program = self.programs.get((action.worker.number, action.task.number))
+        for wait in program.waits if program is not None else ():
+            wait.waiter.fired = wait.woken = True
+
     def _Wake(self, action: act.Wake) -> None:
         if action.waiter.token in self.waiting:
             self.waiting[action.waiter.token][1].woken = True

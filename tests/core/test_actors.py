@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from miniray.core.actions import InterruptTask, KillWorker, RunTask, StartWorker
+from miniray.core.actions import InterruptTask, InterruptWait, KillWorker, RunTask, StartWorker
 from miniray.core.actor_manager import NameTaken
 from miniray.core.records import ACTOR_TASK, Failure, TaskRecord, TaskSpec
 from miniray.core.transitions import ActorStatus, TaskStatus
@@ -162,13 +162,13 @@ def test_a_cancelled_call_blocks_no_other_call():
     assert first.status is second.status is FAILED and third.worker is actor.worker
 
 
-def test_a_running_call_of_a_plain_actor_is_not_interrupted():
-    """As in Ray: it runs to its end, but it counts as cancelled and its value is discarded."""
+def test_a_running_call_of_a_plain_actor_is_interrupted_only_while_it_waits():
+    """As in Ray: otherwise it runs to its end, but it counts as cancelled and its value is discarded."""
     c = one_node()
     actor = living_actor(c)
     call = a_call(c, actor)
     started(c, call)
-    assert c.cancel(NOW, call, False, False) == [] and call.cancel_requested
+    assert c.cancel(NOW, call, False, False) == [InterruptWait(actor.worker, call)] and call.cancel_requested
     finish(c, call)
     assert call.status is FAILED and call.failure.error_type == "TASK_CANCELLED" and actor.worker.task is None
 
@@ -536,6 +536,17 @@ def test_a_weak_handle_does_not_keep_an_actor_alive():
     assert actor.status is DEAD and c.objects[weak.number] is weak
     drop(c, weak)
     assert actor.weak_handle is None and weak.number not in c.objects
+
+
+def test_a_call_with_an_argument_that_is_an_error_never_runs():
+    """The error was there when the call was submitted. The next call runs."""
+    c = one_node()
+    bad = submitted(c)
+    started(c, bad)
+    raise_in(c, bad)
+    actor = living_actor(c)
+    call, following = a_call(c, actor, deps=bad.returns), a_call(c, actor)
+    assert call.status is TaskStatus.FAILED and call.worker is None and following.worker is actor.worker
 
 
 def test_an_actor_without_weak_handles_lives_on():

@@ -81,6 +81,15 @@ def test_who_has_waited_comes_before_what_becomes_ready():
     assert waiting.worker is worker and then.worker is None
 
 
+def test_one_end_may_make_room_for_several_that_wait():
+    """Each of them starts at once, as long as there is room."""
+    c = one_node(cpus=2)
+    large, _ = running_task(c, cpus=2)
+    waiting = [submitted(c) for _ in range(3)]
+    finish(c, large)
+    assert [task.worker is not None for task in waiting] == [True, True, False]
+
+
 def test_the_next_of_a_chain_has_a_lease_of_its_own_class():
     """It asks for less than the one before it, and holds less."""
     c = one_node(cpus=1)
@@ -295,6 +304,14 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
         submitted(c, GPU=0.6)
     assert free(c, name="GPU") == 2.2 and submitted(c, GPU=2).worker is None
     assert submitted(c, GPU=1).worker.devices["GPU"] == (3,)
+
+
+def test_parts_of_devices_on_several_nodes_are_no_device():
+    """Every node has enough of the resource in sum, and no device of which so much is free."""
+    c = one_node(cpus=4, GPU=2)
+    add_node(c, 4, GPU=2)
+    assert all(submitted(c, GPU=0.6).worker for _ in range(4))
+    assert submitted(c, GPU=0.8).worker is None and submitted(c, GPU=0.4).worker
 
 
 def test_what_needs_a_gpu_waits_when_no_node_has_one_left():

@@ -88,6 +88,15 @@ BREAKS = {
     "a worker has lent more than it holds": (assign("worker", "lent", 30_000), "has lent 30000 units"),
     "a running task's worker is dead": (assign("worker", "status", WorkerStatus.DEAD), "is dead and still on"),
     "a leased worker has no task": (assign("worker", "task", None), "is leased with the task None"),
+    "an actor's worker has the lease of another class": (
+        lambda c, e: setattr(e["actor"].worker, "lease", copied(e["actor"].worker.lease)),
+        "has the lease SchedulingClass",
+    ),
+    "a worker is in a bundle that its class does not name": (
+        lambda c, e: setattr(e["worker"], "bundle", e["group"].bundles[0]),
+        "which its strategy or its labels exclude",
+    ),
+    "an actor counts fewer calls than none": (assign("actor", "lineage", -1), "counts -1 calls that can run again"),
     "a worker has the lease of another class": (
         lambda c, e: setattr(e["worker"], "lease", copied(e["worker"].lease)),
         "has the lease SchedulingClass",

@@ -135,6 +135,19 @@ def test_each_rebuilding_costs_a_retry():
     assert value.value.error_type == "OBJECT_UNRECONSTRUCTABLE_MAX_ATTEMPTS_EXCEEDED"
 
 
+def test_a_rebuilt_value_can_be_lost_again():
+    """Its task keeps its arguments, whatever the other values of the task are."""
+    c = one_node()
+    task, _ = running_task(c, retries=2, returns=2)
+    finish(c, task, LARGE, SMALL)
+    for _ in range(2):
+        c.lose_object(NOW, task.returns[0])
+        wait(c, task.returns[0])
+        started(c, task)
+        finish(c, task, LARGE, SMALL)
+    assert task.returns[0].status is READY and task.attempt == 2
+
+
 def test_only_the_lost_value_is_replaced():
     """The other return of its task keeps its value."""
     c = one_node()
@@ -242,6 +255,26 @@ def test_a_task_that_runs_again_returns_to_the_table():
         and c.tasks[source.task.number].status is TaskStatus.SUBMITTED_TO_WORKER
         and c.dropped["tasks"] == 0
     )
+
+
+def test_a_call_whose_two_values_go_together_is_counted_once():
+    """When no value of an actor's calls can be needed again, the arguments of its constructor go with the actor.
+
+    A call with two values, which one task had taken, used to count twice: the actor kept its arguments forever.
+    """
+    c = one_node()
+    argument = a_value(c, LARGE)
+    actor = living_actor(c, deps=(argument,), max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor, returns=2)
+    started(c, call)
+    finish(c, call, LARGE, LARGE)
+    value = a_value(c, LARGE, retries=1, deps=call.returns)
+    drop(c, *call.returns)
+    assert actor.lineage == 1
+    drop(c, value)
+    assert actor.lineage == 0
+    drop(c, actor.handle, argument)
+    assert actor.status is ActorStatus.DEAD and actor.creation.args is None and argument.status is RELEASED
 
 
 def test_a_value_is_an_error_if_its_actor_cannot_be_constructed_again():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from miniray.core.actions import DropValues, SpillObject
 from miniray.core.object_store import INLINE_BYTES
 from miniray.core.records import LOST, READY, SPILLED, ObjectRecord, Waiter
@@ -9,9 +11,11 @@ from tests.core.builders import (
     LARGE,
     NOW,
     SMALL,
+    a_call,
     a_value,
     drop,
     finish,
+    living_actor,
     node,
     one_node,
     put,
@@ -46,6 +50,7 @@ def test_a_small_value_is_in_no_store():
     c = one_node(store_bytes=10)
     at_the_limit, above = a_value(c, INLINE_BYTES), a_value(c, INLINE_BYTES + 1)
     assert at_the_limit.locations is None and list(store(c).objects.values()) == [above]
+    assert put(c, INLINE_BYTES).locations is None and put(c, INLINE_BYTES + 1).locations
 
 
 def test_the_store_counts_the_objects_in_it():
@@ -91,6 +96,14 @@ def test_no_more_is_spilled_than_necessary():
     first, second = put(c, LARGE), put(c, LARGE)
     assert make(c)[1] == [SpillObject(first)]
     assert make(c)[1] == [SpillObject(second)]
+
+
+def test_one_byte_too_much_is_too_much():
+    """A store that is exactly full spills nothing."""
+    assert put(c := one_node(store_bytes=2 * LARGE), LARGE) and make(c)[1] == []
+    c = one_node(store_bytes=2 * LARGE - 1)
+    first = put(c, LARGE)
+    assert make(c)[1] == [SpillObject(first)]
 
 
 def test_a_spilled_value_counts_as_available():
@@ -232,3 +245,13 @@ def test_a_task_copies_its_arguments_to_its_node():
         started(c, task)
         finish(c, task)
     assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred_bytes"] == LARGE
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_copies_its_arguments_to_the_node_of_its_actor(is_async):
+    """A method, and a coroutine."""
+    c = several_nodes(2, 2)
+    actor = living_actor(c, is_async=is_async, strategy=("NODE_AFFINITY", node(c, 2).hex, False))
+    value = put(c, LARGE, on=1)
+    a_call(c, actor, deps=(value,))
+    assert list(value.locations) == [1, 2] and store(c, 2).counters["transferred"] == 1

@@ -22,6 +22,7 @@ from tests.core.builders import (
     node,
     one_node,
     running_task,
+    started,
     several_nodes,
     submitted,
 )
@@ -156,6 +157,22 @@ def test_shares_of_different_gpus_do_not_add_up_in_a_bundle_either():
     assert task.worker.devices == {"GPU": (0,)}
 
 
+def test_a_task_in_a_bundle_lends_the_cpu_of_the_bundle_and_takes_it_back():
+    """The node has a CPU of its own that is free all the time: it stays free."""
+    c = one_node(cpus=2)
+    group = a_group(c, CPU)
+    parent, worker = running_task(c, strategy=in_group(group))
+    child = submitted(c, strategy=in_group(group), owner=worker)
+    waiter = Waiter(1, worker)
+    c.wait_for(NOW, waiter, child.returns, worker)
+    started(c, child)
+    assert group.bundles[0].available["CPU"] == 0 and worker.lent
+    finish(c, child)
+    c.stop_waiting(NOW, waiter, child.returns, worker)
+    assert not worker.lent and group.bundles[0].available["CPU"] == 0 and free(c) == 1
+    finish(c, parent)
+
+
 # ---------------------------------------------------------------- removal
 
 
@@ -169,6 +186,7 @@ def test_removing_a_group_ends_what_runs_in_it():
     assert c.remove_placement_group(NOW, group) == [KillWorker(worker), KillWorker(actors_worker)]
     assert task.failure.error_type == "TASK_PLACEMENT_GROUP_REMOVED" and actor.status is ActorStatus.DEAD
     assert actor.failure.error_type == "ACTOR_PLACEMENT_GROUP_REMOVED" and free(c) == 2
+    assert worker.exit_detail == "its placement group was removed"
 
 
 def test_the_resources_of_a_removed_group_are_used_again():

@@ -5,7 +5,19 @@ from __future__ import annotations
 from miniray.core.actions import Wake
 from miniray.core.records import Waiter
 from miniray.core.transitions import WorkerStatus
-from tests.core.builders import NOW, a_value, finish, free, one_node, put, raise_in, running_task, started, submitted
+from tests.core.builders import (
+    NOW,
+    a_value,
+    crash,
+    finish,
+    free,
+    one_node,
+    put,
+    raise_in,
+    running_task,
+    started,
+    submitted,
+)
 
 
 def test_a_waiter_is_woken_when_enough_objects_are_ready():
@@ -98,3 +110,12 @@ def test_a_thousand_levels_of_waiting_parents_need_one_cpu():
         c.stop_waiting(NOW, waiter, objects, worker)
         finish(c, parent)
     assert free(c) == 1
+
+
+def test_a_worker_that_died_while_its_task_began_to_wait_lends_nothing():
+    """Its thread reports that it is blocked, and later that it goes on: both are ignored."""
+    c = one_node(cpus=1)
+    _, worker = running_task(c)
+    crash(c, worker)
+    assert c.blocked(NOW, worker) == [] and c.unblocked(NOW, worker) == []
+    assert worker.status is WorkerStatus.DEAD and free(c) == 1

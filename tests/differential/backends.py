@@ -19,6 +19,7 @@ from tests.differential.program import Program
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LAST_SECONDS = 5.0
 START_SECONDS = 200.0
+START_TRIES = 12
 
 
 @dataclass
@@ -96,8 +97,8 @@ class Backend:
         return line, at
 
     def _start(self) -> None:
-        """Start a session; a loaded machine may need a second try."""
-        for _ in range(3):
+        """Start a session. Ray gives up after 30 s, so that a loaded machine may need several tries."""
+        for _ in range(START_TRIES):
             if self.stopped:
                 raise RuntimeError(f"the sessions of {self.name} have been ended")
             self._start_child()

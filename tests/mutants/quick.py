@@ -1,12 +1,13 @@
-"""The quick part of mutation testing: one process collects the tests, and for every mutant a copy of this process runs some of them.
+"""The quick part of mutation testing: one process collects the tests, and for each mutant a copy of it runs some of them.
 
-Starting Python and collecting the tests takes longer than most mutants need to be noticed. Here this is done once. First every test
-runs with a tracer that notes which lines of the mutated modules the test reaches. Then each mutant gets a forked process, in which the
-mutant's code takes the place of the original's in the function that differs. Of the tests, only those run that reach the changed
-statement: first those that have noticed other mutants, then the shortest. The first failure ends the process.
+Starting Python and collecting the tests takes longer than most mutants need to be noticed. Here this is done once.
+First every test runs with a tracer that notes which lines of the mutated modules the test reaches. Then each mutant
+gets a forked process, in which the mutant's code takes the place of the original's in the function that differs. Of the
+tests, only those run that reach the changed statement: first those that have noticed other mutants, then the shortest.
+The first failure ends the process.
 
-A mutant outside every function (a table, a default) and a test that starts programs of its own are beyond this part: for these,
-see run.py.
+A mutant outside every function (a table, a default) and a test that starts programs of its own are beyond this part:
+for these, see run.py.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tests.mutants.mutate import Mutant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CERTAIN = ("tests/core/", "tests/observe/explain/", "tests/tidy/")  # no clock and no other program: a failure is one
-AT_A_TIME = 3  # processes: some of them only wait for a test that hangs
+AT_A_TIME = 4  # processes: some of them only wait for a test that hangs
 MEASURED_S = 60  # a test that takes longer under the tracer is left out
 PATIENCE = 3  # a test may take so many times as long as under the tracer, and
 PATIENCE_S = 15  # so many seconds more, or
@@ -84,6 +85,7 @@ class Job:
     deadline: float = 0.0
     text: bytes = b""
     failed: str = ""
+    ended: bool = False  # all of its tests have run
     rest: list[int] = field(default_factory=list)  # what is run if the failure does not repeat
 
 
@@ -93,6 +95,7 @@ class Quick:
     def __init__(self, chosen: list[tuple[int, Mutant]], known: Path | None, say: Callable[[str], None]) -> None:
         self.mutants = dict(chosen)
         self.known = known
+        self.version = [path.read_bytes() for path in traced_files()]
         self.say = say
         self.fates: dict[int, Fate] = {}
         self.reach: dict[str, Reach | None] = {}  # None: left out, since it failed or hung under the tracer
@@ -128,20 +131,25 @@ class Quick:
     def measure(self) -> None:
         """Which lines each test reaches, from an earlier measurement or from one that is made now."""
         if self.known is not None and self.known.exists():
-            self.reach = pickle.loads(self.known.read_bytes())
+            version, reach = pickle.loads(self.known.read_bytes())
+            self.reach = reach if version == self.version else {}  # other lines: what was reached says nothing
         unknown = [at for at, item in enumerate(self.items) if item.nodeid not in self.reach]
         began = time.monotonic()
         if unknown:
             shares = [unknown[at::AT_A_TIME] if len(unknown) > 50 else unknown for at in range(AT_A_TIME)]
             shares = shares if len(unknown) > 50 else shares[:1]
             self.run([Job(-1, share) for share in shares if share])
-        if self.known is not None:
-            self.known.write_bytes(pickle.dumps(self.reach))
+        self.keep()
         left_out = [item.nodeid for item in self.items if self.reach.get(item.nodeid) is None]
         self.say(
             f"without a mutant: {len(self.items)} tests, {time.monotonic() - began:.0f} s; "
             f"left out, since they failed or hung: {left_out}"
         )
+
+    def keep(self) -> None:
+        """Write down what has been measured."""
+        if self.known is not None:
+            self.known.write_bytes(pickle.dumps((self.version, self.reach)))
 
     def order(self, mutant: Mutant) -> list[int]:
         """The tests that reach the changed statement: those with the most kills first, then the shortest."""
@@ -237,13 +245,13 @@ class Quick:
         for line in lines:
             if line[:1] == b"=":
                 self.reach[self.items[job.running].nodeid] = pickle.loads(bytes.fromhex(line[1:].decode()))
-                if self.known is not None and len(self.reach) % 200 == 0:
-                    self.known.write_bytes(pickle.dumps(self.reach))
+                if len(self.reach) % 200 == 0:
+                    self.keep()
                     self.say(f"measured: {len(self.reach)} of {len(self.items)} tests")
             elif line[:1] == b"!":
                 job.failed = line[1:].decode()
             elif line == b".":
-                job.running = -1
+                job.running, job.ended = -1, True
             else:
                 job.running = int(line)
                 reach = self.reach.get(self.items[job.running].nodeid)
@@ -269,6 +277,8 @@ class Quick:
             return [Job(-1, rest)] if rest else []
         name = job.failed or (self.items[job.running].nodeid if job.running >= 0 else "")
         if not name:
+            if not job.ended:
+                raise RuntimeError(f"the process for mutant {job.mutant} ended before its first test")
             if job.rest:  # the failure did not repeat itself
                 return [Job(job.mutant, job.rest, job.seconds)]
             self.end(job, "survived", "")
@@ -368,13 +378,16 @@ def last_line(mutant: Mutant) -> int:
     return max((at for at, (a, b) in enumerate(zip(old, new, strict=True), 1) if a != b), default=mutant.line)
 
 
+def traced_files() -> list[Path]:
+    """The modules whose lines are noted."""
+    folders = (ROOT / "miniray" / name for name in ("core", "runtime", "observe/explain"))
+    return sorted(path for folder in folders for path in folder.glob("*.py"))
+
+
 @contextlib.contextmanager
 def traced() -> Iterator[dict[str, set[int]]]:
     """Note the lines of miniray that run, on every thread that starts meanwhile."""
-    folders = ("core", "runtime", "observe/explain")
-    files = {
-        str(path): str(path.relative_to(ROOT)) for one in folders for path in (ROOT / "miniray" / one).glob("*.py")
-    }
+    files = {str(path): str(path.relative_to(ROOT)) for path in traced_files()}
     unseen: dict[CodeType, set[int]] = {}  # a code all of whose lines have run is no longer traced
 
     def called(frame: FrameType, event: str, argument: object) -> Any:

@@ -4,11 +4,12 @@
     python -m tests.mutants.run --n 250 --seed 1 --only 17,42      some of these mutants again
     python -m tests.mutants.run --n 250 --seed 1 --list            which ones they are
 
-The quick part (quick.py) runs first: it tries a mutant in a forked process, on the tests that reach its line. Only mutants that it
-cannot run or that survive it take the long way: every worker has a copy of the tree in a temporary folder, writes one mutant after
-the other into it, and runs the other parts of the suite that could notice it, up to the first failure. A part that takes many times
-as long as without the mutant has noticed it, too. A test with threads that fails must fail again alone. Left out are the tests of
-the pages and of tidiness, which compare the source's text, the soak and the benchmarks.
+The quick part (quick.py) runs first: it tries a mutant in a forked process, on the tests that reach its line. Only
+mutants that it cannot run or that survive it take the long way: every worker has a copy of the tree in a temporary
+folder, writes one mutant after the other into it, and runs the other parts of the suite that could notice it, up to the
+first failure. A part that takes many times as long as without the mutant has noticed it, too. A test with threads that
+fails must fail again alone. Left out are the tests of the pages and of tidiness, which compare the source's text, the
+soak and the benchmarks.
 
 tests/mutants/equivalent.md lists mutants that change nothing, with the reason; they are not run.
 
@@ -46,7 +47,8 @@ MODULES = ("core/*.py", "runtime/waiting.py", "runtime/getting.py", "runtime/cor
 NOT_MUTATED = ("__init__.py", "invariants.py")
 
 CORE, SEARCH = (
-    "tests/core tests/tidy/test_one_door.py --ignore tests/core/test_random_events.py",
+    "tests/core/test_moves.py tests/core/test_records.py tests/core tests/tidy/test_one_door.py "
+    "--ignore tests/core/test_random_events.py",
     "tests/core/test_random_events.py -k breaks --seeds 3",
 )
 EXPLAIN, RUNTIME = "tests/observe/explain", "tests/runtime"

@@ -29,6 +29,7 @@ from miniray.core.records import (
     units,
 )
 from miniray.ids import task_hex
+from miniray.observe.explain.explanation import explain
 
 
 class StillSession:
@@ -134,12 +135,18 @@ class StillSession:
         return actor
 
     def call(
-        self, actor: ActorRecord, name: str = "go", *deps: ObjectRecord, retries: int = 0, group: str = ""
+        self,
+        actor: ActorRecord,
+        name: str = "go",
+        *deps: ObjectRecord,
+        retries: int = 0,
+        group: str = "",
+        owner: WorkerRecord | None = None,
     ) -> TaskRecord:
-        """The driver calls a method of an actor."""
+        """The driver, or `owner`, calls a method of an actor."""
         shown = f"{actor.class_name}.{name}"
         spec = TaskSpec(ACTOR_TASK, shown, shown, "module", None, None, {}, 1, retries, group=group)
-        task = TaskRecord(spec, (), deps, (), task_hex(0), None, actor)
+        task = TaskRecord(spec, (), deps, (), task_hex(0), owner, actor)
         self.cluster.submit_actor_task(self.tick(), task)
         return task
 
@@ -197,3 +204,10 @@ class StillSession:
         waiter.timed = timed
         worker.handle.waiter, worker.handle.waiting = waiter, list(objects)
         self.cluster.wait_for(self.tick(), waiter, objects, worker if worker.actor is None else None)
+
+
+def said(session: StillSession, record: Any) -> tuple[str, str]:
+    """The reason and the sentence of the explanation of a record, by its id."""
+    found = explain(session, record.hex)
+    assert str(found) == found.sentence
+    return found.reason, found.sentence

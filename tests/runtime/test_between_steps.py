@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from miniray.exceptions import ActorDiedError, RaySystemError, ReferenceCounting
 from miniray.object_ref import ObjectRef
 from miniray.observe.explain import explanation as explain
 from miniray.process import context
-from miniray.runtime import streams
 from miniray.runtime.local_async import LocalAsyncWorker
 from miniray.runtime.local_mode import LocalRuntime
 from miniray.runtime.waiting import Waiting
@@ -246,13 +244,13 @@ def test_a_task_that_was_in_a_call_of_ours_when_the_session_ended_is_ended(
 def test_a_generator_that_begins_to_wait_while_the_session_ends_is_ended(session: Any, monkeypatch: pytest.MonkeyPatch):
     """Like a task that sleeps."""
     between = Between(session, monkeypatch)
-    monkeypatch.setattr(
-        streams,
-        "_thread",
-        SimpleNamespace(
-            get_ident=_thread.get_ident, allocate_lock=lambda: (between.wait(), _thread.allocate_lock())[1]
-        ),
-    )
+
+    def allocate_lock() -> Any:
+        if context.current.get() is not None:  # in the generator's thread
+            between.wait()
+        return _thread.allocate_lock()
+
+    monkeypatch.setattr(session, "allocate_lock", allocate_lock)
     stream = yields.remote()
     assert between.came.wait(20)
     ray.shutdown()

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from miniray.testing.simulation import Run
 from tests.runtime import chaos
 
 
@@ -24,3 +25,10 @@ def test_chaos_while_python_switches_threads_as_often_as_it_can():
         chaos.play(100, chaos.SMALL)
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chaos_in_a_simulation(seed: int):
+    """The same on the simulated runtime, where the seed also decides the schedule."""
+    run = Run(lambda: chaos.play(seed, chaos.SMALL), seed, max_steps=1_000_000).go()
+    assert run.error is None, run.error

@@ -15,7 +15,7 @@ from miniray.core.records import Waiter
 from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
 from miniray.process import context
 from miniray.runtime.getting import ArgumentLost
-from miniray.runtime.waiting import session_over, waits_for_a_cpu
+from miniray.runtime.waiting import LEND_AFTER_S, session_over, waits_for_a_cpu
 from tests.runtime.several_nodes import until
 
 
@@ -67,6 +67,21 @@ def test_a_wait_for_some_of_several_is_forgotten():
     assert waiters_of(missing) is None and not context.running().driver_waiters
 
 
+def test_a_wait_that_one_of_several_has_ended_is_forgotten_by_the_others():
+    """The value came while the program waited."""
+    first, missing = pending(), pending()
+
+    def cancel_first() -> None:
+        assert until(lambda: waiters_of(missing))
+        ray.cancel(first)
+
+    thread = threading.Thread(target=cancel_first)
+    thread.start()
+    assert ray.wait([first, missing], num_returns=1) == ([first], [missing])
+    thread.join()
+    assert waiters_of(missing) is None and not context.running().driver_waiters
+
+
 def test_a_wait_inside_a_task_is_forgotten():
     """The worker takes its CPU back and goes on; its handle names nothing that it waits for."""
     missing = pending()
@@ -105,6 +120,30 @@ def test_what_the_program_has_dropped_goes_before_a_sleep_and_not_after_it():
     del ref
     time.sleep(0)
     assert len(context.running().cluster.objects) == number - 1
+
+
+def test_what_the_program_has_dropped_is_reported_with_the_next_event():
+    """Whichever event that is."""
+    ref, runtime = ray.put("a value"), context.running()
+    number = len(runtime.cluster.objects)
+    del ref
+    runtime.tell(runtime.cluster.settled)
+    assert len(runtime.cluster.objects) == number - 1
+
+
+def test_a_reference_inside_a_value_that_is_dropped_goes_with_the_value():
+    """The thread that drops the value reports the reference, too: nobody may come after it."""
+
+    class Holder:
+        """A value of the program."""
+
+    runtime, holder = context.running(), Holder()
+    holder.ref = ray.put("a value")
+    number = len(runtime.cluster.objects)
+    runtime.cluster.references.freed.append(holder)
+    del holder
+    runtime.carry_out([])
+    assert len(runtime.cluster.objects) == number - 1
 
 
 def test_a_reader_of_the_tables_reports_an_event_only_when_something_was_dropped():
@@ -241,6 +280,27 @@ def test_which_waits_may_need_the_cpu_of_the_one_that_waits():
     records = {ref: [record_of(ref)] for ref in (missing, call, put)}
     assert [waits_for_a_cpu(one) for one in records.values()] == [True, False, False]
     assert waits_for_a_cpu(records[put] + records[missing])
+
+
+def test_a_short_wait_for_a_task_that_runs_lends_no_cpu():
+    """Another task, which needs a CPU, is not started meanwhile."""
+
+    @ray.remote
+    def runs() -> None:
+        time.sleep(60)
+
+    @ray.remote
+    def waits(refs: list) -> tuple:
+        third = runs.remote()
+        answer = ray.wait(refs, timeout=LEND_AFTER_S)
+        leased_at = record_of(third).task.t_leased
+        ray.cancel(third)
+        return answer[0], leased_at
+
+    running = runs.remote()
+    assert until(lambda: record_of(running).task.worker is not None)
+    assert ray.get(waits.remote([running])) == ([], 0.0)
+    ray.cancel(running)
 
 
 def test_what_the_core_asks_for_when_a_large_value_is_read_is_carried_out():

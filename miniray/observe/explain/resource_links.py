@@ -60,6 +60,8 @@ def of_scheduling(cluster: Cluster, task: TaskRecord) -> Link:
             nearest_node=near.hex,
             nearest_has={name: near.total.get(name, 0) / UNIT for name in lacks},
         )
+    if wanted.strategy[0] == "NODE_AFFINITY":  # if soft, other nodes count only if the named one can never run the task
+        able = [node for node in able if node.hex == wanted.strategy[1]] or able
     return _of_busy_nodes(cluster, task, wanted, able, needs)
 
 

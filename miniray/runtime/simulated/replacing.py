@@ -156,6 +156,14 @@ def _rebuild(is_datetime: bool, *args: Any) -> Any:
 _OURS = tuple(f"miniray.{name}" for name in ("runtime", "process", "observe", "values", "calls", "session"))
 
 
+_OUTSIDE = "miniray.process.worker_output"  # its thread reads what real child processes write
+
+
+def _is_outside() -> bool:
+    """Whether the function that called a replacement belongs to a module whose threads take no part."""
+    return sys._getframe(2).f_globals.get("__name__") == _OUTSIDE
+
+
 def _of_ours() -> bool:
     """Whether the function that called a replacement belongs to a part of miniray that is not written like a user's
     program."""
@@ -175,7 +183,7 @@ def _outlives() -> bool:
 
 def _lock_factory(original: Any) -> Callable[[], Any]:
     def allocate_lock() -> Any:
-        if here() is None or _outlives():
+        if here() is None or _is_outside() or _outlives():
             return original()
         return SimLock(_baton, points=not _of_ours())
 
@@ -197,7 +205,7 @@ def _simple_queue() -> Any:
 def _thread_starter(original: Any) -> Callable[..., Any]:
     def start(function: Any, args: Any = (), *more: Any, **options: Any) -> Any:
         fiber = here()
-        if fiber is None:
+        if fiber is None or _is_outside():
             return original(function, args, *more, **options)
         thread = getattr(function, "__self__", None)
         baton: Baton = _baton

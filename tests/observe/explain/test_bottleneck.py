@@ -103,6 +103,7 @@ def test_explain_without_a_thing_explains_the_run():
         ray.get(step.remote(number))
     found = state.explain()
     assert found.kind == "run" and found.reason == found.chain[0]["reason"]
+    assert found.name == found.chain[0]["name"] != ""
     assert str(found).startswith(found.chain[0]["text"])
     assert sum(cause["details"]["share"] for cause in found.chain) <= 1.001
     ray.shutdown()

@@ -166,6 +166,15 @@ def test_the_data_of_a_busy_node():
         assert step(session, task) == ("resources_busy", {**data, "ahead_in_queue": ahead})
 
 
+def test_the_node_that_is_named_lacks_least_of_what_it_lacks_most():
+    """One node has every CPU free and no GPU, the other half of each."""
+    session = StillSession(CPU=2, GPU=2)
+    second = session.node(CPU=2, GPU=2)
+    for node, cpus, gpus in ((session.cluster.nodes[1], 0, 2), (second, 1, 1)):
+        assert session.task(strategy=affinity(node), cpus=cpus, GPU=gpus).node is node
+    assert step(session, session.task(cpus=2, GPU=2))[1]["node_id"] == second.hex
+
+
 def affinity(node) -> tuple:
     """The strategy of a task that runs on this node only."""
     return ("NODE_AFFINITY", node.hex, False)

@@ -1,22 +1,12 @@
-"""`explain`: every reason that the scheduler, the actors and the placement groups can give; and deadlocks."""
-
-import threading
+"""`explain`: every reason that the scheduler, the actors and the placement groups can give."""
 
 import pytest
 
-from miniray.core.records import Failure
-from miniray.observe.explain.explanation import explain, find_deadlock
+from miniray.observe.explain.explanation import explain
 from miniray.observe.explain.links import link
-from tests.observe.still_session import StillSession
+from tests.observe.still_session import StillSession, said
 
 NODE = "node 127.0.0.1"
-
-
-def said(session: StillSession, record) -> tuple[str, str]:
-    """The reason and the sentence for a record, by its id."""
-    found = explain(session, record.hex)
-    assert str(found) == found.sentence
-    return found.reason, found.sentence
 
 
 # ---------------------------------------------------------------- tasks that wait for a node
@@ -117,11 +107,13 @@ def test_labels_that_no_node_has():
     )
 
 
-def test_a_task_that_may_run_on_one_busy_node_only():
-    """The sentence names only that node, although another one has room."""
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_task_that_may_run_on_one_busy_node_only(soft):
+    """The sentence names only that node, although another one has room. A soft affinity gives way only if the node is
+    too small; the sentence used to say that the task was about to start on the other."""
     session = StillSession(CPU=1)
     session.node(CPU=8)
-    only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, False)
+    only = ("NODE_AFFINITY", session.cluster.nodes[1].hex, soft)
     session.start(session.task("first", strategy=only))
     assert said(session, session.task("second", strategy=only)) == (
         "resources_busy",
@@ -260,6 +252,39 @@ def test_a_call_behind_one_that_lacks_an_argument():
         "call Keeper.second is queued at actor Keeper behind call Keeper.first, which waits for its argument "
         "from task never"
     )
+
+
+def test_a_call_is_behind_those_of_its_own_caller_only():
+    """A call of another caller that lacks an argument is in front of it, and may be overtaken."""
+    session = StillSession(CPU=1)
+    actor, owner = session.living_actor(), session.start(session.task("caller"))
+    never = session.task("never", cpus=9)
+    session.call(actor, "others", never.returns[0])
+    session.call(actor, "first", never.returns[0], owner=owner)
+    assert said(session, session.call(actor, "second", owner=owner))[1].startswith(
+        "call Keeper.second is queued at actor Keeper behind call Keeper.first, which waits"
+    )
+
+
+def test_an_actor_that_has_ended_itself_waits_for_its_unfinished_work():
+    """Not for what it has submitted and is done. Its queued calls wait for the same."""
+    session = StillSession(CPU=2)
+    actor = session.living_actor()
+    leaves = session.call(actor, "leave")
+    worker = session.start(leaves)
+    done, open_ = session.task("done", owner=worker), session.task("open", owner=worker)
+    queued = session.call(actor, "late")
+    session.start(done)
+    session.start(open_)
+    session.finish(done)
+    session.cluster.actor_exited(session.tick(), worker, leaves, "it has exited")
+    assert said(session, actor) == (
+        "running",
+        "actor Keeper has ended itself, and waits for 1 task that it has submitted or runs, the first is running",
+    )
+    first = explain(session, actor.hex).chain[0]
+    assert (first["reason"], first["details"]) == ("actor_ending", {"work": [open_.hex]})
+    assert queued.t_finished or explain(session, queued.hex).chain[0]["reason"] == "actor_ending"
 
 
 def test_a_call_over_the_concurrency_limit():
@@ -420,6 +445,7 @@ def test_a_generator_that_waits_for_its_consumer():
         "task stream has yielded 0 items, and waits until its consumer takes more",
     )
     assert link(session, task.stream).next is task
+    assert link(session, task.stream).id == task.returns[0].hex
 
 
 def test_a_task_that_is_blocked_in_get():
@@ -473,119 +499,3 @@ def test_no_pending_thing_has_an_empty_explanation():
         found = explain(session, record.hex)
         assert found.reason and found.chain and found.sentence.count(" ") > 2, record
         assert all(step["text"].strip() and step["reason"] for step in found.chain), record
-
-
-# ---------------------------------------------------------------- deadlocks
-
-
-def circle(session: StillSession):
-    """Two actors. A call runs on each, and is blocked on a call of the other actor. Returns the two running calls."""
-    one, two = session.living_actor("One"), session.living_actor("Two")
-    first, second = session.call(one, "ask"), session.call(two, "ask")
-    session.start(first), session.start(second)
-    behind_first, behind_second = session.call(one, "ping"), session.call(two, "ping")
-    session.wait(first.worker, behind_second.returns[0])
-    session.wait(second.worker, behind_first.returns[0])
-    return first, second
-
-
-def test_actors_that_wait_for_each_other():
-    """The sentence tells the circle call by call. It is found for a get of one of the calls, and by explain."""
-    session = StillSession(CPU=1)
-    first, _ = circle(session)
-    found = find_deadlock(session, [first.returns[0]])
-    assert found is not None and found.reason == "deadlock"
-    assert str(found) == (
-        "deadlock: call One.ask is blocked in get() or wait() on call Two.ping, which is queued at actor Two behind "
-        "call Two.ask, which is blocked in get() or wait() on call One.ping, which is queued at actor One behind "
-        "call One.ask"
-    )
-    assert str(explain(session, first.hex)) == str(found)
-
-
-def test_a_constructor_that_waits_for_a_call_of_its_own_actor():
-    """The call waits for the constructor; the actor, the call and the constructor are explained by the same circle."""
-    session = StillSession(CPU=1)
-    actor = session.actor()
-    worker = session.start(actor.creation)
-    call = session.call(actor)
-    session.wait(worker, call.returns[0])
-    assert str(find_deadlock(session, [call.returns[0]])) == (
-        "deadlock: call Keeper.go waits for the constructor of actor Keeper, which is blocked in get() or wait() on "
-        "call Keeper.go"
-    )
-    assert said(session, actor) == (
-        "deadlock",
-        "deadlock: actor Keeper is starting: its constructor is blocked in get() or wait() on call Keeper.go, "
-        "which waits for the constructor of actor Keeper",
-    )
-
-
-def test_a_circle_with_a_timeout_is_no_deadlock():
-    """The get with a timeout will give up, and the other one can go on."""
-    session = StillSession(CPU=1)
-    first, second = circle(session)
-    second.worker.handle.waiter.timed = True
-    assert find_deadlock(session, [first.returns[0]]) is None
-
-
-def test_a_wait_for_one_of_two_objects_goes_on_with_the_other():
-    """A task is stuck only if too few of the objects that it needs can still come."""
-    session = StillSession(CPU=2)
-    first, _ = circle(session)
-    free = session.task("free")
-    session.start(free)
-    waiting = session.task("waiting")
-    session.start(waiting)
-    session.wait(waiting.worker, first.returns[0], free.returns[0], need=1)
-    assert find_deadlock(session, [waiting.returns[0]]) is None
-    waiting.worker.handle.waiter.need = 2
-    assert find_deadlock(session, [waiting.returns[0]]) is not None
-
-
-def test_an_actor_with_a_second_thread_is_not_stuck():
-    """While one of the calls in flight can end, the queue moves."""
-    session = StillSession(CPU=1)
-    actor = session.living_actor(limit=2)
-    stuck, free = session.call(actor, "stuck"), session.call(actor, "free")
-    session.start(stuck), session.start(free)
-    queued = session.call(actor, "queued")
-    session.wait(stuck.worker, queued.returns[0])
-    assert find_deadlock(session, [queued.returns[0]]) is None
-    session.wait(free.worker, queued.returns[0])
-    assert find_deadlock(session, [queued.returns[0]]).reason == "deadlock"
-
-
-def test_a_get_while_nothing_runs():
-    """A get of a task that fits on no node can never return if every thread of the program waits."""
-    session = StillSession(CPU=1)
-    huge = session.task("huge", cpus=8)
-    session.waits_forever = lambda ident: True
-    found = find_deadlock(session, [huge.returns[0]])
-    assert found.reason == "infeasible" and str(found).endswith("; nothing else runs that could change this")
-    session.start(session.task("busy"))
-    assert find_deadlock(session, [huge.returns[0]]) is None
-
-
-def test_a_thread_of_the_program_that_does_not_wait_may_change_things():
-    """It could add a node, or kill an actor that holds resources. The thread of this test is such a thread."""
-    session = StillSession(CPU=1)
-    huge = session.task("huge", cpus=8)
-    assert threading.current_thread().daemon is False
-    assert find_deadlock(session, [huge.returns[0]]) is None
-
-
-def test_a_get_that_need_not_wait_is_no_deadlock():
-    """Its value is available, or its list is empty."""
-    session = StillSession(CPU=1)
-    assert find_deadlock(session, [session.done().returns[0]]) is None
-    assert find_deadlock(session, []) is None
-
-
-def test_the_failure_of_a_worker_is_explained_too():
-    """The sentence has the reason that the core was given."""
-    session = StillSession(CPU=1)
-    task = session.task("odd")
-    session.start(task)
-    session.cluster.worker_died(session.tick(), task.worker, Failure("WORKER_DIED", "its thread ended"))
-    assert said(session, task) == ("failed", "task odd has failed: its thread ended")

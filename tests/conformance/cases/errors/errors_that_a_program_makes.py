@@ -2,6 +2,7 @@
 
 import re
 
+INIT = None
 VALUES = [None, "", "x", b"", b"x" * 16, 0, {}, [1]]
 
 

@@ -15,24 +15,32 @@ def run(ctx):
             self.entered.set()
             await asyncio.sleep(1000)
 
+        async def arrive(self):
+            self.entered.set()
+
         async def reached(self):
             await self.entered.wait()
             self.entered.clear()
 
     gate = Gate.remote()
 
+    held = gate.enter.remote()
+    ray.get(gate.reached.remote())
+
     @ray.remote
-    def waits(gate):
-        ray.get(gate.enter.remote())
+    def waits(gate, held):
+        ray.get(gate.arrive.remote())
+        ray.get(held[0])
 
     @ray.remote
     def after(value):
         pass
 
     @ray.remote(num_returns="streaming")
-    def stream(gate):
+    def stream(gate, held):
         yield 1
-        ray.get(gate.enter.remote())
+        ray.get(gate.arrive.remote())
+        ray.get(held[0])
 
     @ray.remote
     def interrupts_itself():
@@ -50,18 +58,17 @@ def run(ctx):
         ray.cancel(ref, **options)
         return ref
 
-    for what, start in ("task", lambda: waits.remote(gate)), ("async call", lambda: gate.enter.remote()):
+    for what, start in ("task", lambda: waits.remote(gate, [held])), ("async call", lambda: gate.enter.remote()):
         ref = start()
         ray.get(gate.reached.remote())
         show(what, cancelled(ref))
-    forced = waits.remote(gate)
+    forced = waits.remote(gate, [held])
     ray.get(gate.reached.remote())
     show("force", cancelled(forced, force=True))
-    generator = stream.remote(gate)
+    generator = stream.remote(gate, [held])
     next(generator)
     ray.get(gate.reached.remote())
     ray.cancel(generator)
     show("stream", next(generator))
-    held = gate.enter.remote()
     show("waits for its argument", cancelled(after.remote(held)))
     show("raises KeyboardInterrupt", interrupts_itself.remote())
