@@ -306,6 +306,13 @@ def test_two_whole_gpus_are_not_one_and_the_rest_of_others():
     assert submitted(c, GPU=1).worker.devices["GPU"] == (3,)
 
 
+@pytest.mark.parametrize("name", "GPU TPU NPU HPU neuron_cores RBLN FURIOSA MBLT TTNPU".split())
+def test_a_worker_gets_single_devices_of_every_accelerator(name):
+    """Ray's list of accelerators."""
+    _, worker = running_task(one_node(**{name: 2}), **{name: 1})
+    assert worker.devices == {name: (0,)}
+
+
 def test_parts_of_devices_on_several_nodes_are_no_device():
     """Every node has enough of the resource in sum, and no device of which so much is free."""
     c = one_node(cpus=4, GPU=2)

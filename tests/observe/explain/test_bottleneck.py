@@ -13,7 +13,7 @@ from miniray.observe.timeline.page import page
 from miniray.observe.timeline.recording import Recording
 from miniray.observe.timeline.utilisation import utilisation
 from tests.judges import record
-from tests.observe.explain.slow_runs import RUNS
+from tests.observe.explain.slow_runs import RUNS, full_store
 from tests.observe.timeline.timeline_sessions import Session, pipeline
 
 
@@ -84,6 +84,15 @@ def test_causes_are_in_order_and_share_the_time(seed):
     assert [one.seconds for one in causes] == sorted((one.seconds for one in causes), reverse=True)
     assert sum(one.share for one in causes) <= 1.001
     assert all(one.share >= WORTH_NAMING for one in causes[1:])
+
+
+def test_only_the_time_for_values_is_charged_to_a_full_store():
+    """Nine tenths of each task in a run that spills; nothing in a run that does not, however long its tasks fetch."""
+    first = bottlenecks(full_store().read())[0]
+    assert (first.kind, round(first.share, 2)) == ("memory", 0.9)
+    session = Session(cpus=2)
+    session.task("fetch", 0, 0, 0, 5, 6, 6)
+    assert "memory" not in [cause.kind for cause in bottlenecks(session.read())]
 
 
 def test_an_empty_run_has_no_bottleneck():
