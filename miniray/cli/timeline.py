@@ -63,9 +63,8 @@ def run(args: argparse.Namespace) -> int:
                 write(recording, name)
             except OSError as error:
                 raise Refused(f"{name} cannot be written: {error.strerror}") from error
-            lines.append(
-                f"Trace file written to {for_terminal(os.path.abspath(name))} ({os.path.getsize(name):,} bytes)."
-            )
+            what = "Page" if name.endswith(".html") else "Trace file"
+            lines.append(f"{what} written to {for_terminal(os.path.abspath(name))} ({os.path.getsize(name):,} bytes).")
         if recording.empty:
             lines.append(recording.why_empty())
         return "\n".join(lines)

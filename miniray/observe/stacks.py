@@ -97,8 +97,10 @@ def _lines(frames: list[tuple[FrameType, int]]) -> list[str]:
     first = max((n + 1 for n, name in enumerate(names[: last - 1]) if _RUNS_THE_PROGRAM.search(name)), default=0)
     while first < last - 1 and (names[first].startswith(FOLDER) or _BELOW_A_TASK.search(names[first])):
         first += 1
-    if all(name.startswith(("<frozen", FOLDER)) for name in names[first:last]):
-        return []  # the command line itself
+    rest = [name for name in names[first:last] if not name.startswith(("<frozen", FOLDER))]
+    ours = any(name.startswith(FOLDER) for name in names)
+    if not rest or ours and all(map(_BELOW_A_TASK.search, rest)):
+        return []  # the command line itself, or a thread of this library
     shown = traceback.StackSummary.extract(iter(frames[first:last]))
     return "".join(traceback.format_list(shown)).rstrip().split("\n")
 

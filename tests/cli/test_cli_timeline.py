@@ -34,7 +34,7 @@ def test_a_trace_and_a_page_are_written_to_the_named_files(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = miniray("timeline", "-o", "t.json", "-o", "t.html", "--", "script.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Trace file written to") == 2 and "[0, 1, 2]" in done.stderr
+    assert done.stdout.count(" written to ") == 2 and "[0, 1, 2]" in done.stderr
     events = json.loads((tmp_path / "t.json").read_text())
     assert sum(event["cat"].startswith("task::work") for event in events if event["ph"] == "X") == 3
     assert (tmp_path / "t.html").read_text().lower().startswith("<!doctype html>")
