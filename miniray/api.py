@@ -299,8 +299,8 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
 def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
     """Cancel the task that produces this object. `get` of the object then raises TaskCancelledError.
 
-    A task that is still queued never runs. A running task is interrupted by a KeyboardInterrupt, and a running call
-    of an async actor by an asyncio.CancelledError. A running call of another actor is interrupted only in `get` and
+    A task that is still queued never runs. A running task is interrupted by a KeyboardInterrupt, and a running call of
+    an async actor by an asyncio.CancelledError. A running call of another actor is interrupted only in `get` and
     `wait`; otherwise it goes on, and its value is discarded. A task that goes on after its cancellation can wait for
     nothing more: each further `get` or `wait` that would block raises KeyboardInterrupt. A task that has finished is
     left alone.

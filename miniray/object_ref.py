@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray, so only 
 T = TypeVar("T", covariant=True)  # the class of the value
 dropped: deque[Any] = deque()  # no lock: deque.append and popleft are atomic, also without the GIL
 _NIL_BYTES = b"\xff" * ObjectIDBytes
+NOTHING_IS_SENT = "the generator runs in a task, and nothing can be sent into it"
 
 
 class ObjectRef(Generic[T]):
@@ -488,11 +489,29 @@ class ObjectRefGenerator:
         runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
         return future
 
-    def send(self, *value: Any) -> Any:
+    def send(self, value: Any) -> Any:
         """Raises NotImplementedError: nothing can be sent into a running task."""
-        raise NotImplementedError("the generator runs in a task, and nothing can be sent into it")
+        raise NotImplementedError(NOTHING_IS_SENT)
 
-    throw = close = asend = athrow = aclose = send
+    def throw(self, value: Any) -> Any:
+        """Raises NotImplementedError, as `send`."""
+        raise NotImplementedError(NOTHING_IS_SENT)
+
+    def close(self) -> None:
+        """Raises NotImplementedError: `cancel` ends the task."""
+        raise NotImplementedError(NOTHING_IS_SENT)
+
+    async def asend(self, value: Any) -> Any:
+        """Raises NotImplementedError, as `send`."""
+        raise NotImplementedError(NOTHING_IS_SENT)
+
+    async def athrow(self, value: Any) -> Any:
+        """Raises NotImplementedError, as `send`."""
+        raise NotImplementedError(NOTHING_IS_SENT)
+
+    async def aclose(self) -> None:
+        """Raises NotImplementedError, as `close`."""
+        raise NotImplementedError(NOTHING_IS_SENT)
 
     def completed(self) -> ObjectRef[Any]:
         """Return a reference that is ready when the task has ended."""
@@ -551,3 +570,7 @@ def refs_of(task: Any) -> Any:
     if wanted == 1 or wanted == "dynamic":
         return ObjectRef._adopt(returns[0])
     return [ObjectRef._adopt(record) for record in returns] if wanted else None
+
+
+# The reprs of the classes name the package, as Ray's do.
+ObjectRef.__module__ = ObjectRefGenerator.__module__ = "miniray"

@@ -273,7 +273,8 @@ def main() -> int:
     if options.quick:
         left = [(number, mutant) for number, mutant in left if outcomes[number].word == "beyond"]
     with tempfile.TemporaryDirectory(prefix="miniray-mutants-") as folder:
-        run = Run(left, quick, [Tree(Path(folder, str(worker))) for worker in range(options.workers)])
+        # pytest takes a copy for a package, since the project has an `__init__.py`: its name must be an identifier.
+        run = Run(left, quick, [Tree(Path(folder, f"tree{worker}")) for worker in range(options.workers)])
         with ThreadPoolExecutor(options.workers) as pool:
             list(pool.map(run.measure, dict.fromkeys(part for pair in left for part in run.parts(*pair))))
             for (number, _), outcome in zip(left, pool.map(lambda pair: run.one(*pair), left), strict=True):

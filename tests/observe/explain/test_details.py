@@ -202,6 +202,13 @@ def test_the_data_of_what_is_free_and_still_not_given():
     assert step(session, session.task(cpus=0)) == ("workers_starting", data)
 
 
+def test_workers_that_start_are_counted():
+    """A task without a demand waits for one of them."""
+    session = StillSession(CPU=2)
+    tasks = [session.task(cpus=0) for _ in range(3)]
+    assert link(session, tasks[2]).phrase.startswith("waits for one of the 2 workers that are starting on node ")
+
+
 def test_as_many_holders_are_named_as_a_sentence_holds():
     """With exactly so many nobody is left out; with one more, one is."""
     for number, rest in ((HOLDERS_NAMED, False), (HOLDERS_NAMED + 1, True)):
