@@ -16,6 +16,7 @@ from typing import Any
 
 import miniray as ray
 from miniray.cluster_utils import Cluster
+from miniray.util.metrics import Counter, Gauge, Histogram
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -99,6 +100,12 @@ def hostile() -> None:
             time.sleep(0.001)
             return number
 
+    @ray.remote
+    def measured(number: int) -> None:
+        Counter("rows", "</table>", ("kind",)).inc(1 + number, {"kind": "</script> --> <b>"})
+        Histogram("milliseconds", "how long", [1, 10]).observe(number % 13)
+        Gauge("level").set(float("nan") if number == 5 else number)
+
     fetcher = Async.options(name=HOSTILE[1]).remote()
     threads = Threads.remote()
     refs = [work.options(name=HOSTILE[number % len(HOSTILE)]).remote(number) for number in range(60)]
@@ -106,6 +113,7 @@ def hostile() -> None:
         nested.remote(4),
         *(fetcher.call.remote(n) for n in range(60)),
         *(threads.call.remote(n) for n in range(20)),
+        *(measured.remote(n) for n in range(20)),
     ]
 
     def spans() -> None:
