@@ -53,7 +53,7 @@ def test_an_actor_whose_thread_cannot_be_started(monkeypatch, actor_class, error
         raise error
 
     with monkeypatch.context() as scarce:
-        scarce.setattr(threaded, what, fails)
+        scarce.setattr(context.running() if what == "new_inbox" else threaded, what, fails)
         actor = actor_class.options(name="taken").remote()
         with pytest.raises(ray.exceptions.ActorDiedError, match="its thread could not be started"):
             ray.get(actor.ask.remote(), timeout=20)
@@ -70,7 +70,7 @@ def test_a_task_whose_worker_cannot_be_started(monkeypatch):
     ray.shutdown()
     ray.init(num_cpus=2, log_to_driver=False)
     with monkeypatch.context() as scarce:
-        scarce.setattr(threaded, "new_inbox", fails)
+        scarce.setattr(context.running(), "new_inbox", fails)
         with pytest.raises(ray.exceptions.WorkerCrashedError):
             ray.get(double.options(max_retries=2).remote(1), timeout=20)
 

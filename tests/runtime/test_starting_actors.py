@@ -67,7 +67,7 @@ def test_actors_that_were_dropped_need_no_thread(session: Any, monkeypatch: pyte
         started.append((function, args))
         return 0
 
-    monkeypatch.setattr(_thread, "start_new_thread", start_later)
+    monkeypatch.setattr(context.running(), "start_thread", start_later)
     actors = [Named.remote(name) for name in range(MANY)]
     assert len(started) == STARTING_AT_A_TIME and len(session.unstarted) == MANY - STARTING_AT_A_TIME
     for actor in actors:
@@ -87,7 +87,7 @@ def test_an_actor_whose_thread_the_system_refuses_is_dead_and_says_why(session: 
     def refuse(function: Any, args: tuple) -> int:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    monkeypatch.setattr(context.running(), "start_thread", refuse)
     actor = Named.remote(1)
     with pytest.raises(ActorDiedError, match="can't start new thread"):
         ray.get(actor.who.remote(), timeout=60)
@@ -110,7 +110,7 @@ def test_a_task_whose_worker_cannot_start_is_retried_and_fails_with_the_worker(
         attempts.append(1)
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    monkeypatch.setattr(context.running(), "start_thread", refuse)
     ref = anything.remote()
     with pytest.raises(ray.exceptions.WorkerCrashedError):
         ray.get(ref, timeout=60)
