@@ -20,7 +20,7 @@ def run(ctx):
     class Worker:
         def work(self, gate, end):
             import time
-            ray.get(gate.start.remote())
+            gate.start.remote()  # without a get: a cancelled call is interrupted in `get`
             while not ray.get_runtime_context().is_canceled():
                 time.sleep(0.01)
             self.seen = end
