@@ -7,7 +7,7 @@ import pathlib
 
 from miniray.core import transitions
 from tests.tidy.layers import LAYERS, layer_of
-from tests.tidy.source import MINIRAY
+from tests.tidy.source import MINIRAY, NAMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = {
@@ -70,7 +70,7 @@ def _house() -> str:
     """The layers of tests/tidy/layers.py, from the top down. An arrow shows that a layer imports another."""
     edges = set()
     for module in MINIRAY:
-        for imported in module.imports_of(MINIRAY):
+        for imported in module.imports_of(NAMES):
             here, there = layer_of(module.name), layer_of(imported)
             if here != there:
                 edges.add((here, there))

@@ -56,9 +56,8 @@ class Module:
                 found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
         return found
 
-    def imports_of(self, known: "list[Module]") -> set[str]:
-        """The known modules that this one imports, including imports for type checkers and inside functions."""
-        names = {module.name for module in known}
+    def imports_of(self, names: set[str]) -> set[str]:
+        """Those of these modules that this one imports, including imports for type checkers and inside functions."""
         found = set()
         for _, name in self.imports:
             while name and name not in names:
@@ -93,9 +92,17 @@ def modules(folder: str) -> list[Module]:
 
 
 MINIRAY = modules("miniray")
+NAMES = {module.name for module in MINIRAY}
 TESTS = modules("tests")
 EXAMPLES = modules("examples")
 EVERYTHING = [*MINIRAY, *TESTS, *EXAMPLES]
+
+
+def forget() -> None:
+    """Drop what was read and parsed."""
+    for module in EVERYTHING:
+        for name in ("text", "tree", "nodes", "imports"):
+            vars(module).pop(name, None)
 
 
 def listed(findings: list[str]) -> str:
