@@ -260,7 +260,7 @@ def _connected() -> bool:
 
 
 class Worker:
-    """The class of `global_worker`: whether a session is running, and facts about the caller, whoever that is."""
+    """The class of `global_worker`: whether a session is running, and facts about the calling task or driver."""
 
     @property
     def connected(self) -> bool:

@@ -148,8 +148,8 @@ class Cluster(Tables):
         node.alive, node.t_died, node.death_message = False, now, why
         self.scheduler.node_left(node)
         self.events.add(now, "node_died", f"node {node.hex}: {why}", node)
-        # Nobody was waiting for the values that are lost now, because they had arrived. Whoever needs one from now on
-        # rebuilds it.
+        # Nothing was waiting for the values that are lost now, because they had arrived. A task that needs one from now
+        # on has it rebuilt.
         self.store.node_died(now, node)
         self.groups.node_died(node)  # before the workers die: nothing may be placed on the node from now on
         node.idle.clear()

@@ -88,7 +88,7 @@ class Timer:
         return max(1e-6, self.due - self.clock())
 
     def stop(self) -> None:
-        """Send no more signals. Called once, by whoever has taken it out of the table."""
+        """Send no more signals. Called once, by the caller that has removed the timer from its table."""
         self.stopped.release()
 
     def _run(self) -> None:

@@ -38,7 +38,7 @@ class AsyncWorker:
     loop: an asyncio.AbstractEventLoop, made on the worker's own thread; None before and afterwards. posted: tasks that
     have not begun. calls: for each task whose attempt has not been reported, by number, the asyncio task that runs the
     attempt. A retry has the number of the attempt before it, and may begin before asyncio has told us that the earlier
-    asyncio task is done: so whoever wants to know whether an attempt is over compares the asyncio task as well.
+    asyncio task is done. So to find out whether an attempt is over, compare the asyncio task as well.
     scheduled: the loop has been told to look at `posted`. stopping: the actor is dead. ending: the loop has been
     stopped, and the remaining coroutines are being cancelled.
     """

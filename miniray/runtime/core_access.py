@@ -124,9 +124,9 @@ class CoreAccess:
 
 
 def _put_aside(access: Callable[[], CoreAccess | None], things: Any) -> None:
-    """A record was dropped that held these things of the program's. If this thread is inside the core, it drops them
-    after it has left; otherwise the caller drops them when this returns. They may hold references, so nothing is kept
-    for whoever comes next: nobody may come. access: a weak reference."""
+    """Take over objects of the program that a dropped record held. If this thread holds the lock, it drops them after
+    it has released the lock; otherwise the caller drops them when this returns. They are never left to another thread:
+    they may hold references, and there may be no further call that would report these. access: a weak reference."""
     runtime = access()
     if runtime is not None and runtime.lock.may_be_held_here():
         runtime.cluster.references.freed.append(things)

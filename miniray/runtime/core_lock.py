@@ -5,8 +5,8 @@ Theory of operation.
 *The collector is off while a thread is inside.* Any allocation may start the cyclic collector, and it calls finalisers
 and the callbacks of weak references on the thread that made the allocation. Such a function may call miniray. If its
 thread were inside, it would find the tables half changed, and wait for a lock that its own thread holds. So the
-collector is on only while nobody is inside: whoever takes the lock turns it off, and whoever releases the lock turns it
-on again, if the program wants it on.
+collector is on only while no thread is inside: a thread that takes the lock turns the collector off, and on again when
+it releases the lock, if the program wants it on.
 
 *Two steps in one call.* Between two calls the interpreter may do anything: run another thread, a signal handler, or a
 collection that was due before the collector was turned off. If one thread turned the collector on after it had released
@@ -18,16 +18,16 @@ the steps (see `_calls`). Nothing is allocated there, and the interpreter does n
 moment, but the thread that is inside always finds the collector off: it has taken the lock before it turns the
 collector off, and only the thread that leaves turns it on. No iterator here has a state, so all threads may share them.
 
-*A token in a deque.* The lock is free while `_free` has its one item. Whoever pops the item is inside, and whoever
-leaves appends it again. Both are single steps, also without the GIL. They are faster than the methods of
+*A token in a deque.* The lock is free while `_free` has its one item. The thread that pops the item is inside, and
+appends the item again when it leaves. Both are single steps, also without the GIL. They are faster than the methods of
 `_thread.lock`, which read arguments; that pays for the two calls that turn the collector off and on.
 
 *What the program wants.* The program may turn the collector on or off itself. If another thread is inside at that
 moment, the wish must not be lost when that thread leaves. While a session runs, `gc.enable`, `gc.disable` and
 `gc.isenabled` therefore set and return `collects` (`process.guards` replaces them). A thread that is inside while no
-session runs was left behind by one; then `enter` notes what it finds, and `leave` restores that. Not noticed is a call
-of the original functions by a program that has imported them by name before the session. The collector is then on or
-off as the program wants until the next thread leaves.
+session runs was left behind by one; then `enter` notes what it finds, and `leave` restores that. If
+the program has imported the original functions by name before the session, its calls of them go unnoticed: the
+collector is then on or off as the program wants until the next thread leaves.
 
 *One lock per process.* The collector is one for all threads, so the lock is too: sessions follow each other, and a
 thread that an ended session has left behind takes the same lock as its successors.

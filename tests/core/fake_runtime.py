@@ -258,7 +258,7 @@ class FakeRuntime:
 
     def _ignored(self, event, worker: WorkerRecord, task: TaskRecord, *args) -> None:
         """Report late: the worker is dead, or the attempt is not the current one. The report must change nothing."""
-        if self.dropped:  # this may end the task's actor, for example: it is no effect of the report
+        if self.dropped:  # this may end the task's actor, for example: that is not an effect of the report
             self.tell(self.cluster.settled)
         before = repr(task), repr(worker), task.attempt
         self.tell(event, worker, task, *args)

@@ -289,7 +289,7 @@ def test_a_call_cancelled_before_its_groups_worker_has_started_ends_there():
 
 
 def test_all_workers_of_an_async_actor_end_with_it():
-    """A restart begins with the constructor's worker alone; the others are started anew when they are needed."""
+    """A restart begins with the constructor's worker alone; new threads for the others are started when they are needed."""
     c = one_node()
     actor = living_actor(c, is_async=True, groups={"": 1, "io": 1}, max_restarts=1)
     call = a_call(c, actor, group="io")

@@ -271,8 +271,8 @@ def test_a_task_does_not_keep_its_freed_value(record_limit):
     assert [task.returns for task in (small.task, large.task, unneeded)] == [(), (), ()]
 
 
-def test_a_task_whose_record_is_dropped_lets_go_of_all_its_values():
-    """Of several returns, too: whoever still knows the record does not keep them."""
+def test_a_task_whose_record_is_dropped_releases_all_its_values():
+    """This holds for several returns, too: a reference to the record does not keep them."""
     c = one_node(record_limit=1)
     task, _ = running_task(c, returns=2)
     finish(c, task)

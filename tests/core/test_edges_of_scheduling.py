@@ -166,7 +166,7 @@ def test_a_bundle_goes_where_most_is_left(strategy):
 
 
 def test_ready_of_a_group_is_the_same_object_until_the_group_is_removed():
-    """Then whoever asks gets an error; those who have the value keep it."""
+    """After the removal a new `ready` is an error; a `ready` that had the value keeps it."""
     c = one_node(cpus=2)
     group = a_group(c, {"CPU": 1})
     first, again = (c.placement_group_ready(NOW, group, "the group")[0] for _ in range(2))
@@ -345,7 +345,7 @@ def test_what_can_never_run_is_not_said_to_wait_for_a_node():
 
 
 def test_what_must_run_on_a_dead_node_fails():
-    """At once, or when the node dies: the task with one error, the actor with another, and neither waits for ever."""
+    """It fails at once, or when the node dies: the task with one error, the actor with another. Neither waits forever."""
     c = several_nodes(1, 1)
     only = ("NODE_AFFINITY", node(c, 2).hex, False)
     running_task(c, strategy=only)

@@ -190,7 +190,7 @@ def test_removing_a_group_ends_what_runs_in_it():
 
 
 def test_the_resources_of_a_removed_group_are_used_again():
-    """Whoever waited for the node gets the resources."""
+    """The group and then the task that waited get them."""
     c = one_node(cpus=1)
     group = a_group(c, CPU)
     task, other = submitted(c), a_group(c, CPU)

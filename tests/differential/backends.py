@@ -159,7 +159,7 @@ class Backend:
 
 
 class Several:
-    """Some backends of one kind, for as many threads: whoever asks gets one that is free."""
+    """Some backends of one kind, for as many threads: each call uses one that is free."""
 
     def __init__(self, backends: list[Backend]) -> None:
         self.backends = backends

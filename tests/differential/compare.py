@@ -16,7 +16,7 @@ IDS = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{16,}
 """Ids in hex, and namespaces without a name: their length is all that a program can rely on."""
 
 NAMES = re.compile(r"\b([a-z_]+?)_?\d+(_\d+)*\b")
-"""Names that the grammar makes: `fn3`, `u5_1234`. Which one it was is no part of a cause."""
+"""Names that the grammar makes: `fn3`, `u5_1234`. Which of them it was does not belong to a cause."""
 
 OPTION = re.compile(r"\b(?:remote|options|method)\((\w+)=(?!.*\)\(lambda: \()")
 """The option that a statement tries: each has rules of its own."""

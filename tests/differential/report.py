@@ -104,7 +104,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def write(self) -> None:
-        """Write the page anew."""
+        """Rewrite the page."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "CAUSES.md").write_text(self.text(), encoding="utf-8")
 

@@ -323,7 +323,7 @@ def exchange(mutant: Mutant) -> Callable[[], None] | None:
                 if (code.co_filename, code.co_qualname, code.co_firstlineno) == place:
                     one.__code__ = new
                     found += 1
-        assert found, f"{place} is no function of this process"
+        assert found, f"{place} is not a function of this process"
 
     return change
 

@@ -57,7 +57,7 @@ def with_line(text: str):
 
 
 def test_the_code_of_a_mutant_takes_the_place_of_the_original(shelf):
-    """A property and the generator in it, too: whoever holds the function calls the mutant."""
+    """This includes a property and the generator in it. A caller that holds the function calls the mutant."""
     full = shelf.Shelf([1, 2, 3])
     assert not full.is_full
     change = exchange(with_line("        return any((len(self.books) >= LIMIT) for _ in self.books)"))

@@ -258,7 +258,7 @@ def test_an_argument_is_never_waited_for():
 
 
 def test_an_id_that_names_nothing_is_not_waited_for_among_others():
-    """Whoever waits for it without a timeout would wait for ever; with one, it runs out."""
+    """Without a timeout `get` raises at once, since it would wait forever; with a timeout, the time runs out."""
     refs = [ray.put(1), ray.ObjectRef(b"x" * 28)]
     with pytest.raises(ObjectLostError):
         ray.get(refs)

@@ -18,7 +18,7 @@ from ..timeline.text import duration
 STRAGGLER_AMONG = 4  # a median of fewer tasks means nothing
 STRAGGLER_TIMES = 5.0  # a straggler runs at least this many times the median of its function
 STRAGGLER_FROM_S = 0.05  # a shorter task may be late by chance
-SPILLED_SHARE = 0.25  # of a store's capacity; less than that in files is no lack of memory
+SPILLED_SHARE = 0.25  # of a store's capacity; with less than that in files, memory is not the bottleneck
 
 
 class Evidence:

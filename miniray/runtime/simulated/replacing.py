@@ -224,7 +224,7 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
 
 
 def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
-    """Stands in for what `threading` calls after an exception: a thread that is ended with its run is no mistake."""
+    """Stands in for what `threading` calls after an exception: ending a thread with its run is not a mistake."""
 
     def invoke(thread: threading.Thread) -> None:
         if not isinstance(sys.exc_info()[1], RunOver):
