@@ -20,29 +20,9 @@ import pytest
 import miniray as ray
 from miniray.testing import ExplorationFailure, explore, simulate
 from miniray.testing.simulation import Run
+from tests.testing.account import Account
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@ray.remote
-class Account:
-    """A balance, read and written in two calls."""
-
-    def __init__(self, balance: int) -> None:
-        self.value = balance
-
-    def balance(self) -> int:
-        """The balance."""
-        return self.value
-
-    def set_balance(self, balance: int) -> None:
-        """Set it."""
-        self.value = balance
-
-    def pay_in(self, amount: int) -> int:
-        """Read and write in one call."""
-        self.value += amount
-        return self.value
 
 
 # ---------------------------------------------------------------- one run
