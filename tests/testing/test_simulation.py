@@ -191,6 +191,7 @@ def test_a_deadlock_is_found_at_once_and_names_the_circle():
     assert "Partner (actor 1) -> Partner (actor 3) -> Partner (actor 1)" in str(error)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # both threads get the error
 def test_a_deadlock_of_locks():
     """Locks that are made inside the simulation take part."""
 
