@@ -193,7 +193,7 @@ class ThreadedRuntime(Runtime):
                 self.start_permits.append(None)
                 self._start_next()
             if unwanted_end(worker) and not self.closed:
-                shut_down(handle, handle.context or Context())
+                shut_down(handle, handle.context if handle.context is not None else Context())
             end_process(self, worker, handle)
             handle.instance = handle.space = None  # others may still hold the handle
             handle.methods = {}
@@ -257,9 +257,7 @@ class ThreadedRuntime(Runtime):
             kill_children(self, handle, reap=False)
         if handle.loop is None or handle.waiter is not None:
             self.interrupts.raise_in(handle, WorkerExit)
-        if (
-            handle.loop is not None
-        ):  # this cancels its coroutines; a coroutine that blocks the loop ends when it returns
+        if handle.loop is not None:  # its coroutines are cancelled; one that blocks the loop ends when it returns
             handle.loop.stop()
 
     def end_workers(self, workers: list[WorkerRecord]) -> None:

@@ -171,7 +171,7 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
 def _farewell(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> None:
     """Let the actor clean up before the core is told that it ends, because it has exited or its constructor has failed.
     To everybody else the actor is still alive."""
-    context = worker.handle.context or Context()
+    context = worker.handle.context if worker.handle.context is not None else Context()
     context.run(current.set, Execution(runtime, worker, task, worker.handle.space, worker.handle.ident))
     try:
         shut_down(actor_handle(worker), context)
