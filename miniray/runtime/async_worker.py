@@ -162,9 +162,8 @@ class AsyncWorker:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        if (
-            not self.ending
-        ):  # otherwise the loop runs until the remaining coroutines are cancelled, and then stops by itself
+        # If it is ending, the loop runs until the remaining coroutines are cancelled, and then stops by itself.
+        if not self.ending:
             self.loop.stop()
 
     def _cancelled(self, execution: Execution, error: BaseException) -> Outcome:

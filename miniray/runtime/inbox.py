@@ -68,9 +68,8 @@ class QueueInbox(queue.SimpleQueue[Any]):
 
 def new_inbox() -> Any:
     """An inbox for a new worker: a PipeInbox while there are few workers, otherwise a QueueInbox."""
-    if (
-        os.name != "posix" or not HAS_GIL or MOST_PIPES - len(_pipes) >= _pipes_allowed()
-    ):  # no GIL: pipes are not faster
+    # Without the GIL, pipes are not faster.
+    if os.name != "posix" or not HAS_GIL or MOST_PIPES - len(_pipes) >= _pipes_allowed():
         return QueueInbox()
     try:
         _pipes.pop()
