@@ -72,9 +72,13 @@ def refuse_dead_worker(worker: WorkerRecord) -> None:
 
 
 def waits_no_more(handle: Any, task: TaskRecord) -> bool:
-    """Whether a cancelled task's thread is interrupted at once if it waits. A plain task's is not until the first
-    interrupt has reached the task: it is on its way, and would be a second one."""
-    return handle.loop is None and (task.was_interrupted or task.spec.kind == ACTOR_TASK)
+    """Whether a cancelled task's thread is interrupted at once if it waits. In a plain task this holds only after the
+    interrupt that `cancel` sent has arrived; otherwise there would be two. When the task's code is over it does not
+    hold: finalisers that run then are not the task's.
+    """
+    if handle.loop is not None or handle.user_task is not task:
+        return False
+    return task.was_interrupted or task.spec.kind == ACTOR_TASK
 
 
 def waits_for_a_cpu(objects: list[Any]) -> bool:
