@@ -6,12 +6,14 @@ times a second and its handler calls, too; and threads submit meanwhile.
 
 It prints how often code of each kind was called, and ends. If any of it ran under the core's lock, it would hang.
 
-Only a wait for a task has a timeout. The collector runs a finaliser on any thread, also on that of the worker that the
-task needs, and there the wait can only end in this way.
+A wait for a task or an actor has a timeout. The collector runs a finaliser on any thread, also on that of the worker
+that the call needs, and there the wait can only end in this way. If that worker's task is cancelled, the wait is
+interrupted.
 """
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import gc
 import random
@@ -22,10 +24,11 @@ import weakref
 
 import miniray as ray
 from miniray import state
+from miniray.experimental import internal_kv
 from miniray.runtime.core_lock import HAS_GIL
 from miniray.util import metrics
 from miniray.util import state as util_state
-from miniray.util.queue import Empty, Queue
+from miniray.util.queue import Queue
 
 THREADS = 3
 SECOND = 1 if HAS_GIL else 0  # without the GIL, 0 means: do not wait for a quarter of all objects to be new
@@ -74,10 +77,10 @@ def looks_up():
 
 
 def uses_queue(queue):
-    queue.put_nowait(1)
+    wait_for(queue.actor.put_nowait.remote(1))
     try:
-        queue.get_nowait()
-    except Empty:
+        wait_for(queue.actor.get_nowait.remote())
+    except asyncio.QueueEmpty:
         ran["queue was empty"] += 1
 
 
@@ -116,7 +119,7 @@ def calls_of(queue, kept):
         lambda: state.list_workers(),
         lambda: ray.nodes() and ray.available_resources(),
         lambda: ray.get_runtime_context().get_job_id(),
-        lambda: ray.experimental.internal_kv._internal_kv_put(b"a", b"b"),
+        lambda: internal_kv._internal_kv_put(b"a", b"b"),
     ]
 
 
@@ -131,6 +134,10 @@ def call_something(kind):
     except ray.exceptions.RayError as error:
         if not isinstance(error, (ray.exceptions.TaskCancelledError, ray.exceptions.RaySystemError)):
             problems.append(error)
+    except KeyboardInterrupt as error:
+        if threading.current_thread() is threading.main_thread():
+            problems.append(error)
+        ran["(interrupted)"] += 1
     except BaseException as error:
         if not ending:
             problems.append(error)
