@@ -78,7 +78,7 @@ def waits_no_more(handle: Any, task: TaskRecord) -> bool:
     """
     if handle.loop is not None or handle.user_task is not task:
         return False
-    return task.was_interrupted or task.spec.kind == ACTOR_TASK
+    return task.was_interrupted or bool(task.spec.kind == ACTOR_TASK)
 
 
 def waits_for_a_cpu(objects: list[Any]) -> bool:
