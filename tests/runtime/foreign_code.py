@@ -8,7 +8,7 @@ It prints how often code of each kind was called, and ends. If any of it ran und
 
 A wait for a task or an actor has a timeout. The collector runs a finaliser on any thread, also on that of the worker
 that the call needs, and there the wait can only end in this way. If that worker's task is cancelled, the wait is
-interrupted.
+interrupted. If that worker is dead, the call is refused.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ import random
 import signal
 import sys
 import threading
+import time
 import weakref
 
 import miniray as ray
 from miniray import state
 from miniray.experimental import internal_kv
+from miniray.process.exits import WorkerExit
 from miniray.runtime.core_lock import HAS_GIL
 from miniray.util import metrics
 from miniray.util import state as util_state
 from miniray.util.queue import Queue
 
 THREADS = 3
+ENOUGH, FURTHER_S = 10, 25  # how often code of each kind is called at least; for so long the work goes on for that
+TIMEOUT = 0.1
 SECOND = 1 if HAS_GIL else 0  # without the GIL, 0 means: do not wait for a quarter of all objects to be new
 ran: collections.Counter[str] = collections.Counter()
 problems: list[BaseException] = []
@@ -90,7 +94,7 @@ def records_metrics():
 
 def wait_for(ref):
     try:
-        ray.get(ref, timeout=0.5)
+        ray.get(ref, timeout=TIMEOUT)
     except ray.exceptions.GetTimeoutError:
         ran["(timeouts)"] += 1
 
@@ -101,7 +105,7 @@ def calls_of(queue, kept):
         lambda: ray.get(ray.put({"a": 1})),
         lambda: wait_for(double.remote(1)),
         lambda: double.remote([1]),
-        lambda: ray.wait([double.remote(1), double.remote(2)], timeout=0.5),
+        lambda: ray.wait([double.remote(1), double.remote(2)], timeout=TIMEOUT),
         lambda: ray.wait([double.remote(1)], timeout=0),
         lambda: wait_for([double.remote(double.remote(n)) for n in range(3)]),
         lambda: kept.add.remote(2),
@@ -138,6 +142,8 @@ def call_something(kind):
         if threading.current_thread() is threading.main_thread():
             problems.append(error)
         ran["(interrupted)"] += 1
+    except WorkerExit:
+        ran["(on a dead worker)"] += 1
     except BaseException as error:
         if not ending:
             problems.append(error)
@@ -214,6 +220,11 @@ def main():
     work(rounds, seed)
     for thread in threads:
         thread.join()
+    # A collection calls all callbacks before the first `__del__`, and while it goes on, no other one starts.
+    deadline = time.monotonic() + FURTHER_S
+    while min(ran[kind] for kind in ("callback", "finalize", "__del__ of cycle")) <= ENOUGH:
+        assert time.monotonic() < deadline, dict(ran)
+        work(1, seed)
     assert gc.isenabled()
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
