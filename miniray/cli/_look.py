@@ -189,7 +189,7 @@ class _Examined:
         self.sessions: list[Any] = []  # keeps each runtime alive, so that its id() stays its own
         self.requests: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.code: int | None = None  # the exit code, once the program was interrupted
-        self.over, self.ending = threading.Event(), threading.Lock()  # the program has ended; held while it changes
+        self.over, self.ending = threading.Event(), threading.RLock()  # the program has ended; held while it changes
         self.out = sys.stdout
 
     def run(self) -> int:

@@ -69,7 +69,7 @@ postponed: dict[int, Watched] = {}  # those of them for which a signal was postp
 # what Ctrl-C or SIGTERM last raised in a task on the main thread (local_mode)
 ended_in_task: BaseException | None = None
 _helping = False  # the helper thread runs
-_sending = _thread.allocate_lock()  # held while a signal is sent again, and while one is taken out of `postponed`
+_sending = _thread.RLock()  # held while a signal is sent again, and while one is taken out of `postponed`
 _core_lock: Any = None  # since the first session
 _before_sigterm: Any = None  # the program's handler of SIGTERM before the session
 
@@ -286,7 +286,7 @@ def _after_fork() -> None:
     child.
     """
     global _sending, _helping
-    _sending, _helping = _thread.allocate_lock(), False
+    _sending, _helping = _thread.RLock(), False
     for state in watched.values():
         state.resent = state.ignored = False
         if postponed.pop(state.number, None) is not None and state.process == os.getpid():

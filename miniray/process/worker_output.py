@@ -82,7 +82,7 @@ class Reader:
     """The thread that reads the pipes of a session. It exists from the first pipe on."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._new: deque[Pipe] = deque()
         self._wake = -1  # a descriptor: a byte makes the thread look at `_new`, closing it ends the thread
         self._done = _thread.allocate_lock()

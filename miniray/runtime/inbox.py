@@ -9,7 +9,6 @@ get one, and fewer if the process may have few descriptors.
 
 from __future__ import annotations
 
-import _thread
 import os
 import queue
 from collections import deque
@@ -19,67 +18,69 @@ from .core_lock import HAS_GIL
 
 MOST_PIPES = 64
 SHARE = 8  # pipes take at most one in SHARE of the descriptors that the process may have
-_write = os.write  # a session replaces `os.write`, for the sake of workers
+_write, _close = os.write, os.close  # a session replaces `os.write`, for the sake of workers
 _pipes: deque[None] = deque(
     [None] * MOST_PIPES
 )  # one item for each pipe that may still be opened; append and pop are atomic
 
 
 class PipeInbox:
-    """The part of queue.SimpleQueue that a worker needs. Any thread may put; only the worker's own thread may get."""
+    """The part of queue.SimpleQueue that a worker needs. Any thread may put; only the worker's own thread may get.
 
-    __slots__ = ("_items", "_read_end", "_write_end", "_open", "_closing")
+    No lock guards the pipe: any statement here may start the collector, and a finaliser may put into the same inbox.
+    The descriptors are closed when the last reference to the inbox is gone. A thread that puts holds one, so it never
+    writes to a descriptor whose number belongs to some other file by now.
+    """
+
+    __slots__ = ("_items", "_read_end", "_write_end")
 
     def __init__(self) -> None:
         self._items: deque[Any] = deque()
+        self._read_end = self._write_end = -1
         self._read_end, self._write_end = os.pipe()
-        self._open = True
-        # Guards `_open` and each write: once closed, the descriptor's number may belong to some other file.
-        self._closing = _thread.allocate_lock()
 
     def put(self, item: Any) -> None:
         """Hand over an item."""
         self._items.append(item)
-        with self._closing:
-            if self._open:
-                # One byte for each item, written after it: a reader of a byte finds an item.
-                _write(self._write_end, b"!")
+        # One byte for each item, written after it: a reader of a byte finds an item.
+        _write(self._write_end, b"!")
 
     def get(self) -> Any:
         """Remove and return the next item. Sleeps until there is one."""
         os.read(self._read_end, 1)
         return self._items.popleft()
 
-    def close(self) -> None:
-        """Close the pipe, because the worker's thread ends. Items that are put later are ignored."""
-        with self._closing:
-            self._open = False
-            os.close(self._read_end)
-            os.close(self._write_end)
-        _pipes.append(None)
+    def __del__(self) -> None:
+        if self._read_end >= 0:
+            _close(self._read_end)
+            _close(self._write_end)
+            _pipes.append(None)
 
 
-class QueueInbox(queue.SimpleQueue[Any]):
-    """An inbox without a pipe."""
+class NoInbox:
+    """The inbox of a worker whose thread has ended."""
 
-    def close(self) -> None:
-        """There is nothing to close."""
+    def put(self, item: Any) -> None:
+        """Nobody will get the item."""
+
+
+NO_INBOX = NoInbox()
 
 
 def new_inbox() -> Any:
-    """An inbox for a new worker: a PipeInbox while there are few workers, otherwise a QueueInbox."""
+    """An inbox for a new worker: a PipeInbox while there are few workers, otherwise a queue.SimpleQueue."""
     # Without the GIL, pipes are not faster.
     if os.name != "posix" or not HAS_GIL or MOST_PIPES - len(_pipes) >= _pipes_allowed():
-        return QueueInbox()
+        return queue.SimpleQueue()
     try:
         _pipes.pop()
     except IndexError:  # MOST_PIPES are open
-        return QueueInbox()
+        return queue.SimpleQueue()
     try:
         return PipeInbox()
     except OSError:  # the process has no descriptors left
         _pipes.append(None)
-        return QueueInbox()
+        return queue.SimpleQueue()
 
 
 def _pipes_allowed() -> int:

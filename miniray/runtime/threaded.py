@@ -57,7 +57,7 @@ from .core_lock import HAS_GIL
 from .ending import end_session
 from .frames import current_frames
 from .handles import WorkerHandle, clear_async_exception, new_handle
-from .inbox import new_inbox
+from .inbox import NO_INBOX, new_inbox
 from .interrupts import FIRST_RETRY_S, Interrupts
 from .outcomes import Outcome
 from .runtime import Runtime
@@ -146,7 +146,7 @@ class ThreadedRuntime(Runtime):
                 self.threads.pop(handle, None)
                 worker.handle = None
                 handle.done.release()
-                handle.inbox.close()
+                handle.inbox = NO_INBOX
             self.crash(worker, f"its thread could not be started: {error!r}")
 
     def _new_handle(self, worker: WorkerRecord) -> WorkerHandle:
@@ -197,7 +197,7 @@ class ThreadedRuntime(Runtime):
             end_process(self, worker, handle)
             handle.instance = handle.space = None  # others may still hold the handle
             handle.methods = {}
-            handle.inbox.close()
+            handle.inbox = NO_INBOX
             self.worker_ended(worker)
             thread_ends()
             self.threads.pop(handle, None)

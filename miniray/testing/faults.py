@@ -33,7 +33,7 @@ from ..runtime.runtime import Runtime
 
 Condition = Callable[[Cluster], bool]
 
-_changing = threading.Lock()  # guards the lists of active faults and the hooks: faults may begin and end on any thread
+_changing = threading.RLock()  # guards the lists of active faults and the hooks: faults may begin and end on any thread
 
 
 class FaultNeverStruckWarning(UserWarning):

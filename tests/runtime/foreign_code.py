@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import gc
+import os
 import random
 import signal
 import sys
@@ -34,7 +35,7 @@ from miniray.util.queue import Queue
 
 THREADS = 3
 ENOUGH, FURTHER_S = 10, 25  # how often code of each kind is called at least; for so long the work goes on for that
-TIMEOUT = 0.1
+TIMEOUT = 0.02
 SECOND = 1 if HAS_GIL else 0  # without the GIL, 0 means: do not wait for a quarter of all objects to be new
 ran: collections.Counter[str] = collections.Counter()
 problems: list[BaseException] = []
@@ -139,7 +140,7 @@ def call_something(kind):
         if not isinstance(error, (ray.exceptions.TaskCancelledError, ray.exceptions.RaySystemError)):
             problems.append(error)
     except KeyboardInterrupt as error:
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_native_id() == os.getpid():  # a worker's thread is the main thread to its task
             problems.append(error)
         ran["(interrupted)"] += 1
     except WorkerExit:

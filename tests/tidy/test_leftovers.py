@@ -57,6 +57,25 @@ def test_no_leftover_note_or_breakpoint():
     assert not found, listed(found)
 
 
+def test_no_code_runs_under_a_lock_that_is_not_re_entrant():
+    """Any allocation may start the collector, and any statement a signal handler. They run code of the program on this
+    thread, and it may come back to the same statement. Plain locks are for threads to sleep on; the lock around the
+    core has its own way (see `runtime.core_lock`).
+    """
+    found = []
+    for m in MINIRAY:
+        plain = set()
+        for node in m.nodes:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
+                if ast.unparse(node.value.func) in ("_thread.allocate_lock", "_allocate_lock", "threading.Lock"):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    plain |= {ast.unparse(target) for target in targets}
+        for node in m.nodes:
+            if isinstance(node, ast.With):
+                found += [m.at(node.lineno, text) for i in node.items if (text := ast.unparse(i.context_expr)) in plain]
+    assert not found, listed(found)
+
+
 def test_lines_fit_on_a_screen():
     """No line is longer than the limit."""
     found = [

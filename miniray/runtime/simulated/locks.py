@@ -123,6 +123,3 @@ class SimInbox:
             finally:
                 self._reader = None
         return self._items.popleft()
-
-    def close(self) -> None:
-        """There is nothing to close."""
