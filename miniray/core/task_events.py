@@ -50,12 +50,15 @@ class History:
 
     A task with a value in the table of objects stays until its last value is freed, since that object's row names its
     task.
+
+    in_order: whether the table of tasks is in the order of their numbers. False once a task has come back to it.
     """
 
     def __init__(self, cluster: Any, limit: int):
         self.cluster, self.limit = cluster, limit  # cluster: Tables, which imports this module
         self.finished: deque[TaskRecord] = deque()  # the last `limit` finished tasks, oldest first
         self.kept_for_values: dict[int, TaskRecord] = {}  # older ones, kept because the table has a value of theirs
+        self.in_order = True
 
     def task_ended(self, task: TaskRecord) -> None:
         """A task is FINISHED or FAILED. Drops the oldest finished task if there are too many."""
@@ -63,7 +66,12 @@ class History:
         finished.append(task)
         if len(finished) > self.limit:
             old = finished.popleft()
-            if any(obj.number in self.cluster.objects for obj in old.returns):
+            returns = old.returns
+            if len(returns) == 1:  # most tasks: one look is quicker than a generator
+                kept = returns[0].number in self.cluster.objects
+            else:
+                kept = any(obj.number in self.cluster.objects for obj in returns)
+            if kept:
                 self.kept_for_values[old.number] = old
             else:
                 self._drop(old)
