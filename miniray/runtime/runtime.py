@@ -30,6 +30,7 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.worker_process import any_started, caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.arguments import PLAIN, pack
@@ -172,6 +173,8 @@ class Runtime(Getting, Verbs):
                     stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
                     break
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         if execution is None:
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
@@ -243,6 +246,8 @@ class Runtime(Getting, Verbs):
             call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         obj = ObjectRecord(
             0,
             owner=execution.worker if execution is not None else None,
