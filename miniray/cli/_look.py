@@ -138,6 +138,17 @@ def complain(text: str, code: int) -> int:
     return code
 
 
+def cannot_be_written(name: str) -> str | None:
+    """Why the file cannot be written, as far as can be known before; None if nothing is in its way."""
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.isdir(name):
+        return "it is a folder"
+    place = name if os.path.exists(name) else folder
+    return None if os.access(place, os.W_OK) else "permission denied"
+
+
 @contextlib.contextmanager
 def warnings_on_stderr() -> Iterator[None]:
     """Print each warning of the block as one line on stderr when the block ends."""

@@ -361,6 +361,7 @@ class TaskManager:
         if task.number not in self.cluster.tasks:  # it had ended, and the history had dropped its record
             self.cluster.tasks[task.number] = task
             self.cluster.dropped["tasks"] -= 1
+            self.cluster.totals.task_dropped(task, -1)
         self._note_end(now, task)
         if task.history is None:
             task.history = []
