@@ -206,7 +206,7 @@ def test_hostile_names_of_tasks_are_escaped(session):
     for accept in ("text/plain", "application/openmetrics-text"):
         kind, text = export_page(accept)
         text.encode()
-        assert total("ray_tasks", text, State="FINISHED", Name=r"\"} 1\n\\evil{\\x1b[31m\\ud800") == 1
+        assert total("ray_tasks", text, State="FINISHED", Name=r"\"} 1\n\\evil{\\x1b[31m\\u202e") == 1
 
 
 def test_without_a_session_there_are_none():
