@@ -1,4 +1,9 @@
-"""Telemetry: a run for everyone outside of the process, while it runs and after it has ended.
+"""A session for those outside it: a schema, SQL, recordings, traces, exports, stacks and profiles.
 
-Everything here is off by default, and a session that does not use it imports nothing of it.
+Everything here is off until the program asks for it, and `import miniray` imports nothing of it.
 """
+
+from .result import QueryError, Result
+from .sources import FileSource, open
+
+__all__ = ["FileSource", "QueryError", "Result", "open"]

@@ -383,7 +383,7 @@ RUNTIME_ENVS: Readers = {
     "error": lambda env, look: None,
 }
 
-_SEVERITY = {
+SEVERITY = {
     "node_died": "ERROR",
     "worker_died": "ERROR",
     "actor_died": "WARNING",
@@ -409,7 +409,7 @@ def _about(event: Event) -> dict[str, str]:
 
 
 CLUSTER_EVENTS: Readers = {
-    "severity": lambda e, look: _SEVERITY.get(e[1].kind, "INFO"),
+    "severity": lambda e, look: SEVERITY.get(e[1].kind, "INFO"),
     "time": lambda e, look: str(datetime.fromtimestamp(e[1].at + look.epoch)),
     "source_type": lambda e, look: "GCS" if e[1].kind.startswith(("node", "actor", "placement")) else "RAYLET",
     "message": lambda e, look: e[1].text,
