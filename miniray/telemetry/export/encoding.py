@@ -140,7 +140,11 @@ def span(one: Span) -> Encoded:
         made["traceState"] = text_of(one.state)
     if one.events:
         made["events"] = [
-            {"timeUnixNano": str(event.time_ns), "name": text_of(event.name), "attributes": attributes(event.attributes)}
+            {
+                "timeUnixNano": str(event.time_ns),
+                "name": text_of(event.name),
+                "attributes": attributes(event.attributes),
+            }
             for event in one.events
         ]
     if one.status.code == ERROR:
@@ -159,15 +163,15 @@ def log_record(
     values: Mapping[str, Any],
     trace: tuple[int, int] | None = None,
 ) -> Encoded:
-    """A line. trace: the ids of the trace and of the span in which it was written."""
+    """A line. level: as in `logging`; "" if it has none. trace: the ids of the trace and of the span in which it was written."""
     made: Encoded = {
         "timeUnixNano": str(time_ns),
         "observedTimeUnixNano": str(observed_ns),
-        "severityNumber": SEVERITIES.get(level, 0),
-        "severityText": text_of(level),
         "body": {"stringValue": text_of(text)},
         "attributes": attributes(values),
     }
+    if level:
+        made |= {"severityNumber": SEVERITIES.get(level, 0), "severityText": text_of(level)}
     if trace is not None:
         made |= {"traceId": f"{trace[0]:032x}", "spanId": f"{trace[1]:016x}", "flags": SAMPLED}
     return made

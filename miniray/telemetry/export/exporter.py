@@ -39,6 +39,7 @@ READ_S = 0.5  # how often the session is looked at
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 30.0
 GIVE_UP_S = 300.0
 FLUSH_S, FLUSH_FAILED_S = 5.0, 0.5
+FLUSH_ORDER = ("metrics", "logs", "traces")  # the smallest first
 
 logger = logging.getLogger(__name__)
 _allocate_lock, _start_new_thread = _thread.allocate_lock, _thread.start_new_thread
@@ -106,8 +107,9 @@ class Exporter:
         self._chance = random.Random(os.urandom(8))
         self._pid = os.getpid()
         self._wake, self._done = _allocate_lock(), _allocate_lock()
-        self._wake.acquire()
-        self._done.acquire()
+        self._never = _allocate_lock()  # to wait for nothing but time
+        for lock in (self._wake, self._done, self._never):
+            lock.acquire()
         self._until: float | None = None  # the end of the session waits until then
         self._finished = False
 
@@ -227,13 +229,13 @@ class Exporter:
 
     def _flush(self, until: float) -> None:
         """Send all that waits, until a moment."""
-        now = time.monotonic()
         for signal in self.signals.values():
             if signal.name == "metrics":
                 signal.request = None
                 signal.source.drop_all()
             signal.source.read()
-        for signal in self.signals.values():
+        for signal in sorted(self.signals.values(), key=lambda signal: FLUSH_ORDER.index(signal.name)):
+            now = time.monotonic()
             self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if signal.failing else until)
             if signal.request is not None:
                 signal.lost += signal.request.number if signal.name != "metrics" else 0
@@ -260,7 +262,7 @@ class Exporter:
             pause = self._pause(request, answer)
             if time.monotonic() + pause >= until:
                 return
-            self._done.acquire(timeout=pause)  # nobody releases it before the thread ends: this only waits
+            self._never.acquire(timeout=pause)
 
     # ------------------------------------------------------------ what the user is told
 

@@ -23,7 +23,7 @@ from ...process.trace_context import span_id_of, trace_of
 from ..tracing.spans import Look, Span, spans_of
 from . import encoding
 
-LEVELS = {"stdout": "INFO", "stderr": "ERROR"}
+STREAMS = ("stdout", "stderr")  # what is printed there has no level
 
 
 class Made(NamedTuple):
@@ -177,7 +177,7 @@ class Lines:
             values["ray.task_id"], values["ray.task_name"] = task.hex, task.spec.name
             seed = self.runtime.trace_seed
             trace = trace_of(seed, task.trace, task.number), span_id_of(seed, task.number, line.attempt + 1)
-        level = LEVELS.get(line.stream, line.stream)
+        level = "" if line.stream in STREAMS else line.stream
         at = self._epoch_ns + round(line.at * 1e9)
         return encoding.log_record(at, observed_ns, level, line.text.rstrip("\r"), values, trace)
 
