@@ -59,6 +59,7 @@ class Runtime(Getting, Verbs):
     (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
+    recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
 
@@ -81,6 +82,7 @@ class Runtime(Getting, Verbs):
         self.pinned: dict[int, Any] = {}
         self.tracing: Any = None
         self.trace_seed = int.from_bytes(os.urandom(16), "big")
+        self.recorders: list[Any] = []
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None

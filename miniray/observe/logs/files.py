@@ -8,7 +8,6 @@ session keeps them in memory.
 from __future__ import annotations
 
 import _thread
-import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any, Callable
 
 from ...core.records import WorkerRecord
 from ...ids import JOB_HEX
-from ...process.context import Execution
+from ...process.context import Execution, shown_pid
 from ...process.worker_output import Pipe
 from ..escape import escaped
 
@@ -162,7 +161,7 @@ class WorkerLog:
 
 def log_name(worker: WorkerRecord) -> str:
     """The name of a worker's logs, without .out or .err."""
-    return f"worker-{worker.hex}-{JOB_HEX}-{os.getpid()}"
+    return f"worker-{worker.hex}-{JOB_HEX}-{shown_pid()}"
 
 
 def header(worker: "WorkerRecord", label: str) -> list[bytes]:
