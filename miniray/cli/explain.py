@@ -29,7 +29,10 @@ def add_parser(subparsers: Any) -> Command:
         usage="miniray explain [ID] [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
-        "id", nargs="?", metavar="ID", help="an id, whole or short, its first digits, or a name (which several may have)"
+        "id",
+        nargs="?",
+        metavar="ID",
+        help="an id, whole or short, its first digits, or a name (which several may have)",
     )
     accept_format(parser, "json")
     accept_file(parser)

@@ -73,7 +73,9 @@ def _make_private(path: str) -> None:
         pass
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        raise Refused(f"{path} cannot be written: it is a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}")
+        raise Refused(
+            f"{path} cannot be written: it is a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}"
+        )
     if stat.S_IMODE(found.st_mode) != MODE and (found.st_size == 0 or _is_recording(path)):
         os.chmod(path, MODE)
 

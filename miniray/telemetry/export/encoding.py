@@ -163,7 +163,7 @@ def log_record(
     values: Mapping[str, Any],
     trace: tuple[int, int] | None = None,
 ) -> Encoded:
-    """A line. level: as in `logging`; "" if it has none. trace: the ids of the trace and of the span in which it was written."""
+    """A line. level: as in `logging`; "" if it has none. trace: the ids of the trace and of the span around it."""
     made: Encoded = {
         "timeUnixNano": str(time_ns),
         "observedTimeUnixNano": str(observed_ns),

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 logger = logging.getLogger(__name__)
 
-VARIABLE = "MINIRAY_OTLP"  # switches export on: "1" or "true", or an endpoint
 DEFAULT_ENDPOINT = "http://localhost:4318"
 SIGNALS = ("traces", "metrics", "logs")
 QUEUED_CALLS, QUEUED_LINES = 65_536, 65_536  # OpenTelemetry's default is 2048, a fraction of a second of tasks
@@ -91,14 +90,6 @@ def settings_of(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
         read.number("OTEL_BLRP_MAX_QUEUE_SIZE", QUEUED_LINES),
         read.number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512),
     )
-
-
-def asked_for(environ: Mapping[str, str]) -> str | bool:
-    """What MINIRAY_OTLP asks for: an endpoint, True for the one of OpenTelemetry's variables, or False."""
-    text = environ.get(VARIABLE, "").strip()
-    if text.lower() in ("", "0", "false", "no", "off"):
-        return False
-    return True if text.lower() in ("1", "true", "yes", "on") else text
 
 
 def _destination(read: _Reader, signal: str, base: str) -> Destination:
