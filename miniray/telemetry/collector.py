@@ -32,6 +32,7 @@ from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskR
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look
 from . import rows as make
+from .log_rows import NewLines
 from .rows import Numbers, Row
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
@@ -98,6 +99,7 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._lines = NewLines(runtime)
 
     def close(self) -> None:
         """Forget the session."""
@@ -357,6 +359,11 @@ class Collector:
                 latest[number] = new[-1][1]
                 batch.add("store_samples", new)
         self._spans(batch)
+        lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
+        if lines:
+            batch.add("log_lines", lines)
+        if self._lines.lost:
+            batch.dropped["log_lines"], self._lines.lost = self._lines.lost, 0
 
     def _spans(self, batch: Batch) -> None:
         """The spans of `miniray.profile`, and the waits."""

@@ -29,20 +29,21 @@ import ctypes
 import json
 import logging
 import os
-import platform
 import sqlite3
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from typing import Any
 
-from .._version import __version__
 from ..core.records import StreamRecord
 from ..core.transitions import WorkerStatus
 from ..process import context
 from .collector import EVERYTHING, Batch, Collector
 from .config import TelemetryConfig
 from .recording_file import Identity, InUse, Refused, claim, named, process_started
+from .rows import masked, to_json
+from .sources import facts
 from .store import Store
 
 FLUSH_S = 0.5  # how often what has changed is written
@@ -134,18 +135,16 @@ class Recorder:
         """Create the tables, with the facts about the session that are known at its beginning."""
         store = Store(connection)
         store.create_open()
-        runtime = self.runtime
         store.note(
+            **facts(self.runtime),
             recording_id=self.id,
-            pid=os.getpid(),
             process_started=process_started(os.getpid()) or "",
-            started_us=self._us(runtime.now()),
-            entrypoint=context.shown_entrypoint(),
-            runtime="simulated" if self._is_simulated() else "local" if runtime.local else "threaded",
-            miniray_version=__version__,
-            python_version=platform.python_version(),
+            written_us=self._us(self.runtime.now()),
             retention_secs=self.config.retention_secs,
+            snapshot_interval_secs=self.config.snapshot_interval_secs,
             flush_secs=FLUSH_S,
+            local=int(self.runtime.local),
+            runtime_env_json=to_json(masked(self.runtime.options.get("runtime_env") or {})),
         )
 
     def begin(self) -> None:
@@ -159,7 +158,7 @@ class Recorder:
         return getattr(self.runtime, "simulation", None) is not None
 
     def _us(self, at: float) -> int:
-        return round((at + self.runtime.epoch) * 1e6)
+        return int((at + self.runtime.epoch) * 1e6)
 
     # ------------------------------------------------------------ the thread
 
@@ -208,14 +207,19 @@ class Recorder:
             for one in self._waiting:
                 self._store.write_open(one)
             rebuilt = self.runtime.cluster.task_manager.num_reconstructions
-            facts: dict[str, object] = {
+            noted: dict[str, object] = {
                 "written_us": self._us(now),
                 "waits_json": waits,
                 "num_reconstructions": rebuilt,
             }
             if last:
-                facts |= {"ended_us": self._us(now), "how_it_ended": self._how_it_ended}
-            self._store.note(**facts)
+                failed = self._how_it_ended.startswith("error")
+                noted |= {
+                    "ended_us": self._us(now),
+                    "how_it_ended": self._how_it_ended,
+                    "status": "FAILED" if failed else "SUCCEEDED",
+                }
+            self._store.note(**noted)
             self._connection.execute("COMMIT")
         except BaseException:
             self._roll_back()
@@ -267,10 +271,8 @@ class Recorder:
             self._end()
             return
         self._finishing = True
-        try:
+        with suppress(RuntimeError):  # it is awake already
             self._wake.release()
-        except RuntimeError:  # it is awake already
-            pass
         if not self._done.acquire(True, LAST_FLUSH_S):
             logger.warning("The recording in %s may lack its end: the file could not be written in time.", self.path)
 
@@ -298,8 +300,8 @@ class Recorder:
             if not self._identity.changed() and self._begin_transaction(self.runtime.now()):
                 now_us = self._us(self.runtime.now())
                 self._store.note(stopped=reason, stopped_us=now_us)
-                for table, count in _counts(lost).items():
-                    self._store.drop(table, f"the recording stopped: {reason}", count, now_us)
+                lost_rows = sum(map(len, lost)) or 1  # at least one row says that something is missing
+                self._store.drop("", f"the recording stopped: {reason}", lost_rows, now_us)
                 self._connection.execute("COMMIT")
         except (Stop, sqlite3.Error, OSError) as problem:
             logger.debug("The end of the recording could not be noted in its file: %s", problem)
@@ -349,17 +351,6 @@ def _after_fork() -> None:
 
 
 context.in_forked_child.append(_after_fork)
-
-
-def _counts(batches: list[Batch]) -> dict[str, int]:
-    """How many rows of each table the batches have, under the names that programs read."""
-    counts: dict[str, int] = {"tasks": 1}  # at least one row says that something is missing
-    for batch in batches:
-        counts["tasks"] += len(batch.finished) + len(batch.rows.get("_attempts", ()))
-        for table, rows in batch.rows.items():
-            if not table.startswith("_"):
-                counts[table] = counts.get(table, 0) + len(rows)
-    return counts
 
 
 def _how_it_ends() -> str:

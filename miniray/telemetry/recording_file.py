@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from typing import Any, Callable
 
 APPLICATION_ID = 0x6D726179  # "mray", in the header of every recording
@@ -66,11 +67,9 @@ def _make_private(path: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise Refused(f"{path} cannot be written: there is no folder {folder}")
-    try:
+    with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, MODE))
         return
-    except FileExistsError:
-        pass
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
         raise Refused(
@@ -119,7 +118,7 @@ def _begin(connection: sqlite3.Connection, path: str) -> bool:
         raise InUse(path, owner)
     names = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
     order = {"view": 0, "trigger": 1, "table": 2}
-    for kind, name, sql in sorted(names, key=lambda row: (order.get(row[0], 9), "VIRTUAL" not in (row[2] or ""))):
+    for kind, name, _ in sorted(names, key=lambda row: (order.get(row[0], 9), "VIRTUAL" not in (row[2] or ""))):
         if kind in order:
             quoted = name.replace('"', '""')
             connection.execute(f'DROP {kind} IF EXISTS "{quoted}"')  # also the hidden tables of a virtual one

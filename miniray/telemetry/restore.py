@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.cluster import Cluster
-from ..core.records import ActorRecord, NodeRecord, ObjectRecord, Waiter, WorkerRecord
+from ..core.records import NodeRecord, Waiter, WorkerRecord
 from ..core.restoring import Restoring, kept_text
 from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
@@ -64,7 +64,7 @@ class Restored:
         self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
         self.pid = int(self.facts.get("pid") or 0)
         self.entrypoint = self.facts.get("entrypoint", "")
-        self.local = self.facts.get("runtime") == "local"
+        self.local = self.facts.get("local") == "1"
         restoring = Restoring()
         self.cluster: Cluster = restoring.rebuilt(self._rows)
         self.lock = Lock()
@@ -153,7 +153,7 @@ class Restored:
 
     def _count_dropped(self) -> None:
         """What the recording lacks counts as dropped: the rows that a question about it would have shown."""
-        counted = {"tasks": "tasks", "_attempts": "tasks", "actors": "actors", "workers": "workers"}
+        counted = {"tasks": "tasks", "task_attempts": "tasks", "actors": "actors", "workers": "workers"}
         for row in self._rows("dropped"):
             table = counted.get(row["table_name"], "events" if row["table_name"] == "cluster_events" else "")
             if table:
@@ -166,11 +166,11 @@ class Restored:
         if not self.facts:
             yield f"{self.path} is empty: its program ended before the first row was written"
         for row in self._rows("dropped"):
-            yield f"{row['count']:,} rows of {row['table_name']} are missing: {row['reason']}"
-        stopped = self.facts.get("stopped")
-        if stopped:
-            yield f"the recording ended early: {stopped}"
-        elif self.facts and not self.facts.get("ended_us"):
+            table = row["table_name"]
+            yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
+        if "stopped" in self.facts:
+            return
+        if self.facts and not self.facts.get("ended_us"):
             yield "the program is still running, or was killed: this is its state when the last row was written"
 
     def _logs(self) -> SessionLogs:
@@ -201,12 +201,13 @@ def restored(path: str) -> Iterator[Restored]:
     path: the file, which may still be written. It is opened for reading only. Raises Unreadable.
     """
     runtime = read(path)
-    before = context.recorded, log_session.running
-    context.recorded, log_session.running = runtime, runtime.logs
+    before, context.recorded = context.recorded, runtime
+    logs = log_session.show_recorded(runtime.logs)
     try:
         yield runtime
     finally:
-        context.recorded, log_session.running = before
+        context.recorded = before
+        log_session.show_recorded(logs)
 
 
 def read(path: str) -> Restored:

@@ -86,6 +86,10 @@ class LogFile:
                 if len(self.lost) > MOST_LOSSES:
                     del self.lost[next(iter(self.lost))]
 
+    def all_lines(self) -> tuple[int, deque[tuple[Attempt | None, bytes]]]:
+        """How many lines were ever added, markers included, and those that are still there. For reading only."""
+        return self.dropped_lines + len(self._lines), self._lines
+
     def written(self) -> Iterator[tuple[Attempt, bytes]]:
         """Yield each line with the attempt that wrote it, without the markers."""
         return ((attempt, line) for attempt, line in self._lines if attempt is not None)

@@ -427,6 +427,14 @@ def uninstall(runtime: Runtime) -> None:
         running = None
 
 
+def show_recorded(logs: SessionLogs | None) -> SessionLogs | None:
+    """Let the readers of logs read these, which come from a recording, in place of the running session's. Returns those
+    that they have read so far."""
+    global running
+    before, running = running, logs
+    return before
+
+
 def after_fork() -> None:
     """Restore `sys` in a forked child. The parent shows the lines that were held back."""
     global running
