@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ..observe.stacks import Report
+from ..observe.stacks.report import Report
 from ._grammar import Command
 from ._look import accept_format, accept_program, show
 
