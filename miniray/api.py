@@ -24,7 +24,6 @@ from .calls.wait import wait as wait, whole_milliseconds
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError
 from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
-from .observe.explain.explanation import explain_object
 from .options.known_options import check_encodes
 from .options.when_given import check_tensor_transport
 from .process import context, replaced
@@ -216,6 +215,8 @@ def _timed_out(runtime: Runtime, records: list[ObjectRecord]) -> GetTimeoutError
     lines = ["Get timed out: some object(s) not ready."]
     for record in records:
         if not is_ready(record):
+            from .observe.explain.explanation import explain_object  # only a get that takes too long needs it
+
             lines.append(explain_object(runtime, record))
             break
     return GetTimeoutError(" ".join(lines))

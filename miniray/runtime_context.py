@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +53,8 @@ class RuntimeContext:
 
     def get_temp_dir(self) -> str:
         """The folder for the files of sessions: `init(_temp_dir=...)`, or the system's folder for temporary files."""
+        import tempfile  # takes milliseconds, which most programs need not spend
+
         return str(self._runtime.options.get("_temp_dir") or tempfile.gettempdir())
 
     def _check_running(self, fact: str) -> None:

@@ -8,7 +8,6 @@ show it. Ray: ray.runtime_env.
 from __future__ import annotations
 
 import copy
-import json
 import os
 from typing import Any, Callable
 
@@ -148,11 +147,15 @@ class RuntimeEnv(dict[str, Any]):
 
         Raises TypeError for a value that JSON does not support.
         """
+        import json  # takes milliseconds, which most programs need not spend
+
         return json.dumps(self, sort_keys=True)
 
     @classmethod
     def deserialize(cls, serialized_runtime_env: str) -> RuntimeEnv:
         """Return the environment that `serialize` wrote."""
+        import json
+
         return cls(_validate=False, **json.loads(serialized_runtime_env))
 
 

@@ -50,12 +50,15 @@ class History:
 
     A task with a value in the table of objects stays until its last value is freed, since that object's row names its
     task.
+
+    in_order: whether the table of tasks is in the order of their numbers. False once a task has come back to it.
     """
 
     def __init__(self, cluster: Any, limit: int):
         self.cluster, self.limit = cluster, limit  # cluster: Tables, which imports this module
         self.finished: deque[TaskRecord] = deque()  # the last `limit` finished tasks, oldest first
         self.kept_for_values: dict[int, TaskRecord] = {}  # older ones, kept because the table has a value of theirs
+        self.in_order = True
 
     def task_ended(self, task: TaskRecord) -> None:
         """A task is FINISHED or FAILED. Drops the oldest finished task if there are too many."""

@@ -360,6 +360,7 @@ class TaskManager:
         succeeded and the task runs again to rebuild a value."""
         if task.number not in self.cluster.tasks:  # it had ended, and the history had dropped its record
             self.cluster.tasks[task.number] = task
+            self.cluster.history.in_order = False
             self.cluster.dropped["tasks"] -= 1
         self._note_end(now, task)
         if task.history is None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import _thread
 import io
 import os
-import selectors
 import sys
 import threading
 from codecs import getincrementaldecoder
@@ -98,6 +97,8 @@ class Reader:
             os.write(self._wake, b"n")
 
     def _run(self, wait: int) -> None:
+        import selectors  # takes milliseconds, which most programs need not spend
+
         with selectors.PollSelector() as selector:
             selector.register(wait, selectors.EVENT_READ)
             try:

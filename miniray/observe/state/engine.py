@@ -36,6 +36,8 @@ class Table:
         `find` does not know this resource, and `get` must search `id_column` instead.
     frozen: whether entries never change again, so that the engine may read them after it has released the lock.
     dropped_as: the name under which the core counts the dropped records of this resource.
+    first: the first so many entries in the table's order, found without a look at all of them. None, or an answer of
+        None, if that is not possible. The caller holds the lock.
     """
 
     resource: StateResource
@@ -47,11 +49,12 @@ class Table:
     entries_of: Callable[[Any], list[Any]] | None = None
     frozen: bool = False
     dropped_as: str = ""
+    first: Callable[[Cluster, int], list[Any] | None] | None = None
 
 
 class Answer(NamedTuple):
-    """found: how many entries passed the filters, before the limit. dropped: how many records of this resource the core
-    has dropped because its table was full."""
+    """found: how many entries passed the filters, before the limit, if the caller asked for it. dropped: how many
+    records of this resource the core has dropped because its table was full."""
 
     rows: list[Any]
     found: int
@@ -59,11 +62,17 @@ class Answer(NamedTuple):
 
 
 def list_rows(
-    runtime: Any, table: Table, filters: list[Filter], limit: int | None = None, detail: bool = True
+    runtime: Any,
+    table: Table,
+    filters: list[Filter],
+    limit: int | None = None,
+    detail: bool = True,
+    counts: bool = True,
 ) -> Answer:
     """The rows that pass every filter, in the table's order, at most `limit` of them.
 
-    runtime: the running session, whose lock the caller does not hold. filters: already checked for their shape.
+    runtime: the running session, whose lock the caller does not hold. filters: already checked for their shape. counts:
+    whether the caller needs to know how many were found. If records were dropped, they are counted anyway.
     Raises RayStateApiException for a negative limit and for a filter that does not fit the table.
     """
     if limit is not None and limit < 0:
@@ -79,8 +88,12 @@ def list_rows(
         return table.build(entries if limit is None else entries[:limit], look, detail), len(entries)
 
     with runtime.locked() as cluster:
-        entries = table.entries(cluster)
         dropped = cluster.dropped.get(table.dropped_as, 0)
+        if not counts and not dropped and passes is None and limit is not None and table.first is not None:
+            first = table.first(cluster, limit)
+            if first is not None:
+                return Answer(table.build(first, look, detail), len(first), 0)
+        entries = table.entries(cluster)
         if not table.frozen:
             return Answer(*select(entries), dropped)
     return Answer(*select(entries), dropped)

@@ -27,7 +27,7 @@ from .engine import Table
 from .lookup import object_id
 from .query import Column, Filter, ListApiOptions, RayStateApiException, check_id, max_limit
 from .ray_rows import SCHEMAS, StateResource, SummaryResource
-from .task_columns import TASKS, Look, Readers, task_entries, task_order, task_state, views
+from .task_columns import TASKS, Look, Readers, first_task_entries, task_entries, task_order, task_state, views
 
 CALL_SITES = "Lines of the program are not recorded: CALL_SITE tells what made an object."
 
@@ -56,6 +56,7 @@ def _table(
     entries_of: Callable[[Any], list[Any]] | None = None,
     frozen: bool = False,
     sparse: frozenset[str] | None = None,
+    first: Callable[[Cluster, int], list[Any] | None] | None = None,
 ) -> Table:
     """A table of Ray's rows. readers: in the order of the row class's fields. sparse: the columns whose empty cells are
     missing rather than None, so that no filter matches them; None for all columns."""
@@ -73,7 +74,7 @@ def _table(
         name: Column(kinds[name], name in filterable, read, sparse is None or name in sparse)
         for name, read in readers.items()
     }
-    return Table(resource, id_column, known, entries, build, order, entries_of, frozen, dropped_as=resource.value)
+    return Table(resource, id_column, known, entries, build, order, entries_of, frozen, resource.value, first)
 
 
 def _hex(record: Any) -> Any:
@@ -100,6 +101,7 @@ TABLES: dict[StateResource, Table] = {
             _attempts_of,
             frozen=True,
             sparse=frozenset({"error_type"}),
+            first=first_task_entries,
         ),
         _table(
             StateResource.ACTORS,
@@ -154,7 +156,9 @@ def list_rows(
             "value."
         )
     _check_filters(resource, filters)
-    rows, found, dropped = engine.list_rows(runtime, TABLES[resource], filters, options.limit, options.detail)
+    rows, found, dropped = engine.list_rows(
+        runtime, TABLES[resource], filters, options.limit, options.detail, counts=explain
+    )
     _report_dropped(resource.value, dropped, found, raise_on_missing_output)
     if explain and found > len(rows):
         warnings.warn(

@@ -198,6 +198,20 @@ def task_entries(cluster: Cluster, earlier: bool = True) -> list[Task]:
     return entries
 
 
+def first_task_entries(cluster: Cluster, limit: int) -> list[Task] | None:
+    """The first `limit` attempts in the order of `task_order`, without a look at the others; None if there may be fewer
+    or the table is not in order. The caller holds the lock."""
+    if not cluster.history.in_order:
+        return None
+    entries: list[Task] = []
+    for task in cluster.tasks.values():
+        if task.spec.kind != ACTOR_CREATION_TASK:  # the constructors come last
+            entries.extend(views(task))
+            if len(entries) >= limit:
+                return entries[:limit]
+    return None
+
+
 def task_order(task: Task) -> int:
     """The sort key of a task: sorts tasks in the order of their ids."""
     actor = task.actor

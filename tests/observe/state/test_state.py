@@ -391,6 +391,26 @@ def test_limits():
         rows(session, limit=2, explain=True)
 
 
+def test_a_limited_list_is_the_head_of_the_whole_list(monkeypatch):
+    """Also with retries, and with constructors, which come last. It looks at the tasks that it returns only."""
+    session = StillSession(CPU=9)
+    for i in range(3):
+        session.done(f"t{i}")
+        session.call(session.living_actor())
+        task = session.task(f"retried{i}", retries=3)
+        session.start(task)
+        session.fail(task, retry=True)
+    whole = rows(session)
+    assert [rows(session, limit=n) for n in range(len(whole) + 2)] == [whole[:n] for n in range(len(whole) + 2)]
+    looks = Counter()
+    shown = state.TABLES[StateResource.TASKS].entries
+    monkeypatch.setattr(state.TABLES[StateResource.TASKS], "entries", lambda c: looks.update(all=1) or shown(c))
+    assert rows(session, limit=4) == whole[:4] and not looks
+    assert rows(session, limit=len(whole)) == whole and looks["all"] == 1
+    session.cluster.history.in_order = False  # a task has come back, so its place in the table is not its place here
+    assert rows(session, limit=4) == whole[:4] and looks["all"] == 2
+
+
 def test_the_largest_limit_can_be_raised(monkeypatch):
     """Ray's environment variable sets it."""
     monkeypatch.setenv("RAY_MAX_LIMIT_FROM_API_SERVER", "20000")
