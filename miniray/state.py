@@ -25,7 +25,6 @@ from .observe.explain.sentence import Explanation
 from .observe.notebook import Rows
 from .observe.state.lookup import id_text
 from .observe.logs.reading import get_log, list_logs
-from .observe.stacks.rows import stack_rows
 from .observe.state.ray_rows import StateResource
 from .util.state import running
 
@@ -153,6 +152,8 @@ def stacks(all_frames: bool = False) -> list[Row]:
     a moment apart. Raises ConnectionError if no session runs. In Ray: `ray stack`, which prints the stacks of all
     processes without saying whose they are.
     """
+    from .observe.stacks.rows import stack_rows  # only a reader of stacks needs it
+
     return Rows(stack_rows(running(), all_frames))
 
 

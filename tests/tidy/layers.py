@@ -14,6 +14,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("values", "cloudpickle"),
     "runtime": ("runtime",),
     "observe": ("observe",),
+    "telemetry": ("telemetry",),
     "references": ("object_ref",),
     "session": ("session", "cluster_utils"),
     "calls": ("calls", "remote_function", "actor", "actor_handle", "runtime_context", "dag"),

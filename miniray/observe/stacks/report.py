@@ -83,7 +83,7 @@ class Report:
 
     def __init__(self, runtime: Any, pending: list[str] | None = None, asks: bool = True):
         """pending: if it has been read already. asks: whether to read it otherwise, which takes the core's lock."""
-        self.pending = list(_pending(runtime)) if asks and pending is None else pending
+        self.pending = pending_of(runtime) if asks and pending is None else pending
         stacks = read(runtime)
         busy = {running.worker.number: running for running in busy_workers(runtime, stacks)}
         self.workers = [(worker, busy.get(worker.number)) for worker in living_workers(runtime)]
@@ -153,6 +153,11 @@ def _whose(stack: CallStack) -> str:
 
 def _awaits(stack: CallStack) -> list[str]:
     return [f"  awaits {escaped(line)}" for line in stack.awaits]
+
+
+def pending_of(runtime: Any) -> list[str]:
+    """What each pending task, actor and placement group waits for. Takes the core's lock."""
+    return list(_pending(runtime))
 
 
 def _pending(runtime: Any) -> Iterator[str]:
