@@ -19,7 +19,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, environment, guards, signal_handlers
+from .process import accelerators, context, doorbell, environment, guards, signal_handlers
 from .process.context import current
 from .process.exits import SessionEnded
 from .runtime.runtime import Runtime
@@ -432,8 +432,16 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     guards.install(runtime.lock)
+    doorbell.install(_answer)
     log_session.install(runtime)
     return runtime
+
+
+def _answer() -> None:
+    """On a thread of its own: answer whoever asks about the session from outside, as `miniray stack PID` does."""
+    from .telemetry import stack_socket
+
+    stack_socket.answer()
 
 
 def _simulated(settings: dict[str, Any]) -> Runtime:
@@ -490,6 +498,7 @@ def _shut_down(runtime: Runtime) -> None:
         log_session.uninstall(runtime)
         for forget in context.at_end:
             forget()
+        doorbell.uninstall()
         guards.uninstall(runtime.lock)
         runtime.stuck = None
         simulation = context.simulation
@@ -513,6 +522,7 @@ def abandon(runtime: Runtime) -> None:
     log_session.after_fork()
     for repair in context.in_forked_child:
         repair()
+    doorbell.uninstall()
     guards.uninstall(runtime.lock)
 
 

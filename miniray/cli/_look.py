@@ -25,7 +25,7 @@ from typing import Any
 
 from ..observe.escape import for_terminal
 from ..observe.explain.explanation import find_deadlock
-from ..observe.stacks import of_traceback
+from ..observe.stacks.report import of_traceback
 from ..observe.state import book
 from ..observe.state.query import RayStateApiException
 from ..observe.state.ray_rows import StateResource

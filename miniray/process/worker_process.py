@@ -23,6 +23,7 @@ serving: dict[
     int, tuple["WorkerProcess", str]
 ] = {}  # by ident of the thread: whom each thread of a worker serves, and how
 STAMP = "_miniray_process"  # an attribute of a thread that a worker or its tasks started: the WorkerProcess
+STARTED_IN = "_miniray_started_in"  # an attribute of a thread that a task started: (number of the task, attempt)
 get_ident = threading.get_ident
 
 
