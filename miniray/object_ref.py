@@ -23,6 +23,7 @@ from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_n
 from .process import context
 from .runtime.runtime import Runtime
 from .process.context import running
+from .process.worker_process import caller
 from .values.pickler import reduces
 from .values.serialization import contain
 
@@ -191,13 +192,7 @@ class ObjectRef(Generic[T]):
         def done() -> None:
             _call_soon(loop, deliver, copied)
 
-        waiter = runtime.subscribe(record, done)
-
-        def forget(future: asyncio.Future[T]) -> None:
-            if future.cancelled() and not waiter.fired:
-                runtime.unsubscribe(record, waiter)
-
-        future.add_done_callback(forget)
+        future.add_done_callback(_Subscription(runtime, record, runtime.subscribe(record, done)))
         return future
 
     def _on_completed(self, callback: Callable[[Any], object]) -> None:
@@ -273,7 +268,7 @@ def pin(record: ObjectRecord, reference: Any) -> None:
     If the object belongs to the worker itself, it loses its value when the worker dies; its record is kept until the
     session ends, so that a reference loaded later raises OwnerDiedError.
     """
-    runtime, execution = context.session, context.current.get()
+    runtime, execution = context.session, caller()
     if runtime is None or runtime.closed:
         return
     pinned = runtime.pinned
@@ -286,6 +281,26 @@ def pin(record: ObjectRecord, reference: Any) -> None:
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
+
+
+class _Subscription:
+    """What ends the subscription of a future that waits for an object, if the future is cancelled. A callback of the
+    future. It also tells a reader of stacks what the future waits for."""
+
+    __slots__ = ("runtime", "record", "waiter")
+
+    def __init__(self, runtime: Runtime, record: Any, waiter: Any):
+        self.runtime, self.record, self.waiter = runtime, record, waiter
+
+    def __call__(self, future: asyncio.Future[Any]) -> None:
+        if future.cancelled() and not self.waiter.fired:
+            self.runtime.unsubscribe(self.record, self.waiter)
+
+    @property
+    def awaited(self) -> str:
+        """What the future waits for."""
+        task = self.record.task
+        return f"ObjectRef({self.record.hex})" + (f" of {task.spec.name}" if task is not None else "")
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:

@@ -17,7 +17,8 @@ Rows are made in small steps. A task that may change is read under the runtime's
 others are read without it.
 
 *What can be missed.* A task that is submitted, ends, and is dropped from the core's table (which keeps the last 100,000
-finished tasks) between two collections. Such tasks are counted exactly: `Batch.dropped`.
+finished tasks) between two collections. So whoever takes long to write a batch calls `take` meanwhile, which costs next
+to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from .rows import Numbers, Row
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
 STEP = 200  # records that are read under one hold of the lock
+TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
+MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
 FINISHED = TaskStatus.FINISHED
 EVERYTHING = frozenset({"tasks", "actors", "objects", "workers", "rest"})
 
@@ -94,6 +97,8 @@ class Collector:
         self._paces = {name: _Pace() for name in EVERYTHING}
         self._last_task = self._seen = self._rebuilt = 0
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
+        self._taken: list[TaskRecord] = []  # new tasks whose rows are still to be made
+        self._missed = 0  # tasks that were dropped before they were taken
         self._creations: dict[int, int] = {}  # actor -> the attempts of its constructor
         self._last: dict[str, dict[Any, Any]] = {}  # table -> key -> what the row was
         self._counts: dict[str, int] = {}  # how much of a log was read
@@ -149,7 +154,8 @@ class Collector:
 
     # ------------------------------------------------------------ tasks
 
-    def _tasks(self, batch: Batch, wanted: frozenset[str] | None) -> None:
+    def take(self) -> None:
+        """Take references to the tasks that are new, so that they are not missed. Their rows are made later."""
         cluster = self.runtime.cluster
         with self.runtime.lock:
             tasks = cluster.tasks
@@ -161,22 +167,34 @@ class Collector:
             again = []
             if rebuilt != self._rebuilt:
                 again = [task for task in tasks.values() if task.history is not None and task.number <= self._last_task]
-        self._seen, self._rebuilt = total, rebuilt
-        last = self._last_task
-        new = [task for task in taken if task.number > last]
+        new = taken if rebuilt == self._rebuilt else [task for task in taken if task.number > self._last_task]
         new.reverse()
-        if count > len(new):
-            batch.dropped["tasks"] = batch.dropped.get("tasks", 0) + count - len(new)
+        self._seen, self._rebuilt = total, rebuilt
+        self._missed += count - len(new)
         if new:
             self._last_task = new[-1].number
+        room = MOST_TAKEN - len(self._taken)
+        if len(new) > room:
+            self._missed += len(new) - room
+            del new[room:]
+        self._taken += new
         for task in again:
             self._open.setdefault(task.number, (task, None))
+
+    def _tasks(self, batch: Batch, wanted: frozenset[str] | None) -> None:
+        self.take()
+        new, self._taken = self._taken, []
+        if self._missed > 0:
+            batch.dropped["tasks"], self._missed = self._missed, 0
         pace = self._paces["tasks"]
         if self._open and ("tasks" in wanted if wanted is not None else pace.due()):
             since = time.perf_counter()
             self._changed(batch)
             pace.took(since)
-        self._new(batch, new)
+        for start in range(0, len(new), TAKE_EVERY):
+            self._new(batch, new[start : start + TAKE_EVERY])
+            if start:
+                self.take()
 
     def _new(self, batch: Batch, new: list[TaskRecord]) -> None:
         """The rows of new tasks. Most have succeeded already and never change again; they are read without the lock."""

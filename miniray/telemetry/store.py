@@ -11,7 +11,7 @@ the program.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from . import schema
@@ -21,7 +21,8 @@ from .ddl import Table
 from .schema import TABLES, VIEWS
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
-SIZES = (400, 50, 1) if MANY_VALUES else (20, 1)  # rows of one INSERT
+MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
+SIZES = (1_000, 50, 1)  # rows of one INSERT; compiling a larger one takes too long
 FINISHED_COLUMNS = 12  # of `_attempts`, see Batch.finished
 
 
@@ -56,22 +57,25 @@ class Store:
             "INSERT OR REPLACE INTO session VALUES (?, ?)", [(name, str(value)) for name, value in facts.items()]
         )
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch in one transaction. Raises sqlite3.Error; then nothing of it was written."""
+    def write(self, batch: Batch, between: Callable[[], object] | None = None) -> None:
+        """Write a batch in one transaction. Raises sqlite3.Error; then nothing of it was written.
+
+        between: called after every statement, such as `Collector.take`: writing a large batch takes a while.
+        """
         with self.connection:
             self.connection.execute("BEGIN")
-            self.write_open(batch)
+            self.write_open(batch, between)
 
-    def write_open(self, batch: Batch) -> None:
+    def write_open(self, batch: Batch, between: Callable[[], object] | None = None) -> None:
         """Write a batch in the transaction that the caller has begun."""
         finished = batch.finished
         if finished:
-            self._insert("finished", finished, batch.epoch)
+            self._insert("finished", finished, batch.epoch, between)
         for name, rows in batch.rows.items():
             if name == "_released":
                 self._released(rows, batch.epoch)
             else:
-                self._insert(name, rows, batch.epoch)
+                self._insert(name, rows, batch.epoch, between)
         now_us = round((batch.now + batch.epoch) * 1e6)
         for name, count in batch.dropped.items():
             self.drop(name, "the session dropped records before they were collected", count, now_us)
@@ -91,12 +95,17 @@ class Store:
             [(number, round((at + epoch) * 1e6)) for number, at in rows],
         )
 
-    def _insert(self, name: str, rows: Sequence[Row], epoch: float) -> None:
+    def _insert(
+        self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None
+    ) -> None:
         done, execute = 0, self.connection.execute
         for size in SIZES:
+            size = max(1, min(size, MOST_VALUES // len(rows[0])))
             while len(rows) - done >= size:
                 execute(self._statement(name, size, epoch), list(chain.from_iterable(rows[done : done + size])))
                 done += size
+                if between is not None:
+                    between()
 
     def _statement(self, name: str, size: int, epoch: float) -> str:
         key = name, size, epoch
