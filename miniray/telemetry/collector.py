@@ -33,6 +33,7 @@ from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskR
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look
 from . import rows as make
+from .metric_rows import NewPoints
 from .rows import Numbers, Row
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
@@ -103,6 +104,7 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._points = NewPoints(runtime)
 
     def close(self) -> None:
         """Forget the session."""
@@ -375,6 +377,9 @@ class Collector:
                 latest[number] = new[-1][1]
                 batch.add("store_samples", new)
         self._spans(batch)
+        points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
+        if points:
+            batch.add("metric_points", points)
 
     def _spans(self, batch: Batch) -> None:
         """The spans of `miniray.profile`, and the waits."""

@@ -136,7 +136,7 @@ class Numbers:
         number = self._callers.get(key)
         if number is None:
             number = self._callers[key] = self._number("_callers")
-            self.new["_callers"].append((number, *key))
+            self.new["_callers"].append((number, *key, actor_of(parent)))
         return number
 
     def failure(self, failure: Failure | None) -> int | None:
@@ -226,6 +226,12 @@ def details(task: TaskRecord) -> str | None:
             "refs": stream.refs,
         }
     return to_json(found)
+
+
+def actor_of(task_id: str) -> int | None:
+    """The number of the actor that a task's id names; None if it names none."""
+    digits = task_id[16:40]
+    return None if digits == "f" * 24 else int(digits, 16)
 
 
 def _actor_key(task: TaskRecord) -> int | None:
@@ -336,8 +342,8 @@ def actor(record: ActorRecord, numbers: Numbers, look: Look) -> Row:
     return (
         record.number,
         record.t_created,
-        spec_mesh(record),
         record.number,
+        0,
         cut(f"{record.namespace}/{record.name or record.class_name}[{record.number}]"),
         cut(name),
         record.hex,
@@ -377,13 +383,6 @@ def actor(record: ActorRecord, numbers: Numbers, look: Look) -> Row:
     )
 
 
-def spec_mesh(record: ActorRecord) -> int:
-    """The number of the mesh that an actor belongs to: its placement group's, or its own."""
-    wanted = record.creation.spec.scheduling_class
-    group: PlacementGroupRecord | None = wanted.group if wanted is not None else None
-    return group.number if group is not None else record.number
-
-
 def actor_events(record: ActorRecord) -> list[Row]:
     """The changes of an actor's state, in order. They are read from the attempts of its constructor."""
     creation = record.creation
@@ -401,8 +400,19 @@ def actor_events(record: ActorRecord) -> list[Row]:
     if record.status is ActorStatus.DEAD and record.t_died:
         failure = record.failure
         changes.append(("DEAD", record.t_died, cut(failure.message) if failure is not None else None))
-    identity = record.hex
-    return [(record.number, seq, identity, state, at, reason) for seq, (state, at, reason) in enumerate(changes) if at]
+    return [
+        (record.number, seq, record.hex, state, at, reason, state == "DEAD" and intended(record))
+        for seq, (state, at, reason) in enumerate(changes)
+        if at
+    ]
+
+
+def intended(record: ActorRecord) -> bool:
+    """Whether a dead actor ended because somebody wanted it to, and not because something failed."""
+    failure, worker = record.failure, placed_on(record)
+    if failure is None or failure.error_type != "ACTOR_DIED" or failure.cause is not None:
+        return False
+    return worker is None or worker.exit_type is None or worker.exit_type.startswith("INTENDED")
 
 
 # ------------------------------------------------------------ objects
