@@ -130,6 +130,7 @@ def init(
     on_deadlock: str = "log",
     runtime: str = "threaded",
     seed: int = 0,
+    telemetry: Any = None,
     **kwargs: Any,
 ) -> RayContext:
     """Start a session.
@@ -159,6 +160,8 @@ def init(
         runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
             virtual (see `miniray.testing.simulate`). (Not in Ray.)
         seed: of a simulated session. (Not in Ray.)
+        telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`. None asks
+            the environment variable MINIRAY_TELEMETRY; False records nothing. (Not in Ray.)
         **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
             checked.
 
@@ -185,6 +188,7 @@ def init(
         "on_deadlock": on_deadlock,
         "runtime": runtime,
         "seed": seed,
+        "telemetry": telemetry,
         **kwargs,
     }
     with _starting:
@@ -198,8 +202,13 @@ def init(
             )
         given = with_job_config(given)
         check(address, given)
+        recording = _recording(given)
         _configure(given)
         context.session = start(address, given)
+        if recording is not None:
+            from .telemetry import recorder  # not at the top: only a session that is recorded needs it
+
+            recorder.start(context.session, recording)
         for started in after_start:
             started(context.session)
         return RayContext(context.session)
@@ -307,6 +316,19 @@ def _configure(given: dict[str, Any]) -> None:
         if not colon:
             raise ValueError(f"_tracing_startup_hook must be 'module:function', not {hook!r}")
         getattr(importlib.import_module(module), function)()
+
+
+def _recording(given: dict[str, Any]) -> Any:
+    """What to record, as a TelemetryConfig; None for nothing. Raises TypeError and ValueError for bad settings.
+
+    MINIRAY_TELEMETRY does not concern the sessions of a simulation: a search through schedules runs thousands of them.
+    """
+    telemetry = given.get("telemetry")
+    if telemetry is None and (not os.environ.get("MINIRAY_TELEMETRY") or context.simulation is not None):
+        return None
+    from .telemetry.config import config_of
+
+    return config_of(telemetry, os.environ)
 
 
 def node_resources(
@@ -430,6 +452,14 @@ def end(runtime: Runtime) -> None:
     """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
         look(runtime)
+    try:
+        for recorder in runtime.recorders:
+            recorder.finish()  # while the tables are still full
+    finally:
+        _shut_down(runtime)
+
+
+def _shut_down(runtime: Runtime) -> None:
     try:
         runtime.shutdown()
     finally:

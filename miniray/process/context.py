@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextvars import ContextVar
@@ -42,9 +43,22 @@ current: ContextVar[Execution | None] = ContextVar("miniray_current", default=No
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
 simulation: Any = None  # the `runtime.simulated.simulation.Simulation` that runs; set only by itself
+# While a recording is read: the session in it, a `telemetry.restore.Restored`, with the `pid` and the `entrypoint` of
+# the program that was recorded. Set only by that module.
+recorded: Any = None
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
+
+
+def shown_pid() -> int:
+    """The process id that rows and the names of logs show: this process's, or the recorded program's."""
+    return os.getpid() if recorded is None else int(recorded.pid)
+
+
+def shown_entrypoint() -> str:
+    """The command line that the job's row shows."""
+    return " ".join(getattr(sys, "orig_argv", sys.argv)) if recorded is None else str(recorded.entrypoint)
 
 
 def exit_of_the_program() -> SystemExit | None:

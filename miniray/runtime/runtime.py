@@ -56,6 +56,7 @@ class Runtime(Getting, Verbs):
     how to log a line of text; takes its level first. visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
+    recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
 
@@ -76,6 +77,7 @@ class Runtime(Getting, Verbs):
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.recorders: list[Any] = []
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None

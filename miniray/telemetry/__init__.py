@@ -8,12 +8,19 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
+    from .config import TelemetryConfig
     from .result import QueryError, Result
     from .sources import FileSource, open
 
-__all__ = ["FileSource", "QueryError", "Result", "open"]
+__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "open"]
 
-_HOMES = {"FileSource": "sources", "QueryError": "result", "Result": "result", "open": "sources"}
+_HOMES = {
+    "FileSource": "sources",
+    "QueryError": "result",
+    "Result": "result",
+    "TelemetryConfig": "config",
+    "open": "sources",
+}
 
 
 def __getattr__(name: str) -> _typing.Any:

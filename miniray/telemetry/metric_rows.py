@@ -6,7 +6,7 @@ from typing import Any
 
 from ..observe.metrics import registry
 from ..process import context
-from .rows import Row, cut, to_json
+from .numbers import Row, cut, to_json
 
 
 class NewPoints:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import pathlib
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -48,7 +47,7 @@ def facts(runtime: Any) -> dict[str, object]:
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "pid": os.getpid(),
-        "entrypoint": " ".join(getattr(sys, "orig_argv", sys.argv)),
+        "entrypoint": context.shown_entrypoint(),
         "namespace": runtime.options.get("namespace") or "",
         "runtime": type(runtime).__name__,
         "epoch": repr(runtime.epoch),

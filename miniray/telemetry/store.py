@@ -16,7 +16,7 @@ from itertools import chain
 
 from . import schema
 from .collector import Batch
-from .rows import Row
+from .numbers import Row
 from .ddl import Table
 from .schema import TABLES, VIEWS
 
@@ -38,14 +38,18 @@ class Store:
         """Create the tables and views of the schema in an empty database."""
         with self.connection:
             self.connection.execute("BEGIN")
-            for table in TABLES:
-                self.connection.execute(table.ddl())
-                for index in table.indexes:
-                    self.connection.execute(index)
-            for view in VIEWS:
-                self.connection.execute(view.ddl())
-            self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
-            self.note(schema_version=schema.VERSION)
+            self.create_open()
+
+    def create_open(self) -> None:
+        """As `create`, in the transaction that the caller has begun."""
+        for table in TABLES:
+            self.connection.execute(table.ddl())
+            for index in table.indexes:
+                self.connection.execute(index)
+        for view in VIEWS:
+            self.connection.execute(view.ddl())
+        self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
+        self.note(schema_version=schema.VERSION)
 
     def note(self, **facts: object) -> None:
         """Set rows of `session`. The caller commits."""
