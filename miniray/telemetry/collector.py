@@ -33,8 +33,9 @@ from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskR
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look
 from . import rows as make
+from .metric_rows import NewPoints
 from .log_rows import NewLines
-from .rows import Numbers, Row
+from .numbers import Numbers, Row, cut, to_json
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
 STEP = 200  # records that are read under one hold of the lock
@@ -104,6 +105,7 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._points = NewPoints(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -231,7 +233,7 @@ class Collector:
                     task.t_started,
                     task.t_ended,
                     task.t_finished,
-                    make.to_json(producers) if producers else None,
+                    to_json(producers) if producers else None,
                 )
             )
         self._rows_of(batch, others)
@@ -377,6 +379,9 @@ class Collector:
                 latest[number] = new[-1][1]
                 batch.add("store_samples", new)
         self._spans(batch)
+        points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
+        if points:
+            batch.add("metric_points", points)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -393,12 +398,12 @@ class Collector:
                 [
                     (
                         span.number,
-                        make.cut(span.name),
+                        cut(span.name),
                         span.t_start,
                         span.t_end,
                         span.worker.number if span.worker is not None else None,
                         span.task,
-                        make.cut(make.to_json(span.extra)),
+                        cut(to_json(span.extra)),
                     )
                     for span in spans
                 ],

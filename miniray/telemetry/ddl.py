@@ -68,7 +68,7 @@ def columns(text: str) -> tuple[Column, ...]:
     """The columns that a text describes, one in each line: `name TYPE unit | sentence`, and of a view's column
     `name TYPE unit | expression | sentence`. The unit `clock` is a time that the rows give in seconds."""
     found = []
-    for line in text.strip().splitlines():
+    for line in filter(None, text.splitlines()):
         head, *expression, sentence = (part.strip() for part in line.split(" | "))
         name, kind, unit, *_ = [*head.split(), ""]
         clock = unit == "clock"

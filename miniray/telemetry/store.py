@@ -16,7 +16,7 @@ from itertools import chain
 
 from . import schema
 from .collector import Batch
-from .rows import Row
+from .numbers import Row
 from .ddl import Table
 from .schema import TABLES, VIEWS
 

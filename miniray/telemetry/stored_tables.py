@@ -37,6 +37,7 @@ details TEXT json | Of a task that may change again: what its record holds besid
         (
             f"CREATE INDEX _attempts_id ON _attempts ({TASK_ID})",
             "CREATE INDEX _attempts_state ON _attempts (state) WHERE key > 0",
+            "CREATE INDEX _attempts_actor ON _attempts (actor) WHERE actor > 0",
         ),
     ),
     Table(
@@ -71,6 +72,7 @@ fallback_json TEXT json | What to try when no node has them.
 id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
+actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
 """),
         ("id",),
     ),
@@ -120,8 +122,8 @@ name TEXT | Ray's name of the state that begins with it; NULL for the end.
         columns("""
 id INTEGER | Its number. In Monarch: the key of joins.
 timestamp_us INTEGER clock | It was created.
-mesh_id INTEGER | The group that it was created with: its class and its placement group (`meshes.id`).
-rank INTEGER | Its place in that group.
+mesh_id INTEGER | Monarch: its mesh (`meshes.id`).
+rank INTEGER | Monarch: its place in the mesh, always 0.
 full_name TEXT | Namespace, name or class, and number: unique.
 display_name TEXT | Its name, its repr, or its class.
 actor_id TEXT | Ray's id.
@@ -171,6 +173,7 @@ actor_id TEXT | The actor's id.
 state TEXT | The new state.
 timestamp_us INTEGER clock | When it changed.
 reason TEXT | Why, if it died or is being restarted.
+intended INTEGER | Of DEAD: whether somebody wanted it: it was killed, it ended itself, or nobody held it.
 """),
         ("actor", "seq"),
     ),
@@ -405,12 +408,14 @@ unit TEXT | The unit, if the program named one.
 description TEXT | What it measures.
 worker_id TEXT | driver, or the worker's id.
 tags_json TEXT json | The tags.
-value REAL | Of a counter: the sum so far; of a gauge: the value.
+value NUMERIC | Of a counter: the sum so far; of a gauge: the value.
 count INTEGER | Of a histogram: how many values it has seen.
-sum REAL | Of a histogram: their sum.
+sum NUMERIC | Of a histogram: their sum.
 bounds_json TEXT json | Of a histogram: the upper boundaries of its buckets.
-bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen.
-delta REAL | What `value` (of a histogram: `sum`) has grown by since the row before.
+bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen; the last one is above all bounds.
+delta NUMERIC | What `value` (of a histogram: `sum`) has grown by since the row before.
+delta_count INTEGER | Of a histogram: what `count` has grown by.
+delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has grown by.
 """),
         ("id",),
         "timestamp_us",
@@ -432,6 +437,7 @@ end_ns INTEGER ns | It ended; NULL while it runs.
 duration_us INTEGER us | How long it took.
 status TEXT | UNSET, OK or ERROR.
 attributes_json TEXT json | Its attributes.
+fields_json TEXT json | Monarch: the same.
 events_json TEXT json | Its events.
 links_json TEXT json | Its links.
 target TEXT | The module that made it.
@@ -454,7 +460,7 @@ actor_id TEXT | The actor.
 worker_id TEXT | The worker.
 name TEXT | The name of the task, or of the thread.
 state TEXT | running or waiting.
-stack TEXT | The frames, outermost first, with semicolons between them.
+frames_json TEXT json | The frames, outermost first.
 samples INTEGER | How often it was seen.
 """),
         ("id",),
