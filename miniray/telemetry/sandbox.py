@@ -50,7 +50,7 @@ _LIMITS = {  # the number of each limit in sqlite3.h (Python has names for them 
 }
 _BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|\()*(select|with|values|explain)\b", re.I | re.S)
 _OUTSIDE = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsdir", "fsdir"}
-_TABLE_FUNCTIONS = {"json_each", "json_tree", "generate_series"}
+_TABLE_FUNCTIONS = {"json_each", "json_tree"}
 _CATALOGUE = {"tables", "columns"}
 
 # The numbers of the actions in sqlite3.h, for messages.
@@ -112,6 +112,10 @@ def protect(connection: sqlite3.Connection) -> Guard:
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
     connection.execute("PRAGMA trusted_schema = 0")
     connection.text_factory = _text
+    for function in ("json_each", "json_tree"):
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON
+            # Its first use in a connection declares a virtual table, which the Guard would refuse.
+            connection.execute(f"SELECT * FROM {function}('[]')").close()
     connection.execute("ATTACH ':memory:' AS information_schema")
     connection.execute(
         "CREATE TABLE information_schema.tables (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
@@ -278,10 +282,11 @@ def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
 
 def closest(kind: str, name: str, tables: set[str]) -> str:
     """A sentence with the names that are most like an unknown one. tables: those that the statement reads."""
-    name = name.rpartition(".")[2].strip('"').lower()
+    prefix, _, name = name.lower().replace('"', "").rpartition(".")
     if kind == "table":
         known = [table for table in BY_NAME if not table.startswith("_")]
-        known += ["information_schema.tables", "information_schema.columns"]
+        if prefix == "information_schema":
+            known, name = ["information_schema.tables", "information_schema.columns"], f"{prefix}.{name}"
     elif kind == "column":
         known = list(dict.fromkeys(c.name for t in tables if t in BY_NAME for c in BY_NAME[t].columns))
         known = known or list(dict.fromkeys(c.name for table in BY_NAME.values() for c in table.columns))
