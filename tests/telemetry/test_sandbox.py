@@ -1,5 +1,6 @@
 """A statement of somebody else's can read the tables, within limits. Nothing else, on a session and on a file."""
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -187,12 +188,10 @@ BOMBS = {
     "SELECT max(n) FROM (SELECT * FROM c ORDER BY x, n)",
     "distinct rows": "WITH RECURSIVE c(x) AS (SELECT randomblob(200000) UNION SELECT randomblob(200000) FROM c) "
     "SELECT count(*) FROM c",
-    "brackets": "SELECT " + "(" * 2_000 + "1" + ")" * 2_000,
     "minus signs": "SELECT " + "-(" * 500 + "1" + ")" * 500,
     "a long chain": "SELECT " + "1+" * 5_000 + "1",
     "many parts": " UNION ALL ".join(["SELECT 1"] * 1_000),
     "many columns": "SELECT " + ", ".join(["1"] * 5_000),
-    "nested queries": "SELECT * FROM (" * 300 + "SELECT 1" + ")" * 300,
     "many joins": "SELECT count(*) FROM " + ", ".join(f"tasks t{i}" for i in range(100)),
     "many named queries": "WITH "
     + ", ".join(f"a{i} AS (SELECT * FROM {f'a{i - 1}' if i else 'tasks'} x, tasks y)" for i in range(40))
@@ -220,8 +219,22 @@ HARMLESS = {
 @pytest.mark.parametrize("statement", HARMLESS)
 def test_what_looks_like_a_bomb_ends_soon(source, statement):
     before = time.monotonic()
-    assert source.query(HARMLESS[statement]).rows in ([{"n": None}], [{"n": 0}])
+    with contextlib.suppress(QueryError):  # newer versions of SQLite refuse the first one
+        assert source.query(HARMLESS[statement]).rows in ([{"n": None}], [{"n": 0}])
     assert time.monotonic() - before < 5
+
+
+DEEP = {
+    "brackets": "SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " AS n",
+    "queries": "SELECT * FROM (" * 2_000 + "SELECT 1 AS n" + ")" * 2_000,
+}
+
+
+@pytest.mark.parametrize("nested", DEEP)
+def test_deep_nesting_overflows_no_stack(source, nested):
+    """Newer versions of SQLite have a parser that grows, and answer; older ones refuse."""
+    with contextlib.suppress(QueryError):
+        assert source.query(DEEP[nested]).rows == [{"n": 1}]
 
 
 def test_a_search_of_a_long_value_is_short_enough(source):
