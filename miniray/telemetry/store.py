@@ -70,12 +70,12 @@ class Store:
         """Write a batch in the transaction that the caller has begun."""
         finished = batch.finished
         if finished:
-            self._insert("finished", finished, batch.epoch, between)
+            self.insert("finished", finished, batch.epoch, between)
         for name, rows in batch.rows.items():
             if name == "_released":
                 self._released(rows, batch.epoch)
             else:
-                self._insert(name, rows, batch.epoch, between)
+                self.insert(name, rows, batch.epoch, between)
         now_us = round((batch.now + batch.epoch) * 1e6)
         for name, count in batch.dropped.items():
             self.drop(name, "the session dropped records before they were collected", count, now_us)
@@ -95,10 +95,11 @@ class Store:
             [(number, round((at + epoch) * 1e6)) for number, at in rows],
         )
 
-    def _insert(
-        self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None
-    ) -> None:
+    def insert(self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None) -> None:
+        """Insert rows of a table, in the transaction that the caller has begun. See `write` for `between`."""
         done, execute = 0, self.connection.execute
+        if not rows:
+            return
         for size in SIZES:
             size = max(1, min(size, MOST_VALUES // len(rows[0])))
             while len(rows) - done >= size:

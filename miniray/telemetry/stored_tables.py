@@ -73,6 +73,7 @@ id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
 actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
+trace_json TEXT json | The span in which it called: see `trace_texts`; NULL for the driver.
 """),
         ("id",),
     ),
@@ -435,11 +436,14 @@ kind TEXT | INTERNAL, PRODUCER, CONSUMER, CLIENT or SERVER.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
 end_ns INTEGER ns | It ended; NULL while it runs.
 duration_us INTEGER us | How long it took.
-status TEXT | UNSET, OK or ERROR.
+status TEXT | UNSET or ERROR.
+status_message TEXT | Of an error.
 attributes_json TEXT json | Its attributes.
 fields_json TEXT json | Monarch: the same.
 events_json TEXT json | Its events.
 links_json TEXT json | Its links.
+task_id TEXT | The task of a call or an attempt; of the program's own span, the task that opened it.
+attempt_number INTEGER | The attempt; NULL for a call.
 target TEXT | The module that made it.
 level TEXT | INFO, or ERROR if it failed.
 thread_name TEXT | The worker's id; driver for the driver.
