@@ -12,8 +12,8 @@ TABLES: tuple[Table, ...] = (
     Table(
         "_attempts",
         "One row for each attempt of a task.",
-        columns("""
-key INTEGER | The task's number, for its current attempt; -(number << 20 | attempt) for an earlier one.
+        columns(f"""
+key INTEGER | The task's number, for its current attempt; -(number * 2^20 + attempt) for an earlier one.
 spec INTEGER | What it calls: `_specs.id`.
 caller INTEGER | Who called `.remote()`: `_callers.id`.
 actor INTEGER | The number of its actor; negative for the actor's constructor.
@@ -31,11 +31,12 @@ failure INTEGER | Why it failed: `_failures.id`.
 error INTEGER | The failure that its row shows: `_failures.id`.
 error_type TEXT | Ray's name of the error that its row shows.
 details TEXT json | Of a task that may change again: what its record holds besides, see `rows.details`.
+task_id TEXT | {TASK_ID} | Ray's id.
 """),
         ("key",),
         "finished_us",
         (
-            f"CREATE INDEX _attempts_id ON _attempts ({TASK_ID})",
+            "CREATE INDEX _attempts_id ON _attempts (task_id)",
             "CREATE INDEX _attempts_state ON _attempts (state) WHERE key > 0",
             "CREATE INDEX _attempts_actor ON _attempts (actor) WHERE actor > 0",
         ),
