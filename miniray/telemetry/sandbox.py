@@ -110,7 +110,6 @@ class Guard:
 def protect(connection: sqlite3.Connection) -> Guard:
     """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
-    connection.execute("PRAGMA trusted_schema = 0")
     connection.text_factory = _text
     for function in ("json_each", "json_tree"):
         with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON
@@ -125,7 +124,7 @@ def protect(connection: sqlite3.Connection) -> Guard:
         "CREATE TABLE information_schema.columns (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
         "column_name TEXT, ordinal_position INTEGER, is_nullable TEXT, data_type TEXT, unit TEXT, description TEXT)"
     )
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    there = {name for (name,) in connection.execute("SELECT name FROM main.sqlite_master")}
     for name, table in BY_NAME.items():
         if name not in there or name.startswith("_"):
             continue

@@ -410,12 +410,12 @@ unit TEXT | The unit, if the program named one.
 description TEXT | What it measures.
 worker_id TEXT | driver, or the worker's id.
 tags_json TEXT json | The tags.
-value NUMERIC | Of a counter: the sum so far; of a gauge: the value.
+value REAL | Of a counter: the sum so far; of a gauge: the value.
 count INTEGER | Of a histogram: how many values it has seen.
-sum NUMERIC | Of a histogram: their sum.
+sum REAL | Of a histogram: their sum.
 bounds_json TEXT json | Of a histogram: the upper boundaries of its buckets.
 bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen; the last one is above all bounds.
-delta NUMERIC | What `value` (of a histogram: `sum`) has grown by since the row before.
+delta REAL | What `value` (of a histogram: `sum`) has grown by since the row before.
 delta_count INTEGER | Of a histogram: what `count` has grown by.
 delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has grown by.
 """),
