@@ -33,8 +33,10 @@ from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskR
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look
 from . import rows as make
+from .metric_rows import NewPoints
 from .log_rows import NewLines
-from .rows import Numbers, Row
+from .numbers import Numbers, Row, cut, to_json
+from .span_rows import Spans
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
 STEP = 200  # records that are read under one hold of the lock
@@ -104,6 +106,8 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._points = NewPoints(runtime)
+        self._own_spans = Spans(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -200,7 +204,7 @@ class Collector:
         """The rows of new tasks. Most have succeeded already and never change again; they are read without the lock."""
         numbers, finished = self.numbers, batch.finished
         add = finished.append
-        spec = parent = owner = None
+        spec = parent = trace = owner = None
         spec_number = caller = 0
         others = []
         for task in new:
@@ -214,9 +218,9 @@ class Collector:
             if task.spec is not spec:
                 spec = task.spec
                 spec_number = numbers.spec(spec)
-            if task.parent is not parent or task.owner is not owner:
-                parent, owner = task.parent, task.owner
-                caller = numbers.caller(parent, owner)
+            if task.parent is not parent or task.trace is not trace or task.owner is not owner:
+                parent, trace, owner = task.parent, task.trace, task.owner
+                caller = numbers.caller(task)
             producers = task.producers
             add(
                 (
@@ -231,7 +235,7 @@ class Collector:
                     task.t_started,
                     task.t_ended,
                     task.t_finished,
-                    make.to_json(producers) if producers else None,
+                    to_json(producers) if producers else None,
                 )
             )
         self._rows_of(batch, others)
@@ -377,6 +381,12 @@ class Collector:
                 latest[number] = new[-1][1]
                 batch.add("store_samples", new)
         self._spans(batch)
+        points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
+        if points:
+            batch.add("metric_points", points)
+        own = self._own_spans.own()
+        if own:
+            batch.add("spans", own)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -393,12 +403,12 @@ class Collector:
                 [
                     (
                         span.number,
-                        make.cut(span.name),
+                        cut(span.name),
                         span.t_start,
                         span.t_end,
                         span.worker.number if span.worker is not None else None,
                         span.task,
-                        make.cut(make.to_json(span.extra)),
+                        cut(to_json(span.extra)),
                     )
                     for span in spans
                 ],
