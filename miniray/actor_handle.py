@@ -99,6 +99,14 @@ class ActorMethod:
         the actor already has `max_pending_calls` unfinished calls. An actor that has died does not raise here, but in
         `get`.
         """
+        session = context.session
+        if session is None or session.call_spans is None:
+            return self._submit(args, kwargs)
+        actor = self._handle._record.actor
+        with session.call_spans.of_method(actor.class_name, self._found.name, actor.hex):
+            return self._submit(args, kwargs)
+
+    def _submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         found = self._found
         found.check(args, kwargs)
         record = self._handle._record

@@ -50,11 +50,10 @@ class Context:
 
     trace_id: 0 if there is no span, but only baggage. flags, state, baggage: the last field of `traceparent`, and the
     headers `tracestate` and `baggage` as they came. headers: all headers, as OpenTelemetry's propagator has made them;
-    None without OpenTelemetry. execution: the attempt that opened the span; None for the driver. A context that an
-    earlier call left behind in an actor's thread is recognised by it.
+    None without OpenTelemetry.
     """
 
-    __slots__ = ("trace_id", "span_id", "flags", "state", "baggage", "headers", "execution")
+    __slots__ = ("trace_id", "span_id", "flags", "state", "baggage", "headers")
 
     def __init__(
         self,
@@ -64,10 +63,9 @@ class Context:
         state: str = "",
         baggage: str = "",
         headers: dict[str, str] | None = None,
-        execution: Execution | None = None,
     ):
         self.trace_id, self.span_id, self.flags = trace_id, span_id, flags
-        self.state, self.baggage, self.headers, self.execution = state, baggage, headers, execution
+        self.state, self.baggage, self.headers = state, baggage, headers
 
     @property
     def traceparent(self) -> str:
@@ -138,5 +136,7 @@ def span_of_call(seed: int, trace: Any, number: int) -> int:
     return int(trace.span_id) if type(trace) is Sent else span_id_of(seed, number, CALL)
 
 
-# The innermost span that the program has opened or extracted in this Python context; see `Context.execution`.
-opened: ContextVar[Context | None] = ContextVar("miniray_opened_span", default=None)
+in_use = False  # whether the program has opened or extracted a context: the sessions that follow must look for one
+# The innermost span that the program has opened or extracted in this Python context, and the attempt that has done so,
+# None for the driver. A span that an earlier call has left open in an actor's thread is recognised by the attempt.
+opened: ContextVar[tuple[Context, Execution | None] | None] = ContextVar("miniray_opened_span", default=None)
