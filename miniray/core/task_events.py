@@ -66,7 +66,12 @@ class History:
         finished.append(task)
         if len(finished) > self.limit:
             old = finished.popleft()
-            if any(obj.number in self.cluster.objects for obj in old.returns):
+            returns = old.returns
+            if len(returns) == 1:  # most tasks: one look is quicker than a generator
+                kept = returns[0].number in self.cluster.objects
+            else:
+                kept = any(obj.number in self.cluster.objects for obj in returns)
+            if kept:
                 self.kept_for_values[old.number] = old
             else:
                 self._drop(old)
