@@ -12,10 +12,11 @@ forms:
 A session that nobody traces therefore stores nothing but Callers. The spans of calls and attempts are made when they
 are read (`telemetry.tracing.spans`).
 
-Ids. A span's id has 64 bits, and is computed from the session's `trace_seed` and from two numbers: that of the task,
-and 0 for its call, or n + 1 for its attempt n. So anybody who has a task's id can compute the ids of its spans. A
-trace's id has 128 bits: the upper half is that of the session's seed, and the lower half the id of the trace's first
-span. The lower bits of both are well mixed: samplers decide by them.
+Ids. A span's id has 64 bits: the lowest 16 bits of the task's number, the other 28 bits of that number, and 20 bits
+that are 0 for the call and n + 1 for attempt n, all of them XOR the lower half of the session's `trace_seed`. So
+anybody who has a task's id can compute the ids of its spans, in SQL as well. The bits that change most are the highest:
+samplers compare an id with a bound. A trace's id has 128 bits: the upper half is that of the session's seed, and the
+lower half the id of the trace's first span.
 """
 
 from __future__ import annotations
@@ -33,11 +34,9 @@ SAMPLED = 1
 
 def span_id_of(seed: int, number: int, part: int) -> int:
     """The id of a span. number: of the task, or of the user's span in its session. part: CALL, an attempt's number
-    plus one, or USERS_OWN. No two spans of one session have the same id, since each step can be undone (splitmix64)."""
-    mixed = (number << ATTEMPT_BITS | part) ^ seed & MASK
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
-    return mixed ^ mixed >> 31 or 1  # zero means "no span"
+    plus one, or USERS_OWN. No two spans of one session have the same id."""
+    spread = (number & 0xFFFF) << 48 | number >> 16 << ATTEMPT_BITS | part
+    return spread ^ seed & MASK or 1  # zero means "no span"
 
 
 def trace_id_of(seed: int, first_span: int) -> int:
