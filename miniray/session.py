@@ -20,7 +20,8 @@ from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .process import accelerators, context, environment, guards, signal_handlers, trace_context
 from .process.context import current
-from .process.exits import SessionEnded
+from .process.worker_process import caller
+from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -129,6 +130,7 @@ def init(
     on_deadlock: str = "log",
     runtime: str = "threaded",
     seed: int = 0,
+    telemetry: Any = None,
     **kwargs: Any,
 ) -> RayContext:
     """Start a session.
@@ -158,6 +160,8 @@ def init(
         runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
             virtual (see `miniray.testing.simulate`). (Not in Ray.)
         seed: of a simulated session. (Not in Ray.)
+        telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`. None asks
+            the environment variable MINIRAY_TELEMETRY; False records nothing. (Not in Ray.)
         **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
             checked.
 
@@ -184,6 +188,7 @@ def init(
         "on_deadlock": on_deadlock,
         "runtime": runtime,
         "seed": seed,
+        "telemetry": telemetry,
         **kwargs,
     }
     with _starting:
@@ -197,8 +202,13 @@ def init(
             )
         given = with_job_config(given)
         check(address, given)
+        recording = _recording(given)
         _configure(given)
         context.session = start(address, given)
+        if recording is not None:
+            from .telemetry import recorder  # not at the top: only a session that is recorded needs it
+
+            recorder.start(context.session, recording)
         for started in after_start:
             started(context.session)
         return RayContext(context.session)
@@ -212,12 +222,12 @@ def is_initialized() -> bool:
 def session_or_start() -> Runtime:
     """The running session. If there is none, it starts one with the defaults of `init`.
 
-    A task whose session has ended does not start another: this raises SessionEnded.
+    A task whose session has ended does not start another: this raises what `session_over` returns.
     """
     runtime: Runtime | None = context.session
     if runtime is None:
-        if current.get() is not None:
-            raise SessionEnded
+        if caller() is not None:
+            raise session_over()
         ending = context.exit_of_the_program()
         if ending is not None:
             raise ending
@@ -235,7 +245,7 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     session is running, and inside a task. A program that ends calls it automatically. `_exiting_interpreter` is
     accepted as in Ray.
     """
-    if current.get() is not None:
+    if caller() is not None:
         return
     with _starting:
         runtime, context.session = context.session, None
@@ -304,6 +314,19 @@ def _configure(given: dict[str, Any]) -> None:
         from .telemetry.tracing.startup import run_hook
 
         run_hook(given["_tracing_startup_hook"])
+
+
+def _recording(given: dict[str, Any]) -> Any:
+    """What to record, as a TelemetryConfig; None for nothing. Raises TypeError and ValueError for bad settings.
+
+    MINIRAY_TELEMETRY does not concern the sessions of a simulation: a search through schedules runs thousands of them.
+    """
+    telemetry = given.get("telemetry")
+    if telemetry is None and (not os.environ.get("MINIRAY_TELEMETRY") or context.simulation is not None):
+        return None
+    from .telemetry.config import config_of
+
+    return config_of(telemetry, os.environ)
 
 
 def node_resources(
@@ -436,6 +459,14 @@ def end(runtime: Runtime) -> None:
     """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
         look(runtime)
+    try:
+        for recorder in runtime.recorders:
+            recorder.finish()  # while the tables are still full
+    finally:
+        _shut_down(runtime)
+
+
+def _shut_down(runtime: Runtime) -> None:
     try:
         runtime.shutdown()
     finally:

@@ -12,7 +12,7 @@ from ..observe.escape import for_terminal
 from ..observe.timeline.chrome import write
 from ..observe.timeline.recording import read
 from ._grammar import Command
-from ._look import Refused, accept_program, complain, show
+from ._look import Refused, accept_file, accept_program, complain, show
 
 
 def add_parser(subparsers: Any) -> Command:
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> Command:
         "timeline",
         help="run a program and write its timeline, as a trace or a page",
         description="Run a program and write its timeline: a Chrome trace for ui.perfetto.dev, or an HTML page.",
-        usage="miniray timeline [-o FILE]... -- script.py [args]",
+        usage="miniray timeline [-o FILE]... (--from RUN.DB | -- script.py [args])",
     )
     parser.add_argument(
         "-o",
@@ -32,6 +32,7 @@ def add_parser(subparsers: Any) -> Command:
         help="the file to write, a page if it ends in .html and otherwise a trace; may be repeated "
         "(default: a trace in the temporary folder)",
     )
+    accept_file(parser)
     accept_program(parser, "writes its timeline")
     parser.set_defaults(resource="")
     return parser

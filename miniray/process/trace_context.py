@@ -30,6 +30,7 @@ MASK = (1 << 64) - 1
 ATTEMPT_BITS = 20
 CALL, USERS_OWN = 0, (1 << ATTEMPT_BITS) - 1  # in place of an attempt: the call itself; the n-th span of user code
 SAMPLED = 1
+OF_THREADS = 1 << 62  # from here on, numbers of tasks are those that threads of tasks seem to run (`worker_process`)
 
 
 def span_id_of(seed: int, number: int, part: int) -> int:
@@ -95,17 +96,20 @@ class Caller:
         self.context, self.root, self.number, self.attempt = context, root, number, attempt
 
 
-def caller_of(execution: Execution) -> Caller:
-    """The Caller of an attempt that runs. It is made once, at the attempt's first call."""
-    made: Caller | None = execution.caller
+def caller_of(execution: Execution) -> Caller | None:
+    """The Caller of an attempt that runs. It is made once, at the attempt's first call. None for a thread that a task
+    has started, without a copy of its context: as in Ray, what the thread calls begins a trace."""
+    made: Caller | None = execution.trace
     if made is None:
         task = execution.task
+        if task.number >= OF_THREADS:
+            return None
         trace = task.trace
         if type(trace) is Caller:
             made = Caller(trace.context, trace.root, task.number, task.attempt)
         else:
             made = Caller(trace, task.number, task.number, task.attempt)
-        execution.caller = made
+        execution.trace = made
     return made
 
 

@@ -30,6 +30,7 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.worker_process import any_started, caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..process.trace_context import caller_of
 from ..values import errors
@@ -60,6 +61,7 @@ class Runtime(Getting, Verbs):
     (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
+    recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
 
@@ -83,6 +85,7 @@ class Runtime(Getting, Verbs):
         self.tracing: Any = None
         self.call_spans: Any = None
         self.trace_seed = int.from_bytes(os.urandom(16), "big")
+        self.recorders: list[Any] = []
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
@@ -179,11 +182,13 @@ class Runtime(Getting, Verbs):
                     stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
                     break
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         if execution is None:
             trace = None if self.tracing is None else self.tracing.of_call(None)
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor, trace)
         if self.tracing is None:
-            trace = execution.caller or caller_of(execution)
+            trace = execution.trace or caller_of(execution)
         else:
             trace = self.tracing.of_call(execution)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor, trace)
@@ -255,6 +260,8 @@ class Runtime(Getting, Verbs):
             call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         obj = ObjectRecord(
             0,
             owner=execution.worker if execution is not None else None,

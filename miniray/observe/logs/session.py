@@ -238,9 +238,28 @@ class SessionLogs:
 
         task: None if the worker runs none; the lines then follow those of its last one.
         """
+        attempt = None if task is None else (task.number, task.attempt)
+        label = self._add(outlet, worker, task, attempt, name, lines, end)
+        if not self.to_driver:
+            return []
+        source: tuple[Any, ...] = (label, worker)
+        lines = [line.rstrip("\r") for line in lines]
+        return self._fold(name, outlet.worker.number, source, lines)
+
+    def _add(
+        self,
+        outlet: WorkerLog,
+        worker: "WorkerRecord",
+        task: "TaskRecord | None",
+        attempt: Attempt | None,
+        name: str,
+        lines: list[str],
+        end: str,
+    ) -> str:
+        """Store lines, with a marker in front of them if they have another source than the line before. Returns the
+        name of the source."""
         file = outlet.files[name]
         before = file.size
-        attempt = None if task is None else (task.number, task.attempt)
         if worker.actor is not None:
             kind, label = "actor", actor_label(worker.actor)
         elif task is not None:
@@ -255,11 +274,14 @@ class SessionLogs:
         self.size += file.size - before
         if self.size > files.ALL_BYTES:
             self._shrink_all()
-        if not self.to_driver:
-            return []
-        source: tuple[Any, ...] = (label, worker)
-        lines = [line.rstrip("\r") for line in lines]
-        return self._fold(name, outlet.worker.number, source, lines)
+        return label
+
+    def recorded(
+        self, worker: "WorkerRecord", task: "TaskRecord | None", attempt: Attempt | None, name: str, line: str
+    ) -> None:
+        """Add a line from a recording. The caller is the only one to use these logs."""
+        outlet = self.outlets.get(worker.number) or self.outlet_of(worker)
+        self._add(outlet, worker, task, attempt, name, [line], "\n")
 
     def _shrink_all(self) -> None:
         outlets = {id(outlet): outlet for outlet in self.outlets.values()}
@@ -396,6 +418,14 @@ def uninstall(runtime: Runtime) -> None:
         logs.close()
         standard_streams.close_doors(logs)
         running = None
+
+
+def show_recorded(logs: SessionLogs | None) -> SessionLogs | None:
+    """Let the readers of logs read these, which come from a recording, in place of the running session's. Returns those
+    that they have read so far."""
+    global running
+    before, running = running, logs
+    return before
 
 
 def after_fork() -> None:

@@ -20,10 +20,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...core.records import NORMAL_TASK
-from ...process.context import Execution, current
+from ...process.context import Execution
 from ...process.exits import SessionEnded, WorkerExit
 from ...process.our_code import enters_user_code
 from ...process.trace_context import Caller, Context, Sent, span_id_of
+from ...process.worker_process import caller
 from . import spans
 from .own_spans import context_of_attempt, tracing_of
 
@@ -43,20 +44,20 @@ def connect(runtime: Any, hooked: bool = False) -> None:
     if tracing.bridge is None:
         tracing.bridge = Bridge(runtime)
     if hooked:
-        tracing.bridge.calls = CallSpans(runtime, tracing.bridge)
-        runtime.call_spans = tracing.bridge.calls
+        tracing.bridge.call_spans = CallSpans(runtime, tracing.bridge)
+        runtime.call_spans = tracing.bridge.call_spans
         runtime.asks_caller = True  # so that every call of a function takes the long way, which looks at `call_spans`
 
 
 class Bridge:
-    """OpenTelemetry's context in one session. calls: makes Ray's spans, None without the startup hook."""
+    """OpenTelemetry's context in one session. call_spans: makes Ray's spans, None without the startup hook."""
 
     def __init__(self, runtime: Any):
         from opentelemetry import baggage, context, propagate, trace  # type: ignore[import-not-found,unused-ignore]
 
         self.baggage, self.context, self.propagate, self.trace = baggage, context, propagate, trace
         self.runtime = runtime
-        self.calls: CallSpans | None = None
+        self.call_spans: CallSpans | None = None
 
     # ------------------------------------------------------------ the current context
 
@@ -72,7 +73,7 @@ class Bridge:
         if not found.is_valid:
             return Context(baggage=bags, headers=headers)
         flags, state = int(found.trace_flags), found.trace_state.to_header()
-        if self.calls is None or being_made.get() is not span:
+        if self.call_spans is None or being_made.get() is not span:
             return Context(found.trace_id, found.span_id, flags, state, bags, headers)
         parent = getattr(span, "parent", None)
         parent_id = parent.span_id if parent is not None else None
@@ -131,14 +132,15 @@ class Bridge:
         """The function of an attempt in the context of its call. It stays the current one until the attempt's Python
         context ends, or the next call of the actor begins: a generator is only begun by its function."""
         trace = execution.task.trace
-        if type(trace) is Sent and self.calls is not None:
-            return self.calls.around(execution, function, self._made(trace, self.context.Context()))
+        if type(trace) is Sent and self.call_spans is not None:
+            return self.call_spans.around(execution, function, self._made(trace, self.context.Context()))
         first = trace.context if type(trace) is Caller else trace
         empty = self.context.Context()
         if first is None or first.headers is None:  # no span of OpenTelemetry is among those above
             self.context.attach(empty if first is None else self._made(Context(baggage=first.baggage), empty))
             return function
         found = context_of_attempt(execution)
+        assert found is not None  # it is no thread of a task
         found.headers = first.headers
         self.context.attach(self._made(found, empty))
         return function
@@ -169,14 +171,14 @@ class CallSpans:
 
     def of_function(self, function: Any) -> Any:
         """A context manager for the call of a remote function."""
-        look, execution = spans.Look(self.runtime), current.get()
+        look, execution = spans.Look(self.runtime), caller()
         name = f"{function.__module__}.{function.__name__}"
-        worker, caller = (None, None) if execution is None else (execution.worker, execution.hex)
-        return self._call(name, spans.function_attributes(look, name, worker, caller))
+        worker, task_id = (None, None) if execution is None else (execution.worker, execution.hex)
+        return self._call(name, spans.function_attributes(look, name, worker, task_id))
 
     def of_method(self, cls: str, method: str, actor_id: str | None = None) -> Any:
         """A context manager for the call of a method, and for the creation of an actor. Its value is the span."""
-        look, execution = spans.Look(self.runtime), current.get()
+        look, execution = spans.Look(self.runtime), caller()
         worker = None if execution is None else execution.worker
         if actor_id is None and worker is not None and worker.actor is not None:
             actor_id = worker.actor.hex  # as in Ray: that of the actor which calls, until the new one is known

@@ -16,8 +16,10 @@ from types import TracebackType
 from typing import Any
 
 from ...process import context, trace_context
-from ...process.context import Execution, current
+from ...process.context import Execution
+from ...process.worker_process import caller
 from ...process.trace_context import (
+    OF_THREADS,
     SAMPLED,
     USERS_OWN,
     Caller,
@@ -124,7 +126,7 @@ def used() -> Any:
 def current_context() -> Context | None:
     """The innermost span here: one that the program has opened or extracted, or that of the running attempt. None if
     the driver is in no span."""
-    execution, runtime = current.get(), context.session
+    execution, runtime = caller(), context.session
     tracing = None if runtime is None else runtime.tracing
     if tracing is not None and tracing.bridge is not None:
         known: Context | None = tracing.bridge.current_context()
@@ -133,13 +135,13 @@ def current_context() -> Context | None:
     found = opened.get()
     if found is not None and found[1] is execution:
         return found[0]
-    if execution is None:
+    return None if execution is None else context_of_attempt(execution)
+
+
+def context_of_attempt(execution: Execution) -> Context | None:
+    """The span of a running attempt as a context; None in a thread that a task has started without its context."""
+    if execution.task.number >= OF_THREADS:
         return None
-    return context_of_attempt(execution)
-
-
-def context_of_attempt(execution: Execution) -> Context:
-    """The span of a running attempt as a context."""
     task, seed = execution.task, execution.runtime.trace_seed
     first = task.trace.context if type(task.trace) is Caller else task.trace
     return Context(
@@ -167,7 +169,7 @@ class Here:
     def __enter__(self) -> Any:
         runtime = used()
         if self._context is not None:
-            self._before, self._mine = opened.get(), (self._context, current.get())
+            self._before, self._mine = opened.get(), (self._context, caller())
             opened.set(self._mine)
             if runtime is not None and runtime.tracing.bridge is not None:
                 self._mirrored = runtime.tracing.bridge.attach(self._context, self._theirs)
@@ -216,7 +218,7 @@ class OwnSpan(Here):
         own = _outside if runtime is None else runtime.tracing.own_spans
         seed = _seed_outside if runtime is None else runtime.trace_seed
         span_id = own.new_id(seed)
-        self._execution, self._start_ns = current.get(), now_ns(runtime)
+        self._execution, self._start_ns = caller(), now_ns(runtime)
         if parent is None:
             self._parent_id, self._context = None, Context(trace_id_of(seed, span_id), span_id)
         else:
