@@ -192,13 +192,7 @@ class ObjectRef(Generic[T]):
         def done() -> None:
             _call_soon(loop, deliver, copied)
 
-        waiter = runtime.subscribe(record, done)
-
-        def forget(future: asyncio.Future[T]) -> None:
-            if future.cancelled() and not waiter.fired:
-                runtime.unsubscribe(record, waiter)
-
-        future.add_done_callback(forget)
+        future.add_done_callback(_Subscription(runtime, record, runtime.subscribe(record, done)))
         return future
 
     def _on_completed(self, callback: Callable[[Any], object]) -> None:
@@ -287,6 +281,26 @@ def pin(record: ObjectRecord, reference: Any) -> None:
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
+
+
+class _Subscription:
+    """What ends the subscription of a future that waits for an object, if the future is cancelled. A callback of the
+    future. It also tells a reader of stacks what the future waits for."""
+
+    __slots__ = ("runtime", "record", "waiter")
+
+    def __init__(self, runtime: Runtime, record: Any, waiter: Any):
+        self.runtime, self.record, self.waiter = runtime, record, waiter
+
+    def __call__(self, future: asyncio.Future[Any]) -> None:
+        if future.cancelled() and not self.waiter.fired:
+            self.runtime.unsubscribe(self.record, self.waiter)
+
+    @property
+    def awaited(self) -> str:
+        """What the future waits for."""
+        task = self.record.task
+        return f"ObjectRef({self.record.hex})" + (f" of {task.spec.name}" if task is not None else "")
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:

@@ -48,9 +48,11 @@ class RuntimeContext:
         return "127.0.0.1:0"
 
     def get_session_name(self) -> str:
-        """Always "session": sessions have no folders, so they need no distinct names."""
+        """The session's name in Ray's form, with the time of its start and the process id. Its metrics have it too."""
+        from .observe.metrics.system import session_name  # few programs ask
+
         self._check_running("session's name")
-        return "session"
+        return session_name(self._runtime)
 
     def get_temp_dir(self) -> str:
         """The folder for the files of sessions: `init(_temp_dir=...)`, or the system's folder for temporary files."""

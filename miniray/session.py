@@ -18,7 +18,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, environment, guards, signal_handlers, trace_context
+from .process import accelerators, context, doorbell, environment, guards, signal_handlers, trace_context
 from .process.context import current
 from .process.worker_process import caller
 from .runtime.waiting import session_over
@@ -160,8 +160,9 @@ def init(
         runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
             virtual (see `miniray.testing.simulate`). (Not in Ray.)
         seed: of a simulated session. (Not in Ray.)
-        telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`. None asks
-            the environment variable MINIRAY_TELEMETRY; False records nothing. (Not in Ray.)
+        telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`, which may
+            also export it. None asks the environment variables MINIRAY_TELEMETRY and MINIRAY_OTLP; False does
+            neither. (Not in Ray.)
         **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
             checked.
 
@@ -203,12 +204,11 @@ def init(
         given = with_job_config(given)
         check(address, given)
         recording = _recording(given)
+        exporting = _exporting(recording)
         _configure(given)
         context.session = start(address, given)
         if recording is not None:
-            from .telemetry import recorder  # not at the top: only a session that is recorded needs it
-
-            recorder.start(context.session, recording)
+            _record(context.session, recording, exporting)
         for started in after_start:
             started(context.session)
         return RayContext(context.session)
@@ -317,16 +317,40 @@ def _configure(given: dict[str, Any]) -> None:
 
 
 def _recording(given: dict[str, Any]) -> Any:
-    """What to record, as a TelemetryConfig; None for nothing. Raises TypeError and ValueError for bad settings.
+    """What to record and export, as a TelemetryConfig; None for nothing. Raises TypeError and ValueError for bad
+    settings.
 
-    MINIRAY_TELEMETRY does not concern the sessions of a simulation: a search through schedules runs thousands of them.
+    The environment's variables do not concern the sessions of a simulation: a search through schedules runs thousands
+    of them.
     """
     telemetry = given.get("telemetry")
-    if telemetry is None and (not os.environ.get("MINIRAY_TELEMETRY") or context.simulation is not None):
+    asked = os.environ.get("MINIRAY_TELEMETRY") or os.environ.get("MINIRAY_OTLP")
+    if telemetry is None and (not asked or context.simulation is not None):
         return None
     from .telemetry.config import config_of
 
     return config_of(telemetry, os.environ)
+
+
+def _exporting(recording: Any) -> Any:
+    """Where to export to, as the exporter's Settings; None for nowhere. Raises ValueError for a bad endpoint."""
+    if recording is None or not recording.otlp:
+        return None
+    from .telemetry.export.settings import settings_of
+
+    return settings_of(os.environ, recording.otlp if isinstance(recording.otlp, str) else None)
+
+
+def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
+    """Begin to record and to export a session. Imports only what it needs."""
+    if recording.path is not None:
+        from .telemetry import recorder
+
+        recorder.start(runtime, recording)
+    if exporting is not None:
+        from .telemetry.export import exporter
+
+        exporter.start(runtime, exporting)
 
 
 def node_resources(
@@ -406,6 +430,7 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         for index in range(given["num_nodes"] or 1):
             add_node(runtime, resources, store, given["labels"], index == 0)
     guards.install(runtime.lock)
+    doorbell.install(_answer)
     log_session.install(runtime)
     hooked = bool(given.get("_tracing_startup_hook"))
     if hooked or "opentelemetry.trace" in sys.modules:
@@ -417,6 +442,13 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
 
         tracing_of(runtime)
     return runtime
+
+
+def _answer() -> None:
+    """On a thread of its own: answer whoever asks about the session from outside, as `miniray stack PID` does."""
+    from .telemetry import stack_socket
+
+    stack_socket.answer()
 
 
 def _simulated(settings: dict[str, Any]) -> Runtime:
@@ -473,6 +505,7 @@ def _shut_down(runtime: Runtime) -> None:
         log_session.uninstall(runtime)
         for forget in context.at_end:
             forget()
+        doorbell.uninstall()
         guards.uninstall(runtime.lock)
         runtime.stuck = None
         simulation = context.simulation
@@ -496,6 +529,7 @@ def abandon(runtime: Runtime) -> None:
     log_session.after_fork()
     for repair in context.in_forked_child:
         repair()
+    doorbell.uninstall()
     guards.uninstall(runtime.lock)
 
 

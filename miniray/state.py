@@ -52,6 +52,7 @@ __all__ = [
     "list_runtime_envs",
     "list_tasks",
     "list_workers",
+    "stacks",
     "summarize_actors",
     "summarize_objects",
     "summarize_tasks",
@@ -119,6 +120,41 @@ def list_placement_groups(filters: Any = None, limit: int | None = None, **as_in
 def list_jobs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:
     """The driver's session, the only job."""
     return _list(StateResource.JOBS, filters, limit, as_in_ray)
+
+
+def stacks(all_frames: bool = False) -> list[Row]:
+    """Where the driver, every running task, every actor method and every coroutine stands at this moment.
+
+        for row in state.stacks():
+            print(row["name"], row["state"], row["stack"][-1]["line"])
+
+    all_frames: also the frames of miniray, of the test runner and of the standard library's threads, and the stacks
+    that have no others: those of idle workers and of miniray's own threads. By default the program's frames only.
+
+    Returns one row for each stack: the driver's first, then in the order of workers and tasks. Its columns:
+
+    - kind: "driver", a thread of the driver; "task", a task or an actor's method, also one that is a coroutine;
+      "coroutine", an asyncio task that the program has made itself; "thread", a thread that a task has started; "idle",
+      only with all_frames.
+    - name: of the task, of the coroutine with its asyncio task, or of the thread; "driver" for the main thread.
+    - type, task_id, attempt_number, actor_id: of the task that runs there, or that has started the thread or the
+      coroutine; None where that is not known, and for the driver. The attempt is the one that has started it.
+    - node_id, worker_id: where it runs.
+    - state: "WAITING" in get, wait, an await, or a sleep in a task; otherwise "RUNNING", also in other calls that wait.
+    - thread_id, thread_name: None for a coroutine that is suspended.
+    - start_time_ms, duration_ms: since when the task has been running; None if that is not known, and for the driver.
+    - awaits: what a suspended coroutine awaits beyond its own calls, one sentence each: the asyncio tasks on the way
+      with the places where they stand, and at the end the reference or the future.
+    - stack: the calls, the outermost first, each as file, line, function and code (the text of the line). In local mode
+      a thread that is inside of several tasks has a row for each.
+
+    Takes no lock and stops nothing: it also answers while a thread hangs with the core's lock held. So two rows may be
+    a moment apart. Raises ConnectionError if no session runs. In Ray: `ray stack`, which prints the stacks of all
+    processes without saying whose they are.
+    """
+    from .observe.stacks.rows import stack_rows  # only a reader of stacks needs it
+
+    return Rows(stack_rows(running(), all_frames))
 
 
 def list_runtime_envs(filters: Any = None, limit: int | None = None, **as_in_ray: Any) -> list[Row]:

@@ -25,7 +25,7 @@ from typing import Any
 
 from ..observe.escape import for_terminal
 from ..observe.explain.explanation import find_deadlock
-from ..observe.stacks import of_traceback
+from ..observe.stacks.report import of_traceback
 from ..observe.state import book
 from ..observe.state.query import RayStateApiException
 from ..observe.state.ray_rows import StateResource
@@ -172,6 +172,17 @@ def complain(text: str, code: int) -> int:
     """Print an error on stderr. Returns the exit code."""
     print(f"Error: {for_terminal(text, newlines=True)}", file=sys.stderr)
     return code
+
+
+def cannot_be_written(name: str) -> str | None:
+    """Why the file cannot be written, as far as can be known before; None if nothing is in its way."""
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.isdir(name):
+        return "it is a folder"
+    place = name if os.path.exists(name) else folder
+    return None if os.access(place, os.W_OK) else "permission denied"
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from .amounts import count
 from .run_tables import Row, Tables, last_line, last_words
 from .explain.evidence import STRAGGLER_TIMES, kind_of_error, typical
-from .stacks import Running
+from .stacks.report import Running
 from .state.short_ids import short
 
 

@@ -14,7 +14,7 @@ from .explain.evidence import Evidence
 from .explain.explanation import explain, find_deadlock
 from .explain.sentence import Explanation
 from .logs.reading import get_log
-from .stacks import Running, busy_workers, driver_stack
+from .stacks.report import Running, busy_workers, driver_stack
 from .state import book, ray_tables as state
 from .state.query import ListApiOptions, RayStateApiException
 from .state.ray_rows import StateResource

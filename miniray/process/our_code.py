@@ -19,6 +19,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 AS_USERS = tuple(FOLDER + name + os.sep for name in ("cli", "engine", "testing", "util", "experimental"))
 
 entries: set[CodeType] = set()  # functions that call the user's code
+attempts: set[CodeType] = set()  # those of `entries` that run one attempt of a task
 waits: set[CodeType] = set()  # functions that only wait, so that they may be interrupted
 stand_ins: set[CodeType] = set()  # functions that count as the functions of the standard library that they replace
 parks: set[CodeType] = set()  # those of `waits` in which a thread waits for objects
@@ -28,6 +29,12 @@ def enters_user_code(function: F) -> F:
     """Decorator: this function calls the user's code. Frames that it calls, except our own, are the user's."""
     entries.add(_code(function))
     return function
+
+
+def runs_an_attempt(function: F) -> F:
+    """Decorator: this function runs one attempt of a task. Implies `enters_user_code`."""
+    attempts.add(_code(function))
+    return enters_user_code(function)
 
 
 def only_waits(function: F) -> F:

@@ -34,7 +34,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any, Callable, Optional
 
-from . import our_code
+from . import doorbell, our_code
 from .context import current
 from .our_code import enters_user_code
 from .replaced import replace
@@ -87,7 +87,9 @@ def install(lock: Any) -> None:
         return
     for number in signal.valid_signals():
         handler = _signal_getsignal(number)
-        if handler is not _on_signal and callable(handler):  # ours is there if the last session ended on another thread
+        if handler is not _on_signal and callable(
+            doorbell.seen(handler)
+        ):  # ours is there if the last session ended on another thread
             _set(number, handler)
     before = _get(signal.SIGTERM)
     if before is not _exit and before is not None:  # None: C code has set a handler, which could not be restored
@@ -144,7 +146,7 @@ def _settle(state: Watched) -> None:
 @wraps(_signal_getsignal)
 def _get(number: Any, /) -> Any:
     """Stands in for `signal.getsignal`: returns the handler that the program has set."""
-    handler = _signal_getsignal(number)
+    handler = doorbell.seen(_signal_getsignal(number))
     return watched[int(number)].handler if handler is _on_signal else handler
 
 

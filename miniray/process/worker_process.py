@@ -26,6 +26,7 @@ serving: dict[
 ] = {}  # by ident of the thread: whom each thread of a worker serves, and how
 STAMP = "_miniray_process"  # an attribute of a thread that a worker or its tasks started: the WorkerProcess
 EXECUTION = "_miniray_execution"  # an attribute of a thread that a task started: see `caller`
+STARTED_IN = "_miniray_started_in"  # an attribute of a thread that a task started: (number of the task, attempt)
 get_ident = threading.get_ident
 any_started: list[bool] = []  # not empty once a task has started a thread; before, a caller is a task or the driver
 _numbers = itertools.count(1 << 62)  # of the tasks that such threads seem to run: beyond all real ones
@@ -89,6 +90,11 @@ def thread_starts(thread: threading.Thread, process: WorkerProcess) -> None:
     As on Ray, it seems to run a task of its own without a name, which nobody has submitted.
     """
     vars(thread)[STAMP] = process
+    execution = current.get()
+    if execution is not None:
+        vars(thread)[STARTED_IN] = execution.task.number, execution.task.attempt
+    else:  # it is started by a thread that a task has started
+        vars(thread)[STARTED_IN] = getattr(threads.get(get_ident()), STARTED_IN, None)
     starter = caller()
     if starter is None:  # the worker runs no task at this moment: a finaliser has started it
         return

@@ -20,7 +20,7 @@ from ..core.transitions import WorkerStatus
 from ..ids import TaskID
 from ..process.context import Execution, current
 from ..process.exits import WorkerExit
-from ..process.our_code import enters_user_code
+from ..process.our_code import enters_user_code, runs_an_attempt
 from ..values import errors
 from .handles import WorkerHandle, settle_interrupt
 from .outcomes import Outcome, may_retry, note_end, note_start, outcome_of_error, outcome_of_return
@@ -179,7 +179,7 @@ class AsyncWorker:
             retry=not task.cancel_requested and may_retry(task, cancelled),
         )
 
-    @enters_user_code
+    @runs_an_attempt
     async def _attempt(self, execution: Execution) -> Outcome:
         """The counterpart of `worker._run`."""
         runtime, task = self.runtime, execution.task

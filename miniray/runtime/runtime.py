@@ -82,10 +82,10 @@ class Runtime(Getting, Verbs):
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.recorders: list[Any] = []
         self.tracing: Any = None
         self.call_spans: Any = None
         self.trace_seed = int.from_bytes(os.urandom(16), "big")
-        self.recorders: list[Any] = []
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None

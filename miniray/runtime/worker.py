@@ -22,7 +22,7 @@ from ..core.transitions import WorkerStatus
 from ..process import children, exit_functions, worker_signals
 from ..process.context import Execution, current
 from ..process.exits import TaskInterrupt, WorkerExit
-from ..process.our_code import enters_user_code
+from ..process.our_code import enters_user_code, runs_an_attempt
 from ..values.arguments import unpack
 from .core_lock import writes_with_out
 from .handles import WorkerHandle, actor_handle, settle_interrupt
@@ -46,7 +46,7 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
     return outcome
 
 
-@enters_user_code
+@runs_an_attempt
 def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcome:
     current.set(execution)
     task = execution.task

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.transitions import ActorStatus, PlacementGroupStatus
 from ..ids import INDEX_BITS
 from ..observe.escape import escaped
-from ..observe.stacks import ENDED, shortened
+from ..observe.stacks.report import ENDED, shortened
 
 
 def last_number(runtime: Any) -> int:

@@ -494,7 +494,7 @@ def _report(seconds: float, nodeid: str) -> str:
     runtime = _runtime()
     text = f"{nodeid} took longer than {seconds:g} s."
     if runtime is not None:
-        from ..observe.stacks import pending_report
+        from ..observe.stacks.report import pending_report
 
         text += "\n" + pending_report(runtime)
     return text

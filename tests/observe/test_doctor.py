@@ -20,7 +20,7 @@ from miniray._common.test_utils import wait_for_condition
 from miniray.cli import main
 from miniray.exceptions import RayActorError
 from miniray.observe import doctor
-from miniray.observe.stacks import busy_workers
+from miniray.observe.stacks.report import busy_workers
 from miniray.process import context
 from miniray.util.queue import Queue
 from miniray.util.placement_group import placement_group

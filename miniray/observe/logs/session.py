@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,9 @@ class SessionLogs:
     have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream; and a line without text
     for each WorkerLog whose worker has started processes. A worker checks whether it is empty when a task ends.
     reader: reads what these processes write. system: the system's messages. size: the memory of all logs in bytes.
-    dropped_workers: how many workers lost their logs. unshown: how many times writing to the driver's screen failed.
+    taps: called with each lot of lines under the lock: worker, task (both None for a message of the system), the
+    stream's name (or the message's level), the lines without their ends. dropped_workers: how many workers lost their
+    logs. unshown: how many times writing to the driver's screen failed.
     """
 
     def __init__(self, runtime: "Runtime"):
@@ -85,6 +87,7 @@ class SessionLogs:
         self.unfinished: dict[tuple[Hashable, str], Unfinished] = {}
         self.reader = Reader()
         self.system = LogFile("raylet.out")
+        self.taps: list[Callable[[WorkerRecord | None, TaskRecord | None, str, list[str]], None]] = []
         self.size = self.dropped_workers = self.unshown = 0
         self.closed = False
         wanted = runtime.options.get("log_to_driver")
@@ -271,6 +274,8 @@ class SessionLogs:
             file.add(None, f":{kind}_name:{escaped(label)}\n".encode())
         for line in lines:
             file.add(attempt, (line + end).encode())
+        for tap in self.taps:
+            tap(worker, task, name, lines)
         self.size += file.size - before
         if self.size > files.ALL_BYTES:
             self._shrink_all()
@@ -300,6 +305,8 @@ class SessionLogs:
         """
         with self.lock:
             self.system.add(None, f"[{level}] {text}\n".encode(errors="backslashreplace"))
+            for tap in self.taps:
+                tap(None, None, level, [text])
             shown = self._fold("stdout", SYSTEM, (SYSTEM, level), [text])
         self._show("stdout", shown)
 
