@@ -64,9 +64,13 @@ class OwnSpans:
 
     def kept(self, since: int = 0) -> list[Span]:
         """The spans, oldest first, without the first `since` spans that the session ever kept."""
+        return self.kept_since(since)[1]
+
+    def kept_since(self, since: int) -> tuple[int, list[Span]]:
+        """As `kept`, and how many spans the session kept before the first of these."""
         with self._lock:
-            skipped = max(0, since - (self._added - len(self._spans)))
-            return list(itertools.islice(self._spans, skipped, None))
+            dropped = self._added - len(self._spans)
+            return max(dropped, since), list(itertools.islice(self._spans, max(0, since - dropped), None))
 
     @property
     def added(self) -> int:
