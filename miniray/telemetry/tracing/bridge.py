@@ -184,6 +184,23 @@ class CallSpans:
             actor_id = worker.actor.hex  # as in Ray: that of the actor which calls, until the new one is known
         return self._call(f"{cls}.{method}", spans.method_attributes(look, cls, method, worker, actor_id))
 
+    def of_method_once(self, called: Any, cls: str, method: str, actor_id: str) -> Any:
+        """As `of_method`, for a `remote` that calls itself in the context manager; None if it has done so. called: the
+        method that is called."""
+        if entered.get() is called:
+            entered.set(None)
+            return None
+        return self._entering(called, self.of_method(cls, method, actor_id))
+
+    @contextmanager
+    def _entering(self, called: Any, call: Any) -> Iterator[None]:
+        with call:
+            entered.set(called)
+            try:
+                yield
+            finally:
+                entered.set(None)
+
     @contextmanager
     def _call(self, name: str, attributes: dict[str, str]) -> Iterator[Any]:
         tracer = self.trace.get_tracer(TRACER)
@@ -262,6 +279,8 @@ class CallSpans:
 
 # The span of the call that is being submitted in this Python context.
 being_made: ContextVar[Any] = ContextVar("miniray_call_span", default=None)
+# The method whose `remote` calls itself in the context manager of `of_method_once`.
+entered: ContextVar[Any] = ContextVar("miniray_entered_call", default=None)
 # The id that the next span in this Python context must have; 0 for any.
 wanted_id: ContextVar[int] = ContextVar("miniray_wanted_span_id", default=0)
 

@@ -11,10 +11,11 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from types import TracebackType
 from typing import Any
 
+from ...core.records import TaskRecord
 from ...process import context, trace_context
 from ...process.context import Execution
 from ...process.worker_process import caller
@@ -87,6 +88,14 @@ class Tracing:
         self.runtime = runtime
         self.own_spans = OwnSpans()
         self.bridge: Any = None
+        self._prepare: Callable[..., TaskRecord] = runtime.prepare
+        runtime.prepare = self.prepare
+
+    def prepare(self, *call: Any) -> TaskRecord:
+        """`Runtime.prepare`, and the context of the call."""
+        task = self._prepare(*call)
+        task.trace = self.of_call(caller())
+        return task
 
     def of_call(self, execution: Execution | None) -> Context | Caller | None:
         """The context of a call that is being made here. execution: the attempt that makes it; None for the driver."""
