@@ -432,7 +432,12 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     guards.install(runtime.lock)
     doorbell.install(_answer)
     log_session.install(runtime)
-    hooked = bool(given.get("_tracing_startup_hook"))
+    _trace(runtime, bool(given.get("_tracing_startup_hook")))
+    return runtime
+
+
+def _trace(runtime: Runtime, hooked: bool) -> None:
+    """Trace a new session if the program has used tracing before. hooked: it was started with a tracing hook."""
     if hooked or "opentelemetry.trace" in sys.modules:
         from .telemetry.tracing.bridge import connect
 
@@ -441,7 +446,6 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
         from .telemetry.tracing.own_spans import tracing_of
 
         tracing_of(runtime)
-    return runtime
 
 
 def _answer() -> None:
