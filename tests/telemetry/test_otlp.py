@@ -414,7 +414,7 @@ def test_lines_have_a_bound_too(monkeypatch):
         ray.get(chatty.remote())
         waiting = exported().signals["logs"].source
         assert (len(waiting), waiting.dropped) == (20, 10)
-        assert [record["body"]["stringValue"] for record in waiting.take(2).items] == ["0", "1"]
+        assert [json.loads(one)["body"]["stringValue"] for one in waiting.take(2).items] == ["0", "1"]
 
 
 def test_a_call_that_has_not_ended_waits_for_its_end(collector):

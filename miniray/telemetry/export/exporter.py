@@ -4,7 +4,7 @@ Theory of operation.
 
 *The program never waits for the collector.* The thread reads, encodes and sends. It takes references of calls and lines
 from bounded queues. What finds no room is counted and not looked at, so a collector that is away or slow costs nothing
-but the looks. Only the end of the session waits, for FLUSH_S seconds at most; for a collector that has failed before,
+but the looks. Only the end of the session waits: for `Settings.flush_s` at most, and for a collector that has failed before,
 for one last attempt of FLUSH_FAILED_S seconds at most.
 
 *A request that fails* is tried again if the answer allows it, or if there was none: after a pause that doubles each
@@ -38,7 +38,8 @@ from .sources import Calls, Lines, Made, Metrics, resource_of
 READ_S = 0.5  # how often the session is looked at
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 30.0
 GIVE_UP_S = 300.0
-FLUSH_S, FLUSH_FAILED_S = 5.0, 0.5
+FLUSH_FAILED_S = 0.5
+GZIP_LEVEL = 1  # the lowest: a request is repetitive text, and the time is taken from the program
 FLUSH_ORDER = ("metrics", "logs", "traces")  # the smallest first
 
 logger = logging.getLogger(__name__)
@@ -127,9 +128,9 @@ class Exporter:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
-        self._until = time.monotonic() + FLUSH_S
+        self._until = time.monotonic() + self.settings.flush_s
         self._wake.release()
-        if not self._done.acquire(timeout=FLUSH_S + FLUSH_FAILED_S):
+        if not self._done.acquire(timeout=self.settings.flush_s + FLUSH_FAILED_S):
             self._tell_losses(late=True)
         for signal in self.signals.values():
             signal.source.close()
@@ -189,7 +190,7 @@ class Exporter:
             return None
         body = encoding.body(signal.name, self.resource, made.items)
         if signal.sender.to.gzip:
-            body = gzip.compress(body, 5, mtime=0)
+            body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         return Request(body, made.number, time.monotonic())
 
     def _send(self, signal: Signal, request: Request, timeout_s: float) -> Answer:

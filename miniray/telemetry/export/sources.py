@@ -7,12 +7,14 @@ of them when a request is built, and never if the collector is not there: what f
 
 from __future__ import annotations
 
-import json
+import os
+import platform
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ..._version import __ray_version__, __version__
 from ...core.records import TaskRecord, WorkerRecord
 from ...ids import JOB_HEX
 from ...observe.logs import session as log_session
@@ -29,7 +31,7 @@ STREAMS = ("stdout", "stderr")  # what is printed there has no level
 class Made(NamedTuple):
     """The content of a request: what `encoding.body` takes, and how many spans, points or lines that is."""
 
-    items: list[encoding.Encoded]
+    items: list[str]
     number: int
 
 
@@ -94,7 +96,7 @@ class Calls:
 
     def take(self, most: int) -> Made | None:
         """The spans of the oldest calls, about `most` of them; None if none waits."""
-        items: list[encoding.Encoded] = []
+        items: list[str] = []
         while len(items) < most and self.waiting:
             for span in spans_of(self._look, self.waiting.popleft()):
                 if span.end_ns is not None:
@@ -163,8 +165,8 @@ class Lines:
         observed = self._epoch_ns + round(self.runtime.now() * 1e9)
         return Made([self._record(line, observed) for line in taken], len(taken))
 
-    def _record(self, line: Line, observed_ns: int) -> encoding.Encoded:
-        values: dict[str, Any] = {"ray.job_id": JOB_HEX, "ray.session_name": self._session}
+    def _record(self, line: Line, observed_ns: int) -> str:
+        values = {"ray.job_id": JOB_HEX, "ray.session_name": self._session}
         trace = None
         if line.worker is not None:
             values["log.iostream"] = line.stream
@@ -202,7 +204,7 @@ class Metrics:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self._start_ns = round((runtime.epoch + runtime.now()) * 1e9)
-        self._waiting: Iterator[tuple[list[encoding.Encoded], int]] = iter(())
+        self._waiting: Iterator[tuple[list[str], int]] = iter(())
         self._next: Made | None = None
 
     def read(self) -> None:
@@ -237,11 +239,6 @@ class Metrics:
 
 def resource_of(runtime: Any, given: dict[str, str]) -> dict[str, Any]:
     """The attributes of the program that OpenTelemetry names, completed by those that the user has given."""
-    import os
-    import platform
-
-    from ..._version import __ray_version__, __version__
-
     return {
         "service.instance.id": session_name(runtime),
         "telemetry.sdk.name": "miniray",
@@ -255,8 +252,3 @@ def resource_of(runtime: Any, given: dict[str, str]) -> dict[str, Any]:
         "ray.worker_id": DRIVER_ID,
         **given,
     }
-
-
-def as_json(made: Made) -> str:
-    """What would be sent, for people."""
-    return json.dumps(made.items, indent=2)
