@@ -15,7 +15,7 @@ import miniray as ray
 from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig, config_of
 from miniray.telemetry.export import encoding, exporter, sender
-from miniray.telemetry.export.settings import settings_of
+from miniray.telemetry.export.settings import FLUSH_S, settings_of
 from miniray.util.metrics import Counter
 from tests.telemetry.otlp_collector import Collector, lines, metrics, plain, spans
 
@@ -377,7 +377,7 @@ def test_a_dead_collector_is_said_once_and_everything_is_counted(caplog):
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=f"http://user:secret@127.0.0.1:{closed_port()}")):
         told = exported()
         ray.get([nothing.remote() for _ in range(1000)])
-    assert time.monotonic() - began < exporter.FLUSH_S
+    assert time.monotonic() - began < FLUSH_S
     stats = told.stats()
     assert stats["traces"]["sent"] == 0
     assert stats["traces"]["dropped"] == 512 + (1000 - 256), "the spans of a request, and calls that no request has"
@@ -436,7 +436,7 @@ def test_a_call_that_has_not_ended_waits_for_its_end(collector):
 
 
 def test_a_collector_that_does_not_answer_holds_the_end_for_a_limited_time(collector, monkeypatch, caplog):
-    monkeypatch.setattr(exporter, "FLUSH_S", 0.2)
+    monkeypatch.setenv("OTEL_BSP_EXPORT_TIMEOUT", "200")
     collector.hold.clear()
     began = time.monotonic()
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
