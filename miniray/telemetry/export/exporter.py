@@ -4,8 +4,8 @@ Theory of operation.
 
 *The program never waits for the collector.* The thread reads, encodes and sends. It takes references of calls and lines
 from bounded queues. What finds no room is counted and not looked at, so a collector that is away or slow costs nothing
-but the looks. Only the end of the session waits: for `Settings.flush_s` at most, and if the collector has failed before,
-for one last attempt of FLUSH_FAILED_S seconds at most.
+but the looks. Only the end of the session waits: for `Settings.flush_s` at most, and if the collector has failed
+before, for one last attempt of FLUSH_FAILED_S seconds.
 
 *A request that fails* is tried again if the answer allows it, or if there was none: after a pause that doubles each
 time up to MOST_PAUSE_S, of which chance takes up to a half, or after the pause for which the collector asks. The

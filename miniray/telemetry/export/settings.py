@@ -43,7 +43,8 @@ class Settings:
 
     destinations: by signal; a signal that is switched off has none. resource: the attributes of the program.
     metric_interval_s: how often metrics are sent. delay_s, queue, batch: of the spans: how long one waits at most, how
-    many calls may wait, how many spans one request has; the same for lines with `log_`. flush_s: how long the end of the session waits at most.
+    many calls may wait, how many spans one request has; the same for lines with `log_`. flush_s: how long the end of
+    the session waits at most.
     """
 
     destinations: dict[str, Destination]
