@@ -21,7 +21,8 @@ from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .process import accelerators, context, doorbell, environment, guards, signal_handlers
 from .process.context import current
-from .process.exits import SessionEnded
+from .process.worker_process import caller
+from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -222,12 +223,12 @@ def is_initialized() -> bool:
 def session_or_start() -> Runtime:
     """The running session. If there is none, it starts one with the defaults of `init`.
 
-    A task whose session has ended does not start another: this raises SessionEnded.
+    A task whose session has ended does not start another: this raises what `session_over` returns.
     """
     runtime: Runtime | None = context.session
     if runtime is None:
-        if current.get() is not None:
-            raise SessionEnded
+        if caller() is not None:
+            raise session_over()
         ending = context.exit_of_the_program()
         if ending is not None:
             raise ending
@@ -245,7 +246,7 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     session is running, and inside a task. A program that ends calls it automatically. `_exiting_interpreter` is
     accepted as in Ray.
     """
-    if current.get() is not None:
+    if caller() is not None:
         return
     with _starting:
         runtime, context.session = context.session, None

@@ -17,9 +17,10 @@ class Execution:
 
     runtime: the session's runtime, a `runtime.Runtime` (this module may not import it). worker: its `key` tells workers
     apart, as a process id does in Ray. space: the worker's copies of classes and functions, a `values.spaces.Space`.
-    thread: the ident of the thread that runs the attempt. A thread that the task's code starts has no Execution, and
-    counts as the driver. instance: the actor, in a call of an actor. environ: unset until the task reads `os.environ`
-    (see `environment`). caller: what the calls of the attempt share, None before the first one (see `trace_context`).
+    thread: the ident of the thread that runs the attempt. For a thread that the task's code starts see
+    `worker_process.caller`. instance: the actor, in a call of an actor. environ: unset until the task reads
+    `os.environ` (see `environment`). caller: what the calls of the attempt share, None before the first one (see
+    `trace_context`).
     """
 
     __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "caller", "_hex")

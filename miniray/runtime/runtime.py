@@ -30,6 +30,7 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.worker_process import any_started, caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..process.trace_context import caller_of
 from ..values import errors
@@ -80,9 +81,9 @@ class Runtime(Getting, Verbs):
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.recorders: list[Any] = []
         self.tracing: Any = None
         self.trace_seed = int.from_bytes(os.urandom(16), "big")
-        self.recorders: list[Any] = []
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
@@ -179,6 +180,8 @@ class Runtime(Getting, Verbs):
                     stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
                     break
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         if execution is None:
             trace = None if self.tracing is None else self.tracing.of_call(None)
             return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor, trace)
@@ -255,6 +258,8 @@ class Runtime(Getting, Verbs):
             call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         obj = ObjectRecord(
             0,
             owner=execution.worker if execution is not None else None,

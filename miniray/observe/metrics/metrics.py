@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ...process import context
+from ...process.worker_process import caller
 from . import registry
 from .registry import DRIVER, Registry, Table, Tags
 from .series import BATCH, CounterSeries, GaugeSeries, HistogramSeries, added, interpolated
@@ -522,7 +523,7 @@ def _remake(cls: type[_M], *arguments: Any) -> _M:
 
 def _owner() -> str:
     """The owner of a metric that is made now: the key of the worker that runs this code, or the driver."""
-    execution = context.current.get()
+    execution = caller()
     return DRIVER if execution is None else str(execution.worker.key)
 
 
