@@ -12,6 +12,7 @@ import time
 import pytest
 
 import miniray as ray
+from miniray import telemetry
 from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig, config_of
 from miniray.telemetry.export import encoding, exporter, sender
@@ -120,6 +121,7 @@ def test_a_large_number_of_spans_is_sent_in_batches(collector):
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
         ray.get([nothing.remote() for _ in range(600)])
         told = exported()
+        assert telemetry.export_stats().keys() == {"traces", "metrics", "logs"}
     bodies = collector.of("/v1/traces")
     assert [len(spans([body])) for body in bodies] == [512, 512, 176]
     assert len({span["spanId"] for span in spans(bodies)}) == 1200
@@ -138,6 +140,46 @@ def test_every_attempt_is_a_span(collector, tmp_path):
     call, first, second = spans(collector.of("/v1/traces"))
     assert first["parentSpanId"] == second["parentSpanId"] == call["spanId"]
     assert first["status"]["code"] == 2 and "status" not in second
+
+
+def test_a_constructor_that_runs_again_has_one_more_span(collector):
+    """The actor restarts after the spans of its first start were made."""
+
+    @ray.remote(max_restarts=1, max_task_retries=1)
+    class Phoenix:
+        def ping(self):
+            pass
+
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+        calls = exported().signals["traces"].source
+        actor = Phoenix.remote()
+        ray.get(actor.ping.remote())
+        calls.read()
+        first = [json.loads(one) for one in calls.take(100).items]
+        ray.kill(actor, no_restart=False)
+        ray.get(actor.ping.remote())
+    made = [span for span in spans(collector.of("/v1/traces")) if "__init__" in span["name"]]
+    (call, attempt) = [span for span in first if "__init__" in span["name"]]
+    assert [span["parentSpanId"] for span in made] == [call["spanId"]]
+    assert made[0]["name"] == attempt["name"] and made[0]["spanId"] != attempt["spanId"]
+
+
+def test_a_task_that_rebuilds_a_value_has_one_more_span(collector):
+    @ray.remote
+    def make():
+        return b"x" * 200_000
+
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+        calls = exported().signals["traces"].source
+        value = make.remote()
+        ray.get(value)
+        calls.read()
+        assert len(calls.take(100).items) == 2
+        session = context.session
+        (lost,) = session.cluster.objects.values()
+        session.tell(session.cluster.lose_object, lost)
+        ray.get(value)
+    assert len(spans(collector.of("/v1/traces"))) == 1
 
 
 def test_the_program_s_own_spans_are_sent(collector):
@@ -177,8 +219,8 @@ def test_the_standard_variables_alone_export_nothing(collector, monkeypatch):
     """They may be set for another program. miniray exports only for a program that asks it to."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
-    for telemetry in (None, False):
-        with ray.init(num_cpus=1, telemetry=telemetry):
+    for asked in (None, False):
+        with ray.init(num_cpus=1, telemetry=asked):
             ray.get(nothing.remote())
     assert collector.requests == []
     assert config_of(None, os.environ) is None
@@ -200,7 +242,7 @@ def test_a_disabled_sdk_exports_nothing(collector, monkeypatch):
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
         ray.get(nothing.remote())
-        assert context.session.recorders == []
+        assert context.session.recorders == [] and telemetry.export_stats() == {}
     assert collector.requests == []
 
 

@@ -30,6 +30,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from ...process import context
 from . import encoding
 from .sender import Answer, Sender
 from .settings import SIGNALS, Settings
@@ -295,6 +296,15 @@ def _shown(url: str) -> str:
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def export_stats() -> dict[str, dict[str, Any]]:
+    """What the running session has exported, by signal: how many items were sent, rejected by the collector and dropped
+    here, how many wait, and the last error. {} if it exports nothing."""
+    for recorder in context.session.recorders if context.session is not None else ():
+        if isinstance(recorder, Exporter):
+            return recorder.stats()
+    return {}
 
 
 def start(runtime: Any, settings: Settings | None) -> Exporter | None:
