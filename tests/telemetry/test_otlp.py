@@ -1,5 +1,6 @@
 """Export by OTLP/HTTP: what arrives at a collector, in which form, and what happens if it is away, slow or unwilling."""
 
+import base64
 import email.utils
 import json
 import logging
@@ -314,6 +315,33 @@ def test_a_variable_with_a_bad_value_is_said_and_ignored(caplog):
     for word in ("OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_EXPORTER_OTLP_TIMEOUT", "http/json", "brotli"):
         assert word in caplog.text
     assert "secret" not in repr(settings_of({"OTEL_EXPORTER_OTLP_HEADERS": "authorization=secret"}))
+
+
+def test_a_password_in_the_address_becomes_a_header():
+    """urllib would take it for a part of the host's name. Nothing that is shown has it."""
+    (to,) = {
+        to.url: to
+        for to in settings_of({}, "http://me:p%40ss@a.example:1/x").destinations.values()
+        if "traces" in to.url
+    }.values()
+    assert to.url == "http://a.example:1/x/v1/traces"
+    assert to.headers == {"Authorization": "Basic " + base64.b64encode(b"me:p@ss").decode()}
+    own = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=mine"}
+    assert settings_of(own, "http://me:p@a").destinations["logs"].headers == {"authorization": "mine"}
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "1 / 0"])
+def test_a_program_that_just_ends_is_exported(collector, ending):
+    code = "import miniray as ray\nray.init(num_cpus=1)\nray.get(ray.remote(lambda: 1).remote())\n" + ending
+    environ = {**os.environ, "MINIRAY_OTLP": collector.url}
+    subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, timeout=60)
+    assert len(spans(collector.of("/v1/traces"))) == 2
+
+
+def test_local_mode_is_exported(collector):
+    with ray.init(local_mode=True, telemetry=TelemetryConfig(otlp=collector.url)):
+        ray.get(nothing.remote())
+    assert len(spans(collector.of("/v1/traces"))) == 2 and collector.of("/v1/metrics")
 
 
 # ------------------------------------------------------------------------------------------------ unwilling collectors

@@ -272,7 +272,7 @@ class Exporter:
         """Warn once for each signal: a program whose collector is away should not print a line every few seconds."""
         if not signal.told:
             signal.told = True
-            logger.warning("Export of %s to %s: %s.", signal.name, _shown(signal.sender.to.url), text)
+            logger.warning("Export of %s to %s: %s.", signal.name, signal.sender.to.url, text)
 
     def _tell_losses(self, late: bool = False) -> None:
         for signal in self.signals.values():
@@ -289,13 +289,6 @@ class Exporter:
                     f"{signal.rejected:,}",
                     f" The last error: {signal.why}." if signal.why else "",
                 )
-
-
-def _shown(url: str) -> str:
-    """A URL without the password that it may hold."""
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 def export_stats() -> dict[str, dict[str, Any]]:

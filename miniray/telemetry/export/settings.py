@@ -6,6 +6,7 @@ with a bad value is ignored with a warning, as the specification asks for.
 
 from __future__ import annotations
 
+import base64
 import logging
 import urllib.parse
 from collections.abc import Mapping
@@ -118,15 +119,26 @@ def _destination(read: _Reader, signal: str, base: str) -> Destination:
     compression = either("COMPRESSION").lower()
     if compression not in ("", "none", "gzip"):
         logger.warning("The compression %r is not known; miniray sends gzip, or nothing compressed.", compression)
+    headers = read.pairs(either("HEADERS"), "OTEL_EXPORTER_OTLP_HEADERS")
+    url, login = _without_login(url)
+    if login and not any(name.lower() == "authorization" for name in headers):
+        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     return Destination(
         url,
-        read.pairs(either("HEADERS"), "OTEL_EXPORTER_OTLP_HEADERS"),
+        headers,
         timeout,
         compression == "gzip",
         either("CERTIFICATE"),
         either("CLIENT_CERTIFICATE"),
         either("CLIENT_KEY"),
     )
+
+
+def _without_login(url: str) -> tuple[str, str]:
+    """A URL without `user:password@`, and what stood there, "" for nothing."""
+    parts = urllib.parse.urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=host).geturl(), urllib.parse.unquote(login)
 
 
 def _resource(read: _Reader) -> dict[str, str]:
