@@ -129,12 +129,18 @@ class Exporter:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
-        self._until = time.monotonic() + self.settings.flush_s
+        limit = FLUSH_FAILED_S * len(self.signals) if self._is_away() else self.settings.flush_s
+        self._until = time.monotonic() + limit
         self._wake.release()
-        if not self._done.acquire(timeout=self.settings.flush_s + FLUSH_FAILED_S):
+        if not self._done.acquire(timeout=limit + FLUSH_FAILED_S):  # longer, since a request may be on its way
             self._tell_losses(late=True)
         for signal in self.signals.values():
             signal.source.close()
+
+    def _is_away(self) -> bool:
+        """Whether no signal's last request was taken, of those that were sent at all."""
+        tried = [signal for signal in self.signals.values() if signal.requests]
+        return bool(tried) and all(signal.failing for signal in tried)
 
     # ------------------------------------------------------------ the thread
 
@@ -238,7 +244,8 @@ class Exporter:
             signal.source.read()
         for signal in sorted(self.signals.values(), key=lambda signal: FLUSH_ORDER.index(signal.name)):
             now = time.monotonic()
-            self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if signal.failing else until)
+            short = signal.failing or self._is_away()
+            self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if short else until)
             if signal.request is not None:
                 signal.lost += signal.request.number if signal.name != "metrics" else 0
                 signal.request = None
