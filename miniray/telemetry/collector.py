@@ -35,6 +35,7 @@ from ..observe.state.task_columns import Look
 from . import rows as make
 from .log_rows import NewLines
 from .rows import Numbers, Row
+from .span_view import own_rows
 
 PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
 STEP = 200  # records that are read under one hold of the lock
@@ -93,7 +94,7 @@ class Collector:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self.look = Look(runtime)
-        self.numbers = Numbers(self.look)
+        self.numbers = Numbers(self.look, runtime.trace_seed)
         self._paces = {name: _Pace() for name in EVERYTHING}
         self._last_task = self._seen = self._rebuilt = 0
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
@@ -200,7 +201,7 @@ class Collector:
         """The rows of new tasks. Most have succeeded already and never change again; they are read without the lock."""
         numbers, finished = self.numbers, batch.finished
         add = finished.append
-        spec = parent = owner = None
+        spec = parent = owner = trace = None
         spec_number = caller = 0
         others = []
         for task in new:
@@ -214,9 +215,9 @@ class Collector:
             if task.spec is not spec:
                 spec = task.spec
                 spec_number = numbers.spec(spec)
-            if task.parent is not parent or task.owner is not owner:
-                parent, owner = task.parent, task.owner
-                caller = numbers.caller(parent, owner)
+            if task.parent is not parent or task.owner is not owner or task.trace is not trace:
+                parent, owner, trace = task.parent, task.owner, task.trace
+                caller = numbers.caller(task)
             producers = task.producers
             add(
                 (
@@ -403,6 +404,7 @@ class Collector:
                     for span in spans
                 ],
             )
+        self._own_spans(batch)
         last = self._last.setdefault("waits", {"end": 0.0, "number": 0})
         waits = _newest(self.runtime.waits, last["end"], lambda wait: wait[3])
         if waits:
@@ -415,6 +417,19 @@ class Collector:
                     for index, wait in enumerate(waits)
                 ],
             )
+
+    def _own_spans(self, batch: Batch) -> None:
+        """The spans that the program has opened with `miniray.util.tracing`."""
+        if self.runtime.tracing is None:
+            return
+        own = self.runtime.tracing.own_spans
+        seen = self._counts.get("_own_spans", 0)
+        first, kept = own.kept_since(seen)
+        if kept:
+            batch.add("_own_spans", own_rows(kept))
+        if first > seen:
+            batch.dropped["spans"] = first - seen
+        self._counts["_own_spans"] = first + len(kept)
 
 
 def _newest(log: deque[Any], after: Any, key: Callable[[Any], Any]) -> list[Any]:

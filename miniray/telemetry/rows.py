@@ -41,6 +41,7 @@ from ..observe.state.task_columns import (
     task_state,
 )
 from ..values.errors import TaskError
+from .span_view import caller_key
 
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
 MOST_TEXT = 64 << 10  # characters of an error's text
@@ -73,13 +74,13 @@ class Numbers:
     say, or while they are remembered by their identity; the memory is bounded, so a thing may get a second number.
     """
 
-    def __init__(self, look: Look, most: int = 10_000):
-        self.look, self.most = look, most
+    def __init__(self, look: Look, seed: int = 0, most: int = 10_000):
+        self.look, self.seed, self.most = look, seed, most
         self.new: dict[str, list[Row]] = {"_specs": [], "_callers": [], "_failures": []}
         self._last: dict[str, int] = dict.fromkeys(self.new, 0)
         self._specs: dict[Any, int] = {}  # by what they say
         self._seen_specs: dict[tuple[int, str], tuple[TaskSpec, int]] = {}  # during one collection, by identity
-        self._callers: dict[tuple[str, int | None], int] = {}
+        self._callers: dict[tuple[Any, ...], int] = {}
         self._failures: dict[Failure, int] = {}
         self.classes: dict[SchedulingClass, int] = {}
 
@@ -130,9 +131,9 @@ class Numbers:
         self._seen_specs[id(spec), repr_name] = spec, number
         return number
 
-    def caller(self, parent: str, owner: WorkerRecord | None) -> int:
-        """The number of the task that submitted a task."""
-        key = parent, owner.number if owner is not None else None
+    def caller(self, task: TaskRecord) -> int:
+        """The number of what submitted a task: another task, or the driver, in a span or not."""
+        key = caller_key(task, self.seed)
         number = self._callers.get(key)
         if number is None:
             number = self._callers[key] = self._number("_callers")
@@ -239,7 +240,7 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     """The rows of a task: its current attempt, and every earlier one."""
     spec, actor = task.spec, task.actor
     shown = actor.repr_name if actor is not None and task.t_started and spec.kind != ACTOR_CREATION_TASK else ""
-    shared = numbers.spec(spec, shown), numbers.caller(task.parent, task.owner), _actor_key(task)
+    shared = numbers.spec(spec, shown), numbers.caller(task), _actor_key(task)
     producers = to_json(task.producers) if task.producers else None
     rows: list[Row] = []
     for past in task.history or ():

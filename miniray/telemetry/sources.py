@@ -13,7 +13,7 @@ from typing import Any
 
 from .._version import __version__
 from ..process import context
-from . import sandbox
+from . import sandbox, span_view
 from .collector import Collector
 from .result import QueryError, Result
 from .ddl import View
@@ -53,6 +53,7 @@ def facts(runtime: Any) -> dict[str, object]:
         "epoch": repr(runtime.epoch),
         "started_us": started_us(runtime),
         "record_limit": runtime.cluster.record_limit,
+        **span_view.facts(runtime),
     }
 
 

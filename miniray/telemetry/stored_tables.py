@@ -71,6 +71,10 @@ fallback_json TEXT json | What to try when no node has them.
 id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
+trace_id TEXT | The trace of the calls; NULL if each begins one.
+parent_span INTEGER | The span in which the calls were made; NULL if there was none.
+call_span INTEGER | The span of the call itself, if OpenTelemetry has made it.
+trace_state TEXT | The trace's state, a W3C header.
 """),
         ("id",),
     ),
@@ -416,29 +420,22 @@ delta REAL | What `value` (of a histogram: `sum`) has grown by since the row bef
         "timestamp_us",
     ),
     Table(
-        "spans",
-        "The spans of traces.",
+        "_own_spans",
+        "The spans that the program has opened itself: see the view `spans`.",
         columns("""
-id INTEGER | The span's id as a number, the key of joins.
+id INTEGER | The span's id as a number.
 timestamp_us INTEGER us | It began.
 trace_id TEXT | Of the trace: 32 hexadecimal digits.
-span_id TEXT | 16 hexadecimal digits.
-parent_span_id TEXT | The span around it; NULL at the root.
-parent_id INTEGER | The same as a number.
+parent_id INTEGER | The id of the span around it; NULL for the first one of a trace.
 name TEXT | Its name.
-kind TEXT | INTERNAL, PRODUCER, CONSUMER, CLIENT or SERVER.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
-end_ns INTEGER ns | It ended; NULL while it runs.
-duration_us INTEGER us | How long it took.
-status TEXT | UNSET, OK or ERROR.
-attributes_json TEXT json | Its attributes.
-events_json TEXT json | Its events.
-links_json TEXT json | Its links.
-target TEXT | The module that made it.
-level TEXT | INFO, or ERROR if it failed.
-thread_name TEXT | The worker's id; driver for the driver.
-file TEXT | NULL.
-line INTEGER | NULL.
+end_ns INTEGER ns | It ended.
+status TEXT | UNSET or ERROR.
+description TEXT | Of the error.
+attributes TEXT json | Its attributes.
+events TEXT json | Its events; NULL if there are none.
+task_id TEXT | The task that opened it; NULL for the driver.
+attempt INTEGER | Its attempt.
 """),
         ("id",),
         "timestamp_us",
