@@ -14,7 +14,7 @@ from ._version import __ray_version__ as __ray_version__, __version__ as __versi
 if _typing.TYPE_CHECKING:
     import logging
 
-    from . import actor, cloudpickle, exceptions, ids, runtime_env, types, util
+    from . import actor, cloudpickle, exceptions, ids, runtime_env, telemetry, types, util
     from ._raylet import Language
     from .actor import method
     from .api import (
@@ -49,6 +49,7 @@ if _typing.TYPE_CHECKING:
     from .observe.timeline.profile import profile
     from .observe.timeline.chrome import timeline
     from .runtime_context import get_runtime_context
+    from .telemetry.sources import sql
 
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
@@ -98,6 +99,8 @@ __all__ = [
     "remote",
     "runtime_env",
     "shutdown",
+    "sql",
+    "telemetry",
     "timeline",
     "types",
     "util",
@@ -116,12 +119,13 @@ _HOMES = {  # each module, with the public names that it defines
     "observe.timeline.profile": "profile",
     "observe.timeline.chrome": "timeline",
     "runtime_context": "get_runtime_context",
+    "telemetry.sources": "sql",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Submodules that are found as `ray.x` without an import statement of their own.
 _MODULES = frozenset(
     "_common _private _raylet actor api autoscaler client_builder cloudpickle dag exceptions experimental ids "
-    "job_config object_ref remote_function runtime_context runtime_env state types util".split()
+    "job_config object_ref remote_function runtime_context runtime_env state telemetry types util".split()
 )
 
 

@@ -27,6 +27,7 @@ from .session import session_or_start
 from .process import context
 from .process.exits import ActorExit
 from .process.context import current, running
+from .process.worker_process import caller
 from .process.environment import inherited
 from .values.serialization import current_space
 from .calls.actor_classes import ClassInfo, modify_class
@@ -232,7 +233,7 @@ class ActorClass(Generic[T]):
 
     def _here(self) -> ActorClass[T]:
         """This object on the driver; in a worker, the worker's own copy, whose attributes only that worker sees."""
-        return self if current.get() is None else self.__ray_sent__.copy_here()
+        return self if caller() is None else self.__ray_sent__.copy_here()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.__ray_metadata__.name
@@ -341,9 +342,15 @@ def _deliver(copy: Any, info: ClassInfo) -> Any:
 def exit_actor() -> None:
     """End the current actor from inside one of its methods. The running call and later ones raise ActorDiedError.
 
+    In a thread that the actor has started it ends the thread by SystemExit; the running call returns its value, and the
+    actor ends after the calls that were submitted before.
+
     Raises TypeError outside an actor.
     """
-    execution = current.get()
+    execution = caller()
     if execution is None or execution.worker.actor is None:
         raise TypeError("exit_actor called on a non-actor worker.")
+    if current.get() is None:
+        weak_handle(execution.runtime, execution.worker.actor).__ray_terminate__.remote()
+        raise SystemExit(0)
     raise ActorExit("exit_actor() is called.")

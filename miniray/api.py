@@ -27,7 +27,7 @@ from .object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from .options.known_options import check_encodes
 from .options.when_given import check_tensor_transport
 from .process import context, replaced
-from .process.context import current
+from .process.worker_process import caller
 from .remote_function import RemoteFunction
 from .runtime.runtime import Runtime
 from .runtime_context import gpu_ids
@@ -346,7 +346,7 @@ def get_gpu_ids() -> list[int] | list[str]:
 
 def _started() -> Runtime:
     """The running session. These functions do not start one, as in Ray; without one they raise RaySystemError."""
-    if context.session is None and current.get() is None:
+    if context.session is None and caller() is None:
         raise context.not_connected()
     return session_or_start()
 

@@ -23,6 +23,7 @@ from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_n
 from .process import context
 from .runtime.runtime import Runtime
 from .process.context import running
+from .process.worker_process import caller
 from .values.pickler import reduces
 from .values.serialization import contain
 
@@ -267,7 +268,7 @@ def pin(record: ObjectRecord, reference: Any) -> None:
     If the object belongs to the worker itself, it loses its value when the worker dies; its record is kept until the
     session ends, so that a reference loaded later raises OwnerDiedError.
     """
-    runtime, execution = context.session, context.current.get()
+    runtime, execution = context.session, caller()
     if runtime is None or runtime.closed:
         return
     pinned = runtime.pinned

@@ -9,8 +9,9 @@ from .actor import ActorHandle, weak_handle
 from .core.records import ACCELERATORS, amounts
 from .ids import JOB_HEX, ActorID, JobID, NodeID, PlacementGroupID, TaskID, placement_group_hex, task_hex, worker_hex
 from .process import accelerators, context
-from .process.context import Execution, current
+from .process.context import Execution
 from .process.environment import env_of
+from .process.worker_process import caller
 from .runtime_env import RuntimeEnv
 from .runtime.runtime import Runtime
 from .session import session_or_start
@@ -47,9 +48,11 @@ class RuntimeContext:
         return "127.0.0.1:0"
 
     def get_session_name(self) -> str:
-        """Always "session": sessions have no folders, so they need no distinct names."""
+        """The session's name in Ray's form, with the time of its start and the process id. Its metrics have it too."""
+        from .observe.metrics.system import session_name  # few programs ask
+
         self._check_running("session's name")
-        return "session"
+        return session_name(self._runtime)
 
     def get_temp_dir(self) -> str:
         """The folder for the files of sessions: `init(_temp_dir=...)`, or the system's folder for temporary files."""
@@ -222,7 +225,7 @@ class RuntimeContext:
 
 def get_runtime_context() -> RuntimeContext:
     """Return the context of the calling driver, task or actor. Starts a session if none is running, as in Ray."""
-    return RuntimeContext(session_or_start(), current.get())
+    return RuntimeContext(session_or_start(), caller())
 
 
 def gpu_ids() -> list[int] | list[str]:
@@ -231,7 +234,7 @@ def gpu_ids() -> list[int] | list[str]:
 
 
 def _device_ids() -> dict[str, list[int] | list[str]]:
-    execution = current.get()
+    execution = caller()
     if execution is None:
         return {}
     return accelerators.ids_of(execution, (env_of(execution) or {}).get("env_vars"))
@@ -243,13 +246,13 @@ def current_placement_group_id() -> str | None:
     Starts a session if none is running, as in Ray.
     """
     session_or_start()
-    lease = lease_in_group(current.get())
+    lease = lease_in_group(caller())
     return None if lease is None else placement_group_hex(lease.strategy[1])
 
 
 def get_node_ip_address() -> str:
     """Return the address of the caller's node, as `nodes()` shows it under "NodeManagerAddress". Needs no session."""
-    execution = current.get()
+    execution = caller()
     return "127.0.0.1" if execution is None else execution.worker.node.name
 
 
@@ -273,7 +276,7 @@ class Worker:
         """WORKER_MODE in a task, SCRIPT_MODE on the driver, None without a session."""
         if not _connected():
             return None
-        return SCRIPT_MODE if current.get() is None else WORKER_MODE
+        return SCRIPT_MODE if caller() is None else WORKER_MODE
 
     def check_connected(self) -> None:
         """Raise RaySystemError if no session is running."""

@@ -21,7 +21,8 @@ from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .process import accelerators, context, doorbell, environment, guards, signal_handlers
 from .process.context import current
-from .process.exits import SessionEnded
+from .process.worker_process import caller
+from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
@@ -130,6 +131,7 @@ def init(
     on_deadlock: str = "log",
     runtime: str = "threaded",
     seed: int = 0,
+    telemetry: Any = None,
     **kwargs: Any,
 ) -> RayContext:
     """Start a session.
@@ -159,6 +161,9 @@ def init(
         runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
             virtual (see `miniray.testing.simulate`). (Not in Ray.)
         seed: of a simulated session. (Not in Ray.)
+        telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`, which may
+            also export it. None asks the environment variables MINIRAY_TELEMETRY and MINIRAY_OTLP; False does
+            neither. (Not in Ray.)
         **kwargs: Ray's other arguments, such as runtime_env. Those that can have no effect here are accepted and
             checked.
 
@@ -185,6 +190,7 @@ def init(
         "on_deadlock": on_deadlock,
         "runtime": runtime,
         "seed": seed,
+        "telemetry": telemetry,
         **kwargs,
     }
     with _starting:
@@ -198,8 +204,12 @@ def init(
             )
         given = with_job_config(given)
         check(address, given)
+        recording = _recording(given)
+        exporting = _exporting(recording)
         _configure(given)
         context.session = start(address, given)
+        if recording is not None:
+            _record(context.session, recording, exporting)
         for started in after_start:
             started(context.session)
         return RayContext(context.session)
@@ -213,12 +223,12 @@ def is_initialized() -> bool:
 def session_or_start() -> Runtime:
     """The running session. If there is none, it starts one with the defaults of `init`.
 
-    A task whose session has ended does not start another: this raises SessionEnded.
+    A task whose session has ended does not start another: this raises what `session_over` returns.
     """
     runtime: Runtime | None = context.session
     if runtime is None:
-        if current.get() is not None:
-            raise SessionEnded
+        if caller() is not None:
+            raise session_over()
         ending = context.exit_of_the_program()
         if ending is not None:
             raise ending
@@ -236,7 +246,7 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     session is running, and inside a task. A program that ends calls it automatically. `_exiting_interpreter` is
     accepted as in Ray.
     """
-    if current.get() is not None:
+    if caller() is not None:
         return
     with _starting:
         runtime, context.session = context.session, None
@@ -307,6 +317,43 @@ def _configure(given: dict[str, Any]) -> None:
         if not colon:
             raise ValueError(f"_tracing_startup_hook must be 'module:function', not {hook!r}")
         getattr(importlib.import_module(module), function)()
+
+
+def _recording(given: dict[str, Any]) -> Any:
+    """What to record and export, as a TelemetryConfig; None for nothing. Raises TypeError and ValueError for bad
+    settings.
+
+    The environment's variables do not concern the sessions of a simulation: a search through schedules runs thousands
+    of them.
+    """
+    telemetry = given.get("telemetry")
+    asked = os.environ.get("MINIRAY_TELEMETRY") or os.environ.get("MINIRAY_OTLP")
+    if telemetry is None and (not asked or context.simulation is not None):
+        return None
+    from .telemetry.config import config_of
+
+    return config_of(telemetry, os.environ)
+
+
+def _exporting(recording: Any) -> Any:
+    """Where to export to, as the exporter's Settings; None for nowhere. Raises ValueError for a bad endpoint."""
+    if recording is None or not recording.otlp:
+        return None
+    from .telemetry.export.settings import settings_of
+
+    return settings_of(os.environ, recording.otlp if isinstance(recording.otlp, str) else None)
+
+
+def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
+    """Begin to record and to export a session. Imports only what it needs."""
+    if recording.path is not None:
+        from .telemetry import recorder
+
+        recorder.start(runtime, recording)
+    if exporting is not None:
+        from .telemetry.export import exporter
+
+        exporter.start(runtime, exporting)
 
 
 def node_resources(
@@ -438,6 +485,14 @@ def end(runtime: Runtime) -> None:
     """End a session and remove its hooks. `_starting` is held."""
     for look in before_end:
         look(runtime)
+    try:
+        for recorder in runtime.recorders:
+            recorder.finish()  # while the tables are still full
+    finally:
+        _shut_down(runtime)
+
+
+def _shut_down(runtime: Runtime) -> None:
     try:
         runtime.shutdown()
     finally:

@@ -13,7 +13,8 @@ from ..core.scheduler import fits
 from ..options.stand_ins import PlacementGroup
 from ..process import accelerators, environment
 from ..runtime.runtime import Runtime
-from ..process.context import Execution, current
+from ..process.context import Execution
+from ..process.worker_process import caller
 
 # The core's word for each of Ray's classes of label conditions.
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}
@@ -42,7 +43,7 @@ def captures_children(options: Mapping[str, Any]) -> bool:
         return False
     strategy = options.get("scheduling_strategy")
     asked = (options if strategy is None else vars(strategy)).get("placement_group_capture_child_tasks")
-    return captures(current.get()) if asked is None else bool(asked)
+    return captures(caller()) if asked is None else bool(asked)
 
 
 def inherits_group(options: Mapping[str, Any]) -> bool:
@@ -50,12 +51,12 @@ def inherits_group(options: Mapping[str, Any]) -> bool:
     the caller captures its children or the call asks to be captured."""
     if options.get("scheduling_strategy") is not None or options.get("placement_group", "default") != "default":
         return False
-    return lease_in_group(current.get()) is not None and captures_children(options)
+    return lease_in_group(caller()) is not None and captures_children(options)
 
 
 def depends_on_caller(options: Mapping[str, Any]) -> bool:
     """Whether the placement of the call, or of its children, depends on its caller and not on its options alone."""
-    return inherits_group(options) or _may_be_in_group(options) and captures(current.get())
+    return inherits_group(options) or _may_be_in_group(options) and captures(caller())
 
 
 def lease_in_group(execution: Execution | None) -> SchedulingClass | None:
@@ -78,7 +79,7 @@ def strategy_of(runtime: Runtime, options: Mapping[str, Any]) -> tuple[Any, ...]
     """The scheduling strategy in the core's form, which SchedulingClass describes."""
     strategy = options.get("scheduling_strategy")
     if inherits_group(options):
-        return ("PLACEMENT_GROUP", lease_in_group(current.get()).strategy[1], -1)  # type: ignore[union-attr]
+        return ("PLACEMENT_GROUP", lease_in_group(caller()).strategy[1], -1)  # type: ignore[union-attr]
     if strategy is None:
         return _in_group(options.get("placement_group"), options.get("placement_group_bundle_index", -1))
     if isinstance(strategy, str):

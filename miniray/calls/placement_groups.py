@@ -13,7 +13,7 @@ from ..core.transitions import PlacementGroupStatus
 from ..exceptions import RaySystemError
 from ..object_ref import ObjectRef
 from ..options.known_options import check_encodes
-from ..process.context import current
+from ..process.worker_process import caller
 from ..runtime.runtime import Runtime
 from ..session import session_or_start
 from ..values.serialization import serialize
@@ -38,7 +38,7 @@ def create_placement_group(
     """
     runtime = session_or_start()
     selectors = [selector_of(one) for one in label_selectors] if label_selectors else None
-    execution = current.get()
+    execution = caller()
     group = PlacementGroupRecord(
         [units(bundle) for bundle in bundles],
         strategy,

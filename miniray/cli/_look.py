@@ -77,6 +77,16 @@ def accept_program(parser: Command, purpose: str = "shows its tables") -> None:
     parser.set_defaults(words=parser.prog)
 
 
+def accept_file(parser: argparse.ArgumentParser) -> None:
+    """Declare `--from`: answer for the session in a recording, instead of running a program."""
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="RUN.DB",
+        help="answer for the session in this recording, as of its end (see `miniray record`), and run nothing",
+    )
+
+
 def accept_server_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that Ray's commands have because they ask a server."""
     parser.add_argument("--timeout", type=int, default=30, metavar="S", help=f"{AS_IN_RAY}: the tables are local")
@@ -109,12 +119,30 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
     """
     args.width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     args.interrupted = []
+    if getattr(args, "source", None) is not None:
+        return of_file(args, lambda runtime: _printed(lambda: answer(runtime)))
     if args.program:
         return _Examined(args, answer).run()
     if context.session is None:
         words = (args.resource, getattr(args, "id", None))
         return complain(no_session(f"{args.words} {' '.join(filter(None, words))}".strip()), 1)
     return _printed(lambda: answer(context.session))
+
+
+def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
+    """Call `ask` with the session in the recording `args.source`. Returns its exit code, or 2 for a file that cannot be
+    read. Tells on stderr what the recording lacks."""
+    from ..telemetry.restore import Unreadable, restored  # reading a recording takes sqlite3
+
+    if args.program:
+        return complain("give --from or a program after --, not both", 2)
+    try:
+        with restored(args.source) as runtime:
+            for gap in runtime.gaps:
+                print(f"Note: {for_terminal(gap)}", file=sys.stderr)
+            return ask(runtime)
+    except Unreadable as problem:
+        return complain(str(problem), 2)
 
 
 def no_session(command: str) -> str:
@@ -127,15 +155,34 @@ def no_session(command: str) -> str:
 
 def again(args: argparse.Namespace, command: str) -> str:
     """The command line that asks another question of the same program. command: its words after `miniray`."""
-    program = " ".join(word if word.isprintable() and " " not in word else repr(word) for word in args.program)
+    source = getattr(args, "source", None)
+    if source is not None:
+        question = "explain" if command.partition(" ")[0] == "stack" else command  # a recording has no stacks
+        return f"python -m miniray {question} --from {_typed(source)}"
+    program = " ".join(map(_typed, args.program))
     after = f" --after {args.after:g}" if getattr(args, "after", None) and "--after" not in command else ""
     return f"python -m miniray {command}{after}" + (f" -- {program}" if program else "")
+
+
+def _typed(word: str) -> str:
+    return word if word.isprintable() and " " not in word else repr(word)
 
 
 def complain(text: str, code: int) -> int:
     """Print an error on stderr. Returns the exit code."""
     print(f"Error: {for_terminal(text, newlines=True)}", file=sys.stderr)
     return code
+
+
+def cannot_be_written(name: str) -> str | None:
+    """Why the file cannot be written, as far as can be known before; None if nothing is in its way."""
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.isdir(name):
+        return "it is a folder"
+    place = name if os.path.exists(name) else folder
+    return None if os.access(place, os.W_OK) else "permission denied"
 
 
 @contextlib.contextmanager

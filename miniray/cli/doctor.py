@@ -12,7 +12,7 @@ from ..observe.doctor import RUNBOOK, Finding, findings
 from ..observe.escape import cut, for_terminal
 from ..observe.state.short_ids import short
 from ._grammar import Command
-from ._look import accept_format, accept_program, again, show
+from ._look import accept_format, accept_file, accept_program, again, show
 from ._text import table
 
 FOUND = 3  # the exit code of `--exit-code` when there are findings
@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> Command:
         description="Ask the questions of a runbook about a program, and print a finding for each symptom: stuck "
         "tasks, dead actors, failures, retries, stragglers, leaks, spilling, ...",
         usage="miniray doctor [--after SECONDS] [--format {default,json}] [--exit-code] [--questions] "
-        "[-- script.py [args]]",
+        "[--from RUN.DB | -- script.py [args]]",
     )
     accept_format(parser, "json")
     parser.add_argument(
@@ -36,6 +36,7 @@ def add_parser(subparsers: Any) -> Command:
         help=f"if there are findings and the program ended with 0, exit with {FOUND}",
     )
     parser.add_argument("--questions", action="store_true", help="list the questions, and run nothing")
+    accept_file(parser)
     accept_program(parser, "shows the findings")
     parser.set_defaults(resource=None)
     return parser
@@ -93,7 +94,7 @@ def _lines(number: int, finding: Finding, args: argparse.Namespace) -> list[str]
         lines += [cut(row, args.width) for row in rows] if args.width else rows
     for title, stack in finding.stacks.items():
         lines += [f"   stack of {for_terminal(title)}:", *(f"   {for_terminal(line)}" for line in stack)]
-    where = finding.look if not args.program else again(args, finding.command)
+    where = finding.look if not args.program and args.source is None else again(args, finding.command)
     return [*lines, *_broken(f"   do:   {finding.advice}", args.width), f"   look: {where}"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..observe.state import ray_tables as state
 from ..observe.state.ray_rows import StateResource
 from ._grammar import Command
-from ._look import accept_format, accept_program, accept_server_options, complain, ids_of, show
+from ._look import accept_format, accept_file, accept_program, accept_server_options, complain, ids_of, show
 from .list import RESOURCES, formatted
 
 WITH_IDS = tuple(name for name in RESOURCES if name not in ("jobs", "runtime-envs"))
@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> Command:
         "get",
         help="show one task, actor, object, ... in detail",
         description="Show one row of a program's tables with all its details, as YAML.",
-        usage="miniray get RESOURCE ID [options] [-- script.py [args]]",
+        usage="miniray get RESOURCE ID [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
         "resource", nargs="?", choices=WITH_IDS, metavar="RESOURCE", help=f"one of {', '.join(WITH_IDS)}"
@@ -33,6 +33,7 @@ def add_parser(subparsers: Any) -> Command:
     )
     accept_format(parser, "json", "yaml", default="YAML")
     accept_server_options(parser)
+    accept_file(parser)
     accept_program(parser, "shows the row")
     parser.set_defaults(usage_error=parser.error)
     return parser

@@ -12,7 +12,7 @@ from ..observe.state.query import ListApiOptions
 from ..observe.state.ray_rows import SCHEMAS, StateResource
 from ._grammar import Command, similar
 from ._layout import fitted, plain_table, yaml_document
-from ._look import Refused, accept_program, accept_server_options, complain, show, warnings_on_stderr
+from ._look import Refused, accept_file, accept_program, accept_server_options, complain, show, warnings_on_stderr
 
 RESOURCES = tuple(resource.value.replace("_", "-") for resource in StateResource)
 NOTHING = "No resource in the cluster"
@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> Command:
         "list",
         help="list tasks, actors, objects, ...",
         description="List the rows of one of a program's tables.",
-        usage="miniray list RESOURCE [options] [-- script.py [args]]",
+        usage="miniray list RESOURCE [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument("resource", choices=RESOURCES, metavar="RESOURCE", help=f"one of {', '.join(RESOURCES)}")
     parser.add_argument(
@@ -46,6 +46,7 @@ def add_parser(subparsers: Any) -> Command:
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="show at most N rows (default: 100)")
     parser.add_argument("--detail", action="store_true", help="include the columns with details")
     accept_server_options(parser)
+    accept_file(parser)
     accept_program(parser)
     return parser
 

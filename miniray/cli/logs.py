@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> Command:
         help="list a program's logs, or print one of them",
         description="List the names of a program's logs that match GLOB; if only one matches, print that log. With a "
         "kind other than `cluster`, print the log of one actor, task, worker or job.",
-        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [-- script.py [args]]",
+        usage="miniray logs [cluster|actor|task|worker|job] [GLOB] [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
         "which", nargs="*", metavar="KIND or GLOB", help="the kind (default: cluster), then a pattern (default: *)"
@@ -63,6 +63,7 @@ def add_parser(subparsers: Any) -> Command:
         help="how to treat bytes that cannot be decoded (default: strict)",
     )
     _look.accept_server_options(parser)
+    _look.accept_file(parser)
     _look.accept_program(parser, "shows its logs")
     parser.set_defaults(usage_error=parser.error)
     return parser
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Print names, or the text of a log. Returns 1 if there is no such log; argparse exits with 2 for wrong words."""
     kind = args.which.pop(0) if args.which and args.which[0] in KINDS else "cluster"
     _check(args, kind)
-    if args.program:
+    if args.program or args.source is not None:
         return _look.show(args, lambda runtime: _at_the_end(args, kind, runtime).rstrip("\n"))
     if context.session is None:
         args.usage_error(_look.no_session("miniray logs"))
@@ -97,6 +98,8 @@ def _check(args: argparse.Namespace, kind: str) -> None:
         args.usage_error("Missing option '--id'.")
     if kind == "worker" and not args.pid:
         args.usage_error("Missing option '--pid' / '-pid'.")
+    if args.follow and args.source is not None:
+        args.usage_error("a recording does not grow: --follow has nothing to follow")
     if args.follow and args.program:
         args.usage_error("the logs of the script after -- are read when it ends: --follow has nothing to follow")
     if args.follow and args.format == "json":

@@ -13,7 +13,7 @@ from ..observe.state.memory_text import NO_LINES, UNITS, entries_of, references,
 from ..observe.state.ray_rows import StateResource
 from ._grammar import Command
 from ._layout import fitted
-from ._look import accept_address, accept_format, accept_program, show
+from ._look import accept_address, accept_format, accept_file, accept_program, show
 from .list import USEFUL
 
 NARROW = 200  # columns; a terminal with fewer gets a table that fits it instead of Ray's
@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> Command:
         "memory",
         help="show references to objects, and what the object stores hold",
         description="Show a program's references to objects, and what its object stores hold.",
-        usage="miniray memory [options] [-- script.py [args]]",
+        usage="miniray memory [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
         "--group-by",
@@ -49,6 +49,7 @@ def add_parser(subparsers: Any) -> Command:
     parser.add_argument("--num-entries", "--n", type=int, metavar="N", help="show at most N entries per table")
     accept_format(parser, "json", default="Ray's tables, or a table that fits the terminal")
     accept_address(parser)
+    accept_file(parser)
     accept_program(parser, "shows the references")
     parser.set_defaults(resource=None)
     return parser

@@ -14,7 +14,7 @@ from ..observe.state import book
 from ..observe.state.ray_rows import StateResource
 from ..process import context
 from ._grammar import Command
-from ._look import accept_format, accept_program, show
+from ._look import accept_format, accept_file, accept_program, show
 from ._text import size
 
 MEMORY = ("memory", "object_store_memory")
@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> Command:
         help="show a session's nodes and resources",
         description="Show the nodes, resources and pending demands of a program's session, as `ray status` does. "
         "Without a program, start a session with these resources, show its status, and end it.",
-        usage="miniray status [options] [-- script.py [args]]",
+        usage="miniray status [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
         "--num-cpus", type=float, metavar="N", help="CPUs of the session (default: those of this machine)"
@@ -38,6 +38,7 @@ def add_parser(subparsers: Any) -> Command:
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show the usage of each node too")
     accept_format(parser, "json")
+    accept_file(parser)
     accept_program(parser, "shows its status")
     parser.set_defaults(resource=None)
     return parser
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the status of a program's session at its end, of the running session, or of a new one."""
     import miniray as ray
 
-    if args.program or context.session is not None:
+    if args.program or args.source is not None or context.session is not None:
         return show(args, lambda runtime: answer(runtime, args))
     ray.init(num_cpus=args.num_cpus, num_gpus=args.num_gpus, resources=args.resources)
     try:

@@ -12,7 +12,7 @@ from ..observe.escape import cells, for_terminal
 from ..observe.state.ray_rows import SummaryResource
 from ._grammar import Command
 from ._layout import fitted, plain_table, yaml, yaml_document
-from ._look import accept_program, accept_server_options, show, warnings_on_stderr
+from ._look import accept_file, accept_program, accept_server_options, show, warnings_on_stderr
 
 RESOURCES = ("tasks", "actors", "objects")
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> Command:
         help="count tasks, actors or objects by state",
         description="Count a program's tasks by function and state, its actors by class and state, or its objects by "
         "call site.",
-        usage="miniray summary {tasks,actors,objects} [options] [-- script.py [args]]",
+        usage="miniray summary {tasks,actors,objects} [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument("resource", choices=RESOURCES, metavar="{tasks,actors,objects}", help="what to count")
     parser.add_argument(
@@ -34,6 +34,7 @@ def add_parser(subparsers: Any) -> Command:
         help="output format (default: a table that fits the terminal); `table` shows it whole",
     )
     accept_server_options(parser)
+    accept_file(parser)
     accept_program(parser, "shows the counts")
     return parser
 

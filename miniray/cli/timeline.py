@@ -12,7 +12,7 @@ from ..observe.escape import for_terminal
 from ..observe.timeline.chrome import write
 from ..observe.timeline.recording import read
 from ._grammar import Command
-from ._look import Refused, accept_program, complain, show
+from ._look import Refused, accept_file, accept_program, cannot_be_written, complain, show
 
 
 def add_parser(subparsers: Any) -> Command:
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> Command:
         "timeline",
         help="run a program and write its timeline, as a trace or a page",
         description="Run a program and write its timeline: a Chrome trace for ui.perfetto.dev, or an HTML page.",
-        usage="miniray timeline [-o FILE]... -- script.py [args]",
+        usage="miniray timeline [-o FILE]... (--from RUN.DB | -- script.py [args])",
     )
     parser.add_argument(
         "-o",
@@ -32,6 +32,7 @@ def add_parser(subparsers: Any) -> Command:
         help="the file to write, a page if it ends in .html and otherwise a trace; may be repeated "
         "(default: a trace in the temporary folder)",
     )
+    accept_file(parser)
     accept_program(parser, "writes its timeline")
     parser.set_defaults(resource="")
     return parser
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         os.path.join(tempfile.gettempdir(), f"ray-timeline-{datetime.now():%Y-%m-%d_%H-%M-%S}.json")
     ]
     for name in names:
-        problem = _cannot_be_written(name)
+        problem = cannot_be_written(name)
         if problem:
             return complain(f"{name} cannot be written: {problem}", 2)
     sessions = 0
@@ -70,14 +71,3 @@ def run(args: argparse.Namespace) -> int:
         return "\n".join(lines)
 
     return show(args, answer)
-
-
-def _cannot_be_written(name: str) -> str | None:
-    """Why the file cannot be written, as far as can be known before; None if nothing is in its way."""
-    folder = os.path.dirname(os.path.abspath(name))
-    if not os.path.isdir(folder):
-        return f"there is no folder {folder}"
-    if os.path.isdir(name):
-        return "it is a folder"
-    place = name if os.path.exists(name) else folder
-    return None if os.access(place, os.W_OK) else "permission denied"

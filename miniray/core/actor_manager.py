@@ -481,6 +481,7 @@ class ActorManager:
         """Restart a dead actor that nobody holds, to rebuild a value that one of its calls made, as Ray does."""
         if self.dead.pop(actor.number, None) is None:
             self.cluster.dropped["actors"] -= 1  # its record had been dropped
+            self.cluster.totals.actor_dropped(actor, -1)
         self.cluster.actors[actor.number] = actor
         failure, actor.failure, actor.t_died = actor.failure, None, 0.0
         move(actor, RESTARTING)
@@ -543,9 +544,10 @@ class ActorManager:
         self.dead[actor.number] = actor
         if len(self.dead) > self.dead_kept:
             number = next(iter(self.dead))
-            del self.dead[number]
+            dropped = self.dead.pop(number)
             self.cluster.actors.pop(number, None)
             self.cluster.dropped["actors"] += 1
+            self.cluster.totals.actor_dropped(dropped)
 
     def find(self, name: str, namespace: str) -> ActorRecord | None:
         """The actor of this name that is not dead, or None."""

@@ -83,6 +83,7 @@ class Stores:
         """Store a large value on the node where it was made. This is its primary copy."""
         store = node.store
         store.counters["created"] += 1
+        self.cluster.totals.sizes.add(obj.size)
         store.sample(now)  # values are freed without a time, so note the change since the last sample first
         self._add(obj, node)
         store.sample(now)

@@ -291,6 +291,7 @@ class TaskRecord:
         "node",  # that worker's NodeRecord
         "returns",  # its ObjectRecords: a tuple, or a list for a generator; () when nobody can need them
         "actor",  # the ActorRecord of a method call or a constructor, otherwise None
+        "trace",  # opaque: in which span the call was made; None if the driver made it outside of any span
         "stream",  # the StreamRecord of a streaming generator, otherwise None
         "failure",  # why the task FAILED, otherwise None
         "history",  # a list of the earlier Attempts; None as long as there is only one attempt
@@ -321,12 +322,13 @@ class TaskRecord:
         parent: str = "",
         owner: WorkerRecord | None = None,
         actor: ActorRecord | None = None,
+        trace: Any = None,
         number: int = 0,
     ):
         self.number = number
         self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
         self.producers: tuple[int, ...] = ()
-        self.parent, self.owner, self.actor = parent, owner, actor
+        self.parent, self.owner, self.actor, self.trace = parent, owner, actor, trace
         self.pending = self.attempt = 0
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries

@@ -7,7 +7,7 @@ from typing import Any
 
 from .actions import Action
 from .records import ActorRecord, Drain, NodeRecord, ObjectRecord, PlacementGroupRecord, TaskRecord, WorkerRecord
-from .task_events import EventLog
+from .task_events import EventLog, Totals
 
 
 class Tables:
@@ -39,6 +39,7 @@ class Tables:
         self.record_limit = record_limit
         # How many records were dropped because their table was full.
         self.dropped = {"tasks": 0, "actors": 0, "workers": 0, "events": 0}
+        self.totals = Totals()
         self.events = EventLog(self.dropped)
         # Whether a waiter resumes as soon as it is woken. False for a runtime in which all tasks share one thread.
         self.resumes_at_wake = True

@@ -7,12 +7,16 @@ cluster events.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .records import TaskRecord
+from .records import ACTOR_CREATION_TASK, ActorRecord, TaskRecord, WorkerRecord
+from .transitions import TaskStatus
+
+FINISHED = TaskStatus.FINISHED
 
 
 @dataclass(slots=True)
@@ -43,6 +47,107 @@ class EventLog:
 
     def __len__(self) -> int:
         return len(self.events)
+
+
+class Tally:
+    """How many values fell into each bucket, and their sum. bounds: the buckets' upper bounds; one more lies above."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]):
+        self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def copy(self) -> Tally:
+        """A tally that continues from this one."""
+        made = Tally(self.bounds)
+        made.counts, made.sum = self.counts[:], self.sum
+        return made
+
+
+PLACEMENT_MS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+SIZES = tuple(float(2**n) for n in range(25, 35))  # 32 MiB to 16 GiB
+
+
+class Totals:
+    """What stays counted after its record was dropped.
+
+    A counter of Prometheus never decreases, so the metrics add these numbers to what they count in the tables.
+
+    dropped_tasks: attempts that ended, by (task's name, whether it was a retry, whether it FINISHED). dropped_actors:
+    dead actors by class name. placements, registrations: milliseconds that dropped actors waited for a place, and
+    dropped workers for their start. Two hold everything, not only what was dropped. worker_failures: workers that
+    crashed, by (whether an actor lived in it, name of the task or of the class). sizes: bytes of the values that were
+    created in the object stores.
+    """
+
+    def __init__(self) -> None:
+        self.dropped_tasks: dict[tuple[str, bool, bool], int] = {}
+        self.dropped_actors: dict[str, int] = {}
+        self.placements, self.registrations = Tally(PLACEMENT_MS), Tally(PLACEMENT_MS)
+        self.worker_failures: dict[tuple[bool, str], int] = {}
+        self.sizes = Tally(SIZES)
+        self._name = ""  # of the tasks dropped last; `_same` of them finished at their first attempt
+        self._same = 0
+
+    def task_dropped(self, task: TaskRecord, sign: int = 1) -> None:
+        """Count a dropped task. sign: -1 if its record has come back."""
+        name = task.spec.name
+        if (
+            task.status is FINISHED and not task.attempt
+        ):  # nearly every task: most often, those of one name follow each other
+            if name != self._name:
+                self.flush()
+                self._name = name
+            self._same += sign
+            return
+        for name, retry, finished in attempts(task):
+            self._add(name, retry, finished, sign)
+
+    def flush(self) -> None:
+        """Bring `dropped_tasks` up to date."""
+        if self._same:
+            self._add(self._name, False, True, self._same)
+            self._same = 0
+
+    def _add(self, name: str, retry: bool, finished: bool, number: int) -> None:
+        key = name, retry, finished
+        self.dropped_tasks[key] = self.dropped_tasks.get(key, 0) + number
+
+    def actor_dropped(self, actor: ActorRecord, sign: int = 1) -> None:
+        """Count a dropped actor. sign: -1 if its record has come back."""
+        self.dropped_actors[actor.class_name] = self.dropped_actors.get(actor.class_name, 0) + sign
+        if sign > 0 and actor.creation.t_leased:
+            self.placements.add((actor.creation.t_leased - actor.creation.t_ready) * 1000)
+
+    def worker_dropped(self, worker: WorkerRecord) -> None:
+        """Count a dropped worker."""
+        if worker.t_started:
+            self.registrations.add((worker.t_started - worker.t_created) * 1000)
+
+    def worker_failed(self, worker: WorkerRecord) -> None:
+        """Count a worker that crashed."""
+        actor, task = worker.actor, worker.task
+        name = f"{actor.class_name}.__init__" if actor is not None else task.spec.name if task is not None else ""
+        key = actor is not None, name
+        self.worker_failures[key] = self.worker_failures.get(key, 0) + 1
+
+
+def attempts(task: TaskRecord) -> Iterator[tuple[str, bool, bool]]:
+    """(name, whether it was a retry, whether it FINISHED) of each attempt of a task that ended.
+
+    As in Ray, a restart of an actor is no attempt of its creation.
+    """
+    name = task.spec.name
+    once = task.spec.kind == ACTOR_CREATION_TASK
+    for past in (task.history or ()) if not once else ():
+        yield name, past.number > 0, past.failure is None
+    if task.t_finished:
+        yield name, task.attempt > 0 and not once, task.status is FINISHED
 
 
 class History:
@@ -86,5 +191,6 @@ class History:
         """Remove a task from the table and count it, unless it runs again to rebuild a value."""
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
             self.cluster.dropped["tasks"] += 1
+            self.cluster.totals.task_dropped(task)
             if not any(obj.lineage for obj in task.returns):
                 task.returns = ()  # breaks the reference cycle between the task and its objects

@@ -362,6 +362,7 @@ class TaskManager:
             self.cluster.tasks[task.number] = task
             self.cluster.history.in_order = False
             self.cluster.dropped["tasks"] -= 1
+            self.cluster.totals.task_dropped(task, -1)
         self._note_end(now, task)
         if task.history is None:
             task.history = []

@@ -287,3 +287,8 @@ def move(record: Any, to: _Status) -> None:
     if to not in record.status.moves:
         raise IllegalMove(record, to)
     record.status = to
+
+
+def restore(record: Any, name: str) -> None:
+    """Give a record that is rebuilt from a recording the status with this name. See `restoring`; nothing else may."""
+    record.status = type(record.status)[name]

@@ -75,6 +75,7 @@ class WorkerPool:
         self.cluster.actions.append(KillWorker(worker))
         if exit_type == "SYSTEM_ERROR":
             self.cluster.events.add(now, "worker_died", f"worker {worker.hex}: {failure.message}", worker)
+            self.cluster.totals.worker_failed(worker)
         self.bury(worker)
 
     def bury(self, worker: WorkerRecord) -> None:
@@ -82,5 +83,7 @@ class WorkerPool:
         worker.node.workers.pop(worker.number, None)
         self._dead.append(worker.number)
         if len(self._dead) > self.dead_kept:
-            self.cluster.workers.pop(self._dead.popleft(), None)
+            dropped = self.cluster.workers.pop(self._dead.popleft(), None)
             self.cluster.dropped["workers"] += 1
+            if dropped is not None:
+                self.cluster.totals.worker_dropped(dropped)

@@ -5,7 +5,7 @@ An object shows itself in a notebook by a method `_repr_html_`. The style is the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -27,6 +27,11 @@ def table(rows: Iterable[Mapping[str, Any]], caption: str = "") -> str:
     listed = list(rows)
     columns = list(dict.fromkeys(key for row in listed for key in row))
     columns = [key for key in columns if any(row.get(key) not in (None, "", {}, []) for row in listed)]
+    return whole_table(columns, listed, caption)
+
+
+def whole_table(columns: Sequence[str], listed: Sequence[Mapping[str, Any]], caption: str = "") -> str:
+    """Rows as a table with these columns."""
     head = "".join(f"<th>{cell(key)}</th>" for key in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{cell(row.get(key))}</td>" for key in columns) + "</tr>" for row in listed[:MOST_ROWS]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from ..process import context
 from .explain.bottleneck import Bottleneck, bottlenecks
 from .explain.evidence import Evidence
 from .explain.explanation import explain, find_deadlock
@@ -37,7 +38,8 @@ class Tables:
         self.runtime = runtime
         self.busy: list[Running] = busy_workers(runtime)
         waits = list(runtime.driver_waiters.copy().values())
-        self.driver = interrupted or (driver_stack() if waits else [])
+        past = context.recorded is not None  # then the threads of this process are not those of the program
+        self.driver = interrupted or (driver_stack() if waits and not past else [])
         self.awaited = {obj.task.hex for objects in waits for obj in objects if getattr(obj, "task", None) is not None}
         waits += [getattr(running.worker.handle, "waiting", ()) for running in self.busy if running.blocked]
         self.endless = _circles(runtime, waits)

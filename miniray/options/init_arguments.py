@@ -58,6 +58,7 @@ INIT_PARAMETERS: dict[str, str] = {
     "seed": "decides every schedule and every random number of a simulated session",
     "num_nodes": "number of nodes in all, each with the resources of the head node",
     "on_deadlock": '"raise": a get that can never return raises DeadlockError; "log": it logs a warning and waits',
+    "telemetry": "the file into which the session is recorded, or a TelemetryConfig",
 }
 
 _MOST_OF_A_RESOURCE = 1e14

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextvars import ContextVar
@@ -16,12 +17,13 @@ class Execution:
 
     runtime: the session's runtime, a `runtime.Runtime` (this module may not import it). worker: its `key` tells workers
     apart, as a process id does in Ray. space: the worker's copies of classes and functions, a `values.spaces.Space`.
-    thread: the ident of the thread that runs the attempt. A thread that the task's code starts has no Execution, and
-    counts as the driver. instance: the actor, in a call of an actor. environ: unset until the task reads `os.environ`
-    (see `environment`).
+    thread: the ident of the thread that runs the attempt. For a thread that the task's code starts see
+    `worker_process.caller`. instance: the actor, in a call of an actor. environ: unset until the task reads
+    `os.environ` (see `environment`). caller: what the calls of the attempt share, None before the first one (see
+    `trace_context`).
     """
 
-    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "_hex")
+    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "caller", "_hex")
     environ: Any
 
     def __init__(
@@ -29,6 +31,7 @@ class Execution:
     ):
         self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
         self.instance = instance
+        self.caller: Any = None
         self._hex = ""
 
     @property
@@ -42,9 +45,22 @@ current: ContextVar[Execution | None] = ContextVar("miniray_current", default=No
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
 simulation: Any = None  # the `runtime.simulated.simulation.Simulation` that runs; set only by itself
+# While a recording is read: the session in it, a `telemetry.restore.Restored`, with the `pid` and the `entrypoint` of
+# the program that was recorded. Set only by that module.
+recorded: Any = None
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
+
+
+def shown_pid() -> int:
+    """The process id that rows and the names of logs show: this process's, or the recorded program's."""
+    return os.getpid() if recorded is None else int(recorded.pid)
+
+
+def shown_entrypoint() -> str:
+    """The command line that the job's row shows."""
+    return " ".join(getattr(sys, "orig_argv", sys.argv)) if recorded is None else str(recorded.entrypoint)
 
 
 def exit_of_the_program() -> SystemExit | None:

@@ -23,6 +23,7 @@ from typing import Any, Callable
 from ..options.runtime_env_fields import check_variable
 from . import accelerators, children
 from .context import Execution, current
+from .worker_process import caller
 from .our_code import stands_in
 from .replaced import replace
 
@@ -70,7 +71,7 @@ def _env_of_job(runtime: Any) -> Any:
 
 
 def _env_of_caller(runtime: Any) -> Any:
-    execution = current.get()
+    execution = caller()
     return _env_of_job(runtime) if execution is None else env_of(execution)
 
 

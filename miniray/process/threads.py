@@ -17,10 +17,9 @@ from functools import wraps
 from typing import Any
 
 from . import worker_thread
-from .context import current
 from .our_code import stands_in
 from .replaced import replace
-from .worker_process import MAIN, STAMP, STARTED_IN, get_ident, here, serving, threads
+from .worker_process import MAIN, STAMP, get_ident, here, serving, thread_starts, threads
 from .worker_thread import WorkerThread
 
 real_main_thread = threading.main_thread
@@ -64,12 +63,7 @@ def _start_stamped(self: threading.Thread) -> None:
         return
     if process.main_ident == get_ident():
         threading.current_thread()  # makes the main thread's object (see `_main_thread`)
-    self.__dict__[STAMP] = process
-    execution = current.get()
-    if execution is not None:
-        self.__dict__[STARTED_IN] = execution.task.number, execution.task.attempt
-    else:  # it is started by a thread that a task has started
-        self.__dict__[STARTED_IN] = getattr(threads.get(get_ident()), STARTED_IN, None)
+    thread_starts(self, process)
     _start(self)
     # Before 3.13, this table has the threads for which the interpreter waits.
     getattr(threading, "_shutdown_locks", set()).discard(getattr(self, "_tstate_lock", None))

@@ -7,11 +7,13 @@ A worker's handle holds one WorkerProcess, and all threads of an actor share it.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any
 
+from ..core.records import NORMAL_TASK, TaskRecord, TaskSpec
 from . import context
-from .context import current
+from .context import Execution, current
 
 MAIN, LOOP, POOL = "main", "loop", "pool"
 """What a worker's thread does: it runs plain tasks, or the calls of an actor one by one; an async actor's event loop;
@@ -24,8 +26,11 @@ serving: dict[
 ] = {}  # by ident of the thread: whom each thread of a worker serves, and how
 native_ids: dict[int, int] = {}  # by ident of a worker's thread: the system's number of the thread
 STAMP = "_miniray_process"  # an attribute of a thread that a worker or its tasks started: the WorkerProcess
+EXECUTION = "_miniray_execution"  # an attribute of a thread that a task started: see `caller`
 STARTED_IN = "_miniray_started_in"  # an attribute of a thread that a task started: (number of the task, attempt)
 get_ident, get_native_id = threading.get_ident, threading.get_native_id
+any_started: list[bool] = []  # not empty once a task has started a thread; before, a caller is a task or the driver
+_numbers = itertools.count(1 << 62)  # of the tasks that such threads seem to run: beyond all real ones
 
 
 class WorkerProcess:
@@ -69,6 +74,38 @@ def here() -> WorkerProcess | None:
         return getattr(threads.get(get_ident()), STAMP, None)
     handle: Any = execution.worker.handle
     return handle.process if handle is not None else None  # None: the thread has outlived its worker
+
+
+def caller() -> Execution | None:
+    """For whom the calling code calls miniray: the running task, or in a thread that a task has started, the task's
+    worker. None for the driver."""
+    execution = current.get()
+    if execution is None and any_started:
+        execution = getattr(threads.get(get_ident()), EXECUTION, None)
+    return execution
+
+
+def thread_starts(thread: threading.Thread, process: WorkerProcess) -> None:
+    """Called by the thread of a worker that starts another thread. The new one belongs to the worker, too.
+
+    As on Ray, it seems to run a task of its own without a name, which nobody has submitted.
+    """
+    vars(thread)[STAMP] = process
+    execution = current.get()
+    if execution is not None:
+        vars(thread)[STARTED_IN] = execution.task.number, execution.task.attempt
+    else:  # it is started by a thread that a task has started
+        vars(thread)[STARTED_IN] = getattr(threads.get(get_ident()), STARTED_IN, None)
+    starter = caller()
+    if starter is None:  # the worker runs no task at this moment: a finaliser has started it
+        return
+    spec = TaskSpec(NORMAL_TASK, "", "", runtime_env=starter.task.spec.runtime_env)
+    task = TaskRecord(spec, number=next(_numbers))
+    vars(thread)[EXECUTION] = Execution(
+        starter.runtime, starter.worker, task, starter.space, starter.thread, starter.instance
+    )
+    if not any_started:
+        any_started.append(True)
 
 
 def thread_begins(handle: Any, role: str) -> None:

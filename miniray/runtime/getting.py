@@ -6,7 +6,7 @@ from typing import Any, overload
 
 from ..core.records import DROPPED, ENDED, FAILED, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord
 from ..exceptions import ObjectLostError, ReferenceCountingAssertionError
-from ..process.context import current
+from ..process.worker_process import caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
 from ..values.serialization import Serialized
@@ -125,7 +125,7 @@ class Getting(Waiting):
         Raises WorkerExit in the thread of a dead worker, whose task's arguments may have been released, and otherwise
         ReferenceCountingAssertionError for an object that was released.
         """
-        execution = current.get()
+        execution = caller()
         if execution is not None:
             refuse_dead_worker(execution.worker)
         with self.lock:
@@ -135,7 +135,7 @@ class Getting(Waiting):
 
     def _note_use(self, obj: ObjectRecord) -> None:
         """Report that a large value was read, so that a copy of it is now on this thread's node."""
-        execution = current.get()
+        execution = caller()
         with self.lock:
             node = execution.worker.node if execution is not None else self.head
             actions = self.cluster.object_used(self.now(), obj, node)

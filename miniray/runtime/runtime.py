@@ -30,7 +30,9 @@ from ..core.records import (
 from ..ids import task_hex
 from ..process import accelerators
 from ..process.context import current
+from ..process.worker_process import any_started, caller
 from ..process.signal_handlers import call_postponed, postponed
+from ..process.trace_context import caller_of
 from ..values import errors
 from ..values.arguments import PLAIN, pack
 from ..values.serialization import Serialized, serialize, size_of
@@ -53,9 +55,12 @@ class Runtime(Getting, Verbs):
     profiling spans that the program has recorded, for the timeline.
     asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
     captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
-    how to log a line of text; takes its level first. visible_devices: the ids in variables such as
+    how to log a line of text; takes its level first. tracing: the `telemetry.tracing` of a session whose program has
+    opened a span, or uses OpenTelemetry; None otherwise. trace_seed: 128 bits, from which the ids of spans are computed
+    (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
+    recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
 
@@ -76,6 +81,9 @@ class Runtime(Getting, Verbs):
         self.dynamic_type: Any = object
         self.exported: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.recorders: list[Any] = []
+        self.tracing: Any = None
+        self.trace_seed = int.from_bytes(os.urandom(16), "big")
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
         self.end_lines: Callable[[Any], None] = lambda execution: None
@@ -172,9 +180,16 @@ class Runtime(Getting, Verbs):
                     stored, deps, contained = pack(args, kwargs, self.ref_type, spec.func_name)
                     break
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         if execution is None:
-            return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
-        return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor)
+            trace = None if self.tracing is None else self.tracing.of_call(None)
+            return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor, trace)
+        if self.tracing is None:
+            trace = execution.caller or caller_of(execution)
+        else:
+            trace = self.tracing.of_call(execution)
+        return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor, trace)
 
     @writes_with_out
     def submit(
@@ -243,6 +258,8 @@ class Runtime(Getting, Verbs):
             call_postponed()
         stored = serialize(value, "the put value")
         execution = current.get()
+        if execution is None and any_started:
+            execution = caller()
         obj = ObjectRecord(
             0,
             owner=execution.worker if execution is not None else None,

@@ -43,6 +43,7 @@ from ..exceptions import RaySystemError
 from ..process.context import Execution, current, exit_of_the_program
 from ..process.exits import SessionEnded, TaskInterrupt, WorkerExit
 from ..process.our_code import parks_here
+from ..process.worker_process import caller
 from .core_access import CoreAccess
 from .core_lock import writes_with_out
 
@@ -53,9 +54,10 @@ get_ident = _thread.get_ident
 
 def session_over() -> BaseException:
     """The exception for a call whose session was shut down while it waited: SessionEnded in a task, which ends the
-    task; RaySystemError in a thread of the driver."""
-    if current.get() is not None:
-        return SessionEnded()
+    task; SystemExit in a thread that a task has started, which ends the thread without a word; RaySystemError in a
+    thread of the driver."""
+    if caller() is not None:
+        return SessionEnded() if current.get() is not None else SystemExit()
     return exit_of_the_program() or RaySystemError("the session was shut down by another thread")
 
 
@@ -66,9 +68,10 @@ def of_an_ended_session(obj: ObjectRecord) -> BaseException:
 
 def refuse_dead_worker(worker: WorkerRecord) -> None:
     """Raise WorkerExit if the worker was declared dead while its thread goes on. A dead worker must not come to own
-    anything: nobody would ever end a task or an actor that it owns."""
+    anything: nobody would ever end a task or an actor that it owns. A thread that its task has started gets SystemExit,
+    which ends the thread without a word: on Ray its process is gone."""
     if worker.status is DEAD:
-        raise WorkerExit("SYSTEM_ERROR: the worker is dead")
+        raise WorkerExit("SYSTEM_ERROR: the worker is dead") if current.get() is not None else SystemExit
 
 
 def waits_no_more(handle: Any, task: TaskRecord) -> bool:

@@ -1,4 +1,35 @@
 """A session for those outside it: a schema, SQL, recordings, traces, exports, stacks and profiles.
 
-Everything here is off until the program asks for it, and `import miniray` imports nothing of it.
+Everything here is off until the program asks for it. `import miniray` imports nothing of it, and each name here is
+imported on its first use: SQLite is loaded only by what needs it.
 """
+
+import importlib as _importlib
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from .config import TelemetryConfig
+    from .profiler.recording import profile
+    from .result import QueryError, Result
+    from .sources import FileSource, open
+
+__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "open", "profile"]
+
+_HOMES = {
+    "FileSource": "sources",
+    "QueryError": "result",
+    "Result": "result",
+    "TelemetryConfig": "config",
+    "open": "sources",
+    "profile": "profiler.recording",
+}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -13,6 +13,7 @@ pytest loads the plugin once miniray is installed. It does nothing until a test 
     --miniray-timeout=S         a test that takes longer fails, and explains what is pending, with all stacks
     --miniray-strict            a test that leaves something behind fails; without the option it gives a warning
     --miniray-timeline=DIR      writes a timeline of every failed test to this folder
+    --miniray-record=DIR        keeps a recording of every failed test's session in this folder
 
     @pytest.mark.simulate(seeds=200, strategy="random", faults=FaultPlan(crash=0.1))
     --simulate-seed=N           a test with this marker runs once, with this seed, under the debugger if you like
@@ -72,6 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--miniray-strict", action="store_true", help="fail a test that leaves something behind")
     group.addoption("--miniray-timeline", metavar="DIR", help="write a timeline of each failed test to this folder")
+    group.addoption("--miniray-record", metavar="DIR", help="keep a recording of each failed test in this folder")
     group.addoption("--simulate-seed", type=int, metavar="N", help="run each simulated test once, with this seed")
     parser.addini(
         "miniray_timeout", "fail a test that takes longer than this many seconds, and explain what is pending"
@@ -108,7 +110,12 @@ def pytest_make_collect_report(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers."""
+    """Declare the markers, and begin to record sessions if --miniray-record says so."""
+    folder = config.getoption("miniray_record", None)
+    if folder:
+        from .recordings import Recordings
+
+        config.pluginmanager.register(Recordings(folder), "miniray-recordings")
     config.addinivalue_line(
         "markers",
         "simulate(seeds=1000, strategy='random', faults=None, ...): run the test once for each seed, each time in a "

@@ -21,7 +21,7 @@ import weakref
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from ..process import context
+from ..process.worker_process import caller
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ _driver = Space()
 
 def current_space() -> Space:
     """Return the space of the running task or actor method, or the driver's space outside of these."""
-    execution = context.current.get()
+    execution = caller()
     return _driver if execution is None else execution.space
 
 

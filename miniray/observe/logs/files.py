@@ -8,7 +8,6 @@ session keeps them in memory.
 from __future__ import annotations
 
 import _thread
-import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any, Callable
 
 from ...core.records import WorkerRecord
 from ...ids import JOB_HEX
-from ...process.context import Execution
+from ...process.context import Execution, shown_pid
 from ...process.worker_output import Pipe
 from ..escape import escaped
 
@@ -86,6 +85,10 @@ class LogFile:
                 self.lost[attempt] = self.lost.pop(attempt, 0) + len(line)
                 if len(self.lost) > MOST_LOSSES:
                     del self.lost[next(iter(self.lost))]
+
+    def all_lines(self) -> tuple[int, deque[tuple[Attempt | None, bytes]]]:
+        """How many lines were ever added, markers included, and those that are still there. For reading only."""
+        return self.dropped_lines + len(self._lines), self._lines
 
     def written(self) -> Iterator[tuple[Attempt, bytes]]:
         """Yield each line with the attempt that wrote it, without the markers."""
@@ -162,7 +165,7 @@ class WorkerLog:
 
 def log_name(worker: WorkerRecord) -> str:
     """The name of a worker's logs, without .out or .err."""
-    return f"worker-{worker.hex}-{JOB_HEX}-{os.getpid()}"
+    return f"worker-{worker.hex}-{JOB_HEX}-{shown_pid()}"
 
 
 def header(worker: "WorkerRecord", label: str) -> list[bytes]:

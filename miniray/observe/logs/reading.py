@@ -336,7 +336,7 @@ def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _
 
 
 def _log_of_process(logs: SessionLogs, node: "NodeRecord", pid: int, suffix: str) -> _Log:
-    workers = _workers(logs, node) if pid == os.getpid() else []
+    workers = _workers(logs, node) if pid == context.shown_pid() else []
     if not workers:
         raise RayStateApiException(f"Could not find a log file: no worker of node {node.hex} has the pid {pid}.")
     return _Log(logs, [(worker, _file_of(logs, worker, suffix)) for worker in workers])

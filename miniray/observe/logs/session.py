@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,9 @@ class SessionLogs:
     have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream; and a line without text
     for each WorkerLog whose worker has started processes. A worker checks whether it is empty when a task ends.
     reader: reads what these processes write. system: the system's messages. size: the memory of all logs in bytes.
-    dropped_workers: how many workers lost their logs. unshown: how many times writing to the driver's screen failed.
+    taps: called with each lot of lines under the lock: worker, task (both None for a message of the system), the
+    stream's name (or the message's level), the lines without their ends. dropped_workers: how many workers lost their
+    logs. unshown: how many times writing to the driver's screen failed.
     """
 
     def __init__(self, runtime: "Runtime"):
@@ -85,6 +87,7 @@ class SessionLogs:
         self.unfinished: dict[tuple[Hashable, str], Unfinished] = {}
         self.reader = Reader()
         self.system = LogFile("raylet.out")
+        self.taps: list[Callable[[WorkerRecord | None, TaskRecord | None, str, list[str]], None]] = []
         self.size = self.dropped_workers = self.unshown = 0
         self.closed = False
         wanted = runtime.options.get("log_to_driver")
@@ -238,9 +241,28 @@ class SessionLogs:
 
         task: None if the worker runs none; the lines then follow those of its last one.
         """
+        attempt = None if task is None else (task.number, task.attempt)
+        label = self._add(outlet, worker, task, attempt, name, lines, end)
+        if not self.to_driver:
+            return []
+        source: tuple[Any, ...] = (label, worker)
+        lines = [line.rstrip("\r") for line in lines]
+        return self._fold(name, outlet.worker.number, source, lines)
+
+    def _add(
+        self,
+        outlet: WorkerLog,
+        worker: "WorkerRecord",
+        task: "TaskRecord | None",
+        attempt: Attempt | None,
+        name: str,
+        lines: list[str],
+        end: str,
+    ) -> str:
+        """Store lines, with a marker in front of them if they have another source than the line before. Returns the
+        name of the source."""
         file = outlet.files[name]
         before = file.size
-        attempt = None if task is None else (task.number, task.attempt)
         if worker.actor is not None:
             kind, label = "actor", actor_label(worker.actor)
         elif task is not None:
@@ -252,14 +274,19 @@ class SessionLogs:
             file.add(None, f":{kind}_name:{escaped(label)}\n".encode())
         for line in lines:
             file.add(attempt, (line + end).encode())
+        for tap in self.taps:
+            tap(worker, task, name, lines)
         self.size += file.size - before
         if self.size > files.ALL_BYTES:
             self._shrink_all()
-        if not self.to_driver:
-            return []
-        source: tuple[Any, ...] = (label, worker)
-        lines = [line.rstrip("\r") for line in lines]
-        return self._fold(name, outlet.worker.number, source, lines)
+        return label
+
+    def recorded(
+        self, worker: "WorkerRecord", task: "TaskRecord | None", attempt: Attempt | None, name: str, line: str
+    ) -> None:
+        """Add a line from a recording. The caller is the only one to use these logs."""
+        outlet = self.outlets.get(worker.number) or self.outlet_of(worker)
+        self._add(outlet, worker, task, attempt, name, [line], "\n")
 
     def _shrink_all(self) -> None:
         outlets = {id(outlet): outlet for outlet in self.outlets.values()}
@@ -278,6 +305,8 @@ class SessionLogs:
         """
         with self.lock:
             self.system.add(None, f"[{level}] {text}\n".encode(errors="backslashreplace"))
+            for tap in self.taps:
+                tap(None, None, level, [text])
             shown = self._fold("stdout", SYSTEM, (SYSTEM, level), [text])
         self._show("stdout", shown)
 
@@ -396,6 +425,14 @@ def uninstall(runtime: Runtime) -> None:
         logs.close()
         standard_streams.close_doors(logs)
         running = None
+
+
+def show_recorded(logs: SessionLogs | None) -> SessionLogs | None:
+    """Let the readers of logs read these, which come from a recording, in place of the running session's. Returns those
+    that they have read so far."""
+    global running
+    before, running = running, logs
+    return before
 
 
 def after_fork() -> None:

@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ...process import context
+from ...process.worker_process import caller
 from . import registry
 from .registry import DRIVER, Registry, Table, Tags
 from .series import BATCH, CounterSeries, GaugeSeries, HistogramSeries, added, interpolated
@@ -53,6 +54,7 @@ class _Attachment:
         self.known: dict[tuple[tuple[str, str], ...], Any] = {}
 
 
+OVERFLOWING: Tags = (("\0", "overflow"),)  # the key of a table's overflow series; no record can have these tags
 _lenient = False
 _remaking = threading.local()  # .now: this thread is unpickling a metric
 
@@ -161,12 +163,29 @@ class Metric:
     def _new_series(self, attachment: _Attachment, tags: dict[str, str] | None) -> Any:
         table, complete = attachment.table, self._complete(attachment.defaults, tags)
         with registry.lock:
-            series = table.series.get(_identity(complete))
+            identity = _identity(complete)
+            series = table.series.get(identity)
+            if series is None and len(table.series) >= attachment.registry.most_series - 1:
+                return self._overflow_series(attachment)
             if series is None:
-                series = table.series[_identity(complete)] = self._series_type(complete, table.boundaries)
+                series = table.series[identity] = self._series_type(complete, table.boundaries)
             # Do not remember undeclared tags, which pass only in lenient mode: `known` would grow with every value.
             if not tags or tags.keys() <= complete.keys():
                 attachment.known[tuple(tags.items()) if tags else ()] = series
+        return series
+
+    def _overflow_series(self, attachment: _Attachment) -> Any:
+        """The series of everything that has no series of its own, since the metric has too many. `lock` is held.
+
+        Its tags are all empty. `known` does not remember what leads here: it would grow with every new set of tags.
+        """
+        table = attachment.table
+        series = table.series.get(OVERFLOWING)
+        if series is None:
+            series = self._series_type(dict.fromkeys(self._tag_keys, ""), table.boundaries)
+            series.overflows = True
+            table.series[OVERFLOWING] = series
+            registry.warn_of_overflow(self._name, attachment.registry.most_series)
         return series
 
     def _complete(self, defaults: dict[str, str], tags: dict[str, str] | None) -> dict[str, str]:
@@ -504,7 +523,7 @@ def _remake(cls: type[_M], *arguments: Any) -> _M:
 
 def _owner() -> str:
     """The owner of a metric that is made now: the key of the worker that runs this code, or the driver."""
-    execution = context.current.get()
+    execution = caller()
     return DRIVER if execution is None else str(execution.worker.key)
 
 

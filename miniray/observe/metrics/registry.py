@@ -9,24 +9,41 @@ continues from zero in the next one.
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ...ids import worker_hex
+from ...process import context
 from ...process.context import at_end, in_forked_child
 from . import prometheus
 from .series import MOST_SAMPLES
 
 DRIVER = "driver"  # the owner of the driver's metrics; a worker's metrics are owned by its id
+DRIVER_ID = worker_hex(0)  # what Ray calls the driver on its page
+MOST_SERIES = 10_000  # of one metric, unless MINIRAY_METRICS_MAX_SERIES says otherwise
 
 Tags = tuple[tuple[str, str], ...]  # names and values, sorted
-SystemMetrics = Iterable[tuple[str, str, str, Iterable[tuple[dict[str, str], float]]]]
+SystemMetrics = Iterable[tuple[str, str, str, Iterable[tuple[Mapping[str, str], Any]]]]
 
-system_metrics_provider: Callable[[], SystemMetrics] | None = None
-"""A hook: returns the runtime's own metrics, each as (whole family name, type, help, [(labels, value)])."""
+
+def of_the_session(runtime: Any) -> SystemMetrics:
+    """A session's own metrics; none if there is no session."""
+    if runtime is None:
+        return []
+    from . import system  # here, since recording needs none of it
+
+    return system.families(runtime)
+
+
+system_metrics_provider: Callable[[Any], SystemMetrics] | None = of_the_session
+"""A hook: returns a session's own metrics, each as (whole family name, type, help, [(labels, value)])."""
 
 session_labels: dict[str, str] = {}
-"""Labels that every sample of `export_text` carries, such as SessionName and NodeAddress. `reset` clears them."""
+"""Further labels for every sample of `export_text`. `reset` clears them."""
 
 
 class Table:
@@ -45,12 +62,21 @@ class Table:
 class Registry:
     """What one session recorded. `lock` guards everything in it."""
 
-    __slots__ = ("tables", "driver_names", "closed")
+    __slots__ = ("tables", "driver_names", "closed", "most_series", "warned")
 
     def __init__(self) -> None:
+        self.most_series = _limit()
+        self.warned: set[str] = set()  # names of metrics with too many series
         self.tables: dict[tuple[str, str, str], Table] = {}  # by owner, name, kind
         self.driver_names: set[str] = set()  # the names for which the driver's program has made a metric
         self.closed = False  # the session has ended: metrics attach to the current registry at their next record
+
+
+def _limit() -> int:
+    try:
+        return max(2, int(os.environ.get("MINIRAY_METRICS_MAX_SERIES", MOST_SERIES)))
+    except ValueError:
+        return MOST_SERIES
 
 
 # Guards registries, their tables, and the attachment of each metric to a table: everything that changes when a name, a
@@ -137,36 +163,97 @@ def _added(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
     return total
 
 
-def export_text(include_system: bool = True) -> str:
-    """Return everything that this session recorded, in the Prometheus text format 0.0.4 (serve it as `CONTENT_TYPE`).
+def export_text(include_system: bool = True, format: str = "prometheus", runtime: Any = None) -> str:
+    """Return everything that this session recorded as text. Serve it as `CONTENT_TYPES[format]`.
 
-    Names are Ray's: the prefix `ray_`, and the suffix `_total` for a counter. Labels are the tags, Component and
-    WorkerId as in Ray, and `session_labels`. Metrics of one name form one family with the union of their tags; a tag
-    that one of them lacks is "". include_system: begin with the runtime's own metrics, if a provider is set.
+    Names are Ray's: the prefix `ray_`, and the suffix `_total` for a counter. Labels are the tags, and Ray's labels
+    Component, NodeAddress, SessionName, Version and WorkerId. Metrics of one name form one family with the union of
+    their tags; a tag that one of them lacks is "". No family has more series than `MOST_SERIES`.
+
+    include_system: begin with Ray's metrics about itself, if a session runs. format: "prometheus" (the text format
+    0.0.4) or "openmetrics" (1.0.0); ValueError for another one. runtime: the session, for a caller that looks at one
+    that is just ending; by default the running one.
     """
-    families: list[prometheus.Family] = []
+    return prometheus.render(families(include_system, runtime), format)
+
+
+def export_page(accept: str | None = None, include_system: bool = True, runtime: Any = None) -> tuple[str, str]:
+    """The Content-Type and the text that answer a scraper. accept: its Accept header; None if it has sent none.
+    Otherwise as `export_text`."""
+    format = prometheus.negotiated(accept)
+    return prometheus.CONTENT_TYPES[format], export_text(include_system, format, runtime)
+
+
+def families(include_system: bool = True, runtime: Any = None) -> list[prometheus.Family]:
+    """Every metric with its samples now: the session's own first, then the program's. The names are the page's, without
+    the suffix of counters. The arguments are those of `export_text`."""
+    found: list[prometheus.Family] = []
+    runtime = context.session if runtime is None else runtime
     if include_system and system_metrics_provider is not None:
-        for name, kind, help_text, samples in system_metrics_provider():
-            labelled = [(prometheus.with_tags(session_labels, labels, kind), value) for labels, value in samples]
-            families.append(prometheus.Family(name, kind, help_text, labelled))
-    return prometheus.render([*families, *_recorded_families()])
+        for name, kind, help_text, samples in system_metrics_provider(runtime):
+            labelled = [({**session_labels, **labels}, value) for labels, value in samples]
+            found.append(prometheus.Family(name, kind, help_text, labelled))
+    found += _recorded_families(runtime)
+    return [_capped(family) for family in found]
 
 
-def _recorded_families() -> Iterator[prometheus.Family]:
+def _capped(family: prometheus.Family) -> prometheus.Family:
+    samples = list(family.samples)
+    most = current.most_series
+    if len(samples) > most:
+        warn_of_overflow(family.name, most)
+    return prometheus.capped(family._replace(samples=samples), most)
+
+
+def warn_of_overflow(name: str, most: int) -> None:
+    """Warn, once for each metric of a session, that it has too many series."""
+    with lock:
+        if name in current.warned:
+            return
+        current.warned.add(name)
+    warnings.warn(
+        f"The metric {name} has more than {most:,} series. All further ones are counted together, in the series with "
+        "the label otel_metric_overflow. Use tags with few values, or set MINIRAY_METRICS_MAX_SERIES.",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def _places(runtime: Any) -> tuple[dict[str, str], Callable[[str], str]]:
+    """The labels of a session, and a function from a worker's id to the address of its node."""
+    if runtime is None:
+        return {}, lambda worker_id: ""
+    from . import system
+
+    return system.session_labels(runtime), functools.partial(system.address_of, runtime)
+
+
+def _recorded_families(runtime: Any) -> Iterator[prometheus.Family]:
+    common, address_of = _places(runtime)
     with lock:
         tables = sorted(current.tables.values(), key=lambda table: (table.name, table.kind, table.owner))
         series = {id(table): list(table.series.values()) for table in tables}
-    families: dict[tuple[str, str], list[Table]] = {}
+    by_name: dict[tuple[str, str], list[Table]] = {}
     for table in tables:
-        families.setdefault((table.name, table.kind), []).append(table)
-    for (name, kind), members in families.items():
+        by_name.setdefault((table.name, table.kind), []).append(table)
+    for (name, kind), members in by_name.items():
         tag_keys = list(dict.fromkeys(key for table in members for key in table.tag_keys))
         samples = []
         for table in members:
-            fixed = {"Component": "core_worker", **session_labels, "WorkerId": table.owner}
+            worker_id = DRIVER_ID if table.owner == DRIVER else table.owner
+            place = {"NodeAddress": address_of(worker_id)} if common else {}
+            fixed = {"Component": "core_worker", **place, **common, **session_labels, "WorkerId": worker_id}
+            names = prometheus.tag_names(fixed, tag_keys)
             for one in series[id(table)]:
-                labels = prometheus.with_tags(fixed, {key: one.tags.get(key, "") for key in tag_keys}, kind)
-                samples.append((labels, one.read()))
+                value = one.read()
+                if value is None:  # a gauge whose first value is just being set
+                    continue
+                labels = fixed.copy()
+                for key, label in names.items():
+                    labels[label] = one.tags.get(key, "")
+                if one.overflows:
+                    labels.update(prometheus.OVERFLOW)
+                samples.append((labels, value))
         description = next((table.description for table in members if table.description), "")
         yield prometheus.Family(f"ray_{name}", kind, description, samples)
 

@@ -22,9 +22,10 @@ class Sampled:
     the average distance of those that are left. So a series that records often costs a comparison per record.
     """
 
-    __slots__ = ("samples", "due", "_pause")
+    __slots__ = ("samples", "due", "_pause", "overflows")
 
     def __init__(self) -> None:
+        self.overflows = False  # whether it stands for all series that are too much for their metric
         self.samples: list[tuple[float, float]] = []  # time on the runtime's clock, value; any thread appends
         self.due = 0.0  # no sample before this time
         self._pause = 0.0

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from ...core.records import TaskRecord, WorkerRecord
-from ...process import our_code
+from ...process import context, our_code
 from ...process.context import current
 from ...process.threads import real_main_thread
 from ...process.worker_process import STAMP, STARTED_IN, WorkerProcess, threads
@@ -77,8 +77,11 @@ class CallStack:
 def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
     """The stacks of a session: the driver's first, then in the order of the workers and their tasks.
 
-    all_frames: with the frames that are not the program's, and with the stacks that have no others.
+    all_frames: with the frames that are not the program's, and with the stacks that have no others. A session that was
+    read from a recording has none.
     """
+    if context.recorded is not None:
+        return []
     frames = current_frames()
     stacks: dict[int, list[FrameType]] = {}
     try:

@@ -4,7 +4,6 @@ the runtime's lock."""
 from __future__ import annotations
 
 import base64
-import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -24,6 +23,7 @@ from ...core.records import (
 from ...core.task_events import Event
 from ...core.transitions import ActorStatus, WorkerStatus
 from ...ids import INDEX_BITS, JOB_HEX, worker_hex
+from ...process.context import shown_entrypoint
 from .lookup import object_id
 from .ray_rows import DriverInfo, JobStatus, JobType
 from .task_columns import Look, Readers, env_text, group_id, process_of, required_resources, task_state
@@ -330,7 +330,7 @@ PLACEMENT_GROUPS: Readers = {
 
 
 def _entrypoint(job: str, look: Look) -> str:
-    return " ".join(getattr(sys, "orig_argv", sys.argv))
+    return shown_entrypoint()
 
 
 JOBS: Readers = {
@@ -383,7 +383,7 @@ RUNTIME_ENVS: Readers = {
     "error": lambda env, look: None,
 }
 
-_SEVERITY = {
+SEVERITY = {
     "node_died": "ERROR",
     "worker_died": "ERROR",
     "actor_died": "WARNING",
@@ -409,7 +409,7 @@ def _about(event: Event) -> dict[str, str]:
 
 
 CLUSTER_EVENTS: Readers = {
-    "severity": lambda e, look: _SEVERITY.get(e[1].kind, "INFO"),
+    "severity": lambda e, look: SEVERITY.get(e[1].kind, "INFO"),
     "time": lambda e, look: str(datetime.fromtimestamp(e[1].at + look.epoch)),
     "source_type": lambda e, look: "GCS" if e[1].kind.startswith(("node", "actor", "placement")) else "RAYLET",
     "message": lambda e, look: e[1].text,

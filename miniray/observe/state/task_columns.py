@@ -8,7 +8,6 @@ longer, and a TaskView of every other record.
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Union
@@ -30,6 +29,7 @@ from ...core.records import (
 )
 from ...core.transitions import TaskStatus
 from ...ids import JOB_HEX, task_hex
+from ...process.context import shown_pid
 from ..logs.files import log_name
 
 PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
@@ -101,7 +101,7 @@ class Look:
     )
 
     def __init__(self, runtime: Any):
-        self.epoch, self.now, self.pid = runtime.epoch, runtime.now(), os.getpid()
+        self.epoch, self.now, self.pid = runtime.epoch, runtime.now(), shown_pid()
         self.error_text: Callable[[Failure], str] = runtime.error_text
         self.cluster: Cluster = runtime.cluster
         self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)

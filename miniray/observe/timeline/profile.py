@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.records import WorkerRecord
 from ...process import context
-from ...process.context import current
+from ...process.worker_process import caller
 
 # Guards the numbers of spans: the first number in the deque is the count of dropped spans. Re-entrant, because a
 # finaliser that runs while the lock is held may use a span itself.
@@ -72,7 +72,7 @@ class profile:
         extra = {str(key): str(value) for key, value in self.extra_data.items()} if self.extra_data else {}
         if kind is not None:
             extra["type"], extra["value"] = str(kind), _text_of(error)
-        execution = current.get()
+        execution = caller()
         worker = task = None
         if execution is not None and execution.runtime is runtime:
             worker, task = execution.worker, execution.task

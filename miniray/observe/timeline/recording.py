@@ -261,8 +261,8 @@ def read(runtime: Any, explained: bool = True) -> Recording:
         if task.history is not None:
             any_retried = True
             for attempt in list(task.history):
-                add(_earlier_row(task, attempt))
-        add(_row(task))
+                add(earlier_row_of(task, attempt))
+        add(row_of(task))
     if any_retried:  # a later attempt was created after tasks that follow its own task in the table
         rows.sort(key=lambda row: row.created)
     reasons = _reasons(runtime, [row for row in rows if row.outcome == WAITING]) if explained else {}
@@ -355,7 +355,7 @@ def _copied(log: deque[_T]) -> list[_T]:
             continue
 
 
-def _row(task: TaskRecord) -> Row:
+def row_of(task: TaskRecord) -> Row:
     """The row of a task's current attempt.
 
     An unfinished task may change while it is read, so read again until all fields belong to the same attempt.
@@ -379,7 +379,7 @@ def _row(task: TaskRecord) -> Row:
     )
 
 
-def _earlier_row(task: TaskRecord, attempt: Attempt) -> Row:
+def earlier_row_of(task: TaskRecord, attempt: Attempt) -> Row:
     """The row of an attempt that was followed by another one."""
     failure, finished = attempt.failure, attempt.t_finished
     if task.spec.kind == ACTOR_CREATION_TASK and attempt.t_ended:

@@ -17,6 +17,7 @@ from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord,
 from ...core.transitions import WorkerStatus
 from ...process.context import Execution, current
 from ...process.exits import TaskInterrupt, WorkerExit
+from ...process.trace_context import CALL, span_id_of
 from ..handles import WorkerHandle
 from ..interrupts import Interrupts
 from ..outcomes import Outcome
@@ -59,6 +60,7 @@ class SimulatedRuntime(ThreadedRuntime):
         self.simulation, self.baton = simulation, simulation.baton
         self.now = self.baton.now
         self.epoch = EPOCH_S
+        self.trace_seed = simulation.seed << 64 | span_id_of(simulation.seed, 0, CALL)
         own: Any = self  # the types of its parts are those of the threaded runtime
         own.allocate_lock = lambda: SimLock(self.baton)
         self.start_thread = self._start_fiber
@@ -167,7 +169,9 @@ class SimulatedRuntime(ThreadedRuntime):
         delay: ObjectRecord | None = faults.message_delay(spec)
         if delay is None:
             return task
-        return TaskRecord(spec, task.args, (*task.deps, delay), task.contained, task.parent, task.owner, actor)
+        return TaskRecord(
+            spec, task.args, (*task.deps, delay), task.contained, task.parent, task.owner, actor, task.trace
+        )
 
     def create_actor(self, actor: ActorRecord, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A point, and then as in every runtime."""

@@ -60,3 +60,6 @@ class Profile(Samples):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the profile, whole or not at all. Raises ValueError for an ending without a form, OSError otherwise."""
         save(self, path)
+
+
+profile = Profile  # the name under which programs use it: `miniray.telemetry.profile`

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from miniray.observe.metrics import metrics, registry, series
+from miniray.observe.metrics.registry import DRIVER_ID
 from miniray.process import context
 from miniray.process.context import current
 from miniray.util.metrics import Counter, Gauge, Histogram, Metric, export_text, snapshot, unregister
@@ -196,7 +197,7 @@ def test_each_worker_has_its_own_series():
     assert [(row["worker_id"], row["value"]) for row in mine.snapshot()] == [("driver", 1.0)]
     assert [(row["worker_id"], row["value"]) for row in snapshot()] == [("driver", 1.0), ("w1", 10.0), ("w2", 200.0)]
     assert lines(export_text()) == [
-        'ray_jobs_total{Component="core_worker",WorkerId="driver"} 1.0',
+        'ray_jobs_total{Component="core_worker",WorkerId="' + DRIVER_ID + '"} 1.0',
         'ray_jobs_total{Component="core_worker",WorkerId="w1"} 10.0',
         'ray_jobs_total{Component="core_worker",WorkerId="w2"} 200.0',
     ]
@@ -248,7 +249,7 @@ def test_a_subclass_of_str_or_float_leaves_nothing_of_itself():
     counter = Counter("c", tag_keys=("a",))
     counter.inc(Odd(2), {"a": Loud("x")})
     counter.inc(True, {"a": "x"})
-    assert lines(export_text()) == ['ray_c_total{Component="core_worker",WorkerId="driver",a="x"} 3.0']
+    assert lines(export_text()) == ['ray_c_total{Component="core_worker",WorkerId="' + DRIVER_ID + '",a="x"} 3.0']
 
 
 # ------------------------------------------------------------------------------------------------ sessions
@@ -263,7 +264,7 @@ def test_a_new_session_starts_from_zero():
     assert snapshot() == [] and export_text() == ""
     counter.inc()
     assert counter.value() == 1.0
-    assert lines(export_text()) == ['ray_c_total{Component="core_worker",WorkerId="driver",a="x"} 1.0']
+    assert lines(export_text()) == ['ray_c_total{Component="core_worker",WorkerId="' + DRIVER_ID + '",a="x"} 1.0']
 
 
 def test_a_new_session_may_register_a_name_again_beside_an_old_object():

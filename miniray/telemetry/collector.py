@@ -1,0 +1,501 @@
+"""The collector: what has changed in a session since the last time somebody asked.
+
+Nothing in the core tells it. A hook in the core would cost every task something, even while nobody listens. Instead
+the collector reads the core's tables, and the tables tell cheaply what is new:
+
+- *New tasks* are at the end of the table of tasks, which keeps the order of submission. How many there are follows from
+  two counts (`Tables.tasks`, `Tables.dropped`). References to them are copied in one step, at a few nanoseconds each.
+- *Unfinished tasks* are looked at again, each time, until they have finished. A finished task without arguments can
+  never change again.
+- *Tasks that run again* to rebuild a value are counted by the core. The collector searches the table only when that
+  count has changed. The constructor of an actor runs again when the actor restarts, and its record says so.
+- *Everything else* is compared with what it was: actors, workers, objects. That takes time in proportion to their
+  number, so the collector paces itself: after a look that took t seconds, it does not look again for PAUSE * t seconds,
+  unless it is asked for everything.
+
+Rows are made in small steps. A task that may change is read under the runtime's lock, a few hundred at a time; the
+others are read without it.
+
+*What can be missed.* A task that is submitted, ends, and is dropped from the core's table (which keeps the last 100,000
+finished tasks) between two collections. So whoever takes long to write a batch calls `take` meanwhile, which costs next
+to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskRecord, WorkerRecord
+from ..core.transitions import TaskStatus
+from ..observe.state.task_columns import Look
+from . import rows as make
+from .log_rows import NewLines
+from .rows import Numbers, Row
+
+PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
+STEP = 200  # records that are read under one hold of the lock
+TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
+MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
+FINISHED = TaskStatus.FINISHED
+EVERYTHING = frozenset({"tasks", "actors", "objects", "workers", "rest"})
+
+
+class Batch:
+    """What changed.
+
+    rows: for each stored table, rows in the order of its columns; a row replaces the one with its key. finished: the
+    rows of tasks that succeeded at their first attempt: the first twelve columns of `_attempts`. dropped: how many rows
+    of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch. now: that
+    clock. The rows under "_released" are (number of an object, time): a look found it released.
+    """
+
+    def __init__(self, epoch: float, now: float):
+        self.epoch, self.now = epoch, now
+        self.rows: dict[str, list[Row]] = {}
+        self.finished: list[Row] = []
+        self.dropped: dict[str, int] = {}
+
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Append rows of a table."""
+        found = self.rows.get(table)
+        if found is None:
+            found = self.rows[table] = []
+        found.extend(rows)
+
+    def __len__(self) -> int:
+        return len(self.finished) + sum(map(len, self.rows.values()))
+
+    def __bool__(self) -> bool:
+        return bool(len(self) or self.dropped)
+
+
+class _Pace:
+    """When a look at a table is due. See PAUSE."""
+
+    def __init__(self) -> None:
+        self.next = 0.0
+
+    def due(self) -> bool:
+        return time.perf_counter() >= self.next
+
+    def took(self, since: float) -> None:
+        now = time.perf_counter()
+        self.next = now + PAUSE * (now - since)
+
+
+class Collector:
+    """Reads one session. Only one thread may use it at a time."""
+
+    def __init__(self, runtime: Any):
+        self.runtime = runtime
+        self.look = Look(runtime)
+        self.numbers = Numbers(self.look)
+        self._paces = {name: _Pace() for name in EVERYTHING}
+        self._last_task = self._seen = self._rebuilt = 0
+        self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
+        self._taken: list[TaskRecord] = []  # new tasks whose rows are still to be made
+        self._missed = 0  # tasks that were dropped before they were taken
+        self._creations: dict[int, int] = {}  # actor -> the attempts of its constructor
+        self._last: dict[str, dict[Any, Any]] = {}  # table -> key -> what the row was
+        self._counts: dict[str, int] = {}  # how much of a log was read
+        self._classes: dict[int, Any] = {}
+        self._driver_told = False
+        self._lines = NewLines(runtime)
+
+    def close(self) -> None:
+        """Forget the session."""
+        self._open.clear()
+        self._last.clear()
+
+    # ------------------------------------------------------------ one collection
+
+    def collect(self, wanted: frozenset[str] | None = None) -> Batch:
+        """What changed since the last call. wanted: which parts of EVERYTHING to read now, whether due or not; None for
+        those that are due."""
+        runtime = self.runtime
+        self.look.now = runtime.now()
+        batch = Batch(runtime.epoch, self.look.now)
+        self.numbers.begin()
+        self._part(batch, wanted, "actors", self._actors)  # first: a restart says that a constructor runs again
+        self._part(batch, wanted, "workers", self._workers)
+        self._part(batch, wanted, "objects", self._objects)
+        self._part(batch, wanted, "rest", self._rest)
+        self._tasks(batch, wanted)
+        self._shared(batch)
+        return batch
+
+    def _part(self, batch: Batch, wanted: frozenset[str] | None, name: str, read: Callable[[Batch], None]) -> None:
+        pace = self._paces[name]
+        if name in wanted if wanted is not None else pace.due():
+            since = time.perf_counter()
+            read(batch)
+            pace.took(since)
+
+    def _shared(self, batch: Batch) -> None:
+        """The rows that others refer to by number. They come first in the file."""
+        numbers = self.numbers
+        for table, new in numbers.new.items():
+            if new:
+                batch.add(table, new)
+                numbers.new[table] = []
+        changed = []
+        with self.runtime.lock:
+            for wanted, number in numbers.classes.items():
+                row = make.scheduling_class(wanted, number, self.look)
+                if self._classes.get(number) != row:
+                    self._classes[number] = row
+                    changed.append(row)
+        if changed:
+            batch.add("_classes", changed)
+
+    # ------------------------------------------------------------ tasks
+
+    def take(self) -> None:
+        """Take references to the tasks that are new, so that they are not missed. Their rows are made later."""
+        cluster = self.runtime.cluster
+        with self.runtime.lock:
+            tasks = cluster.tasks
+            total = len(tasks) + cluster.dropped["tasks"]
+            rebuilt = cluster.task_manager.num_reconstructions
+            count = total - self._seen
+            # A task that runs again, and had been dropped, is at the end of the table, too.
+            taken = list(islice(reversed(tasks.values()), count + rebuilt - self._rebuilt))
+            again = []
+            if rebuilt != self._rebuilt:
+                again = [task for task in tasks.values() if task.history is not None and task.number <= self._last_task]
+        new = taken if rebuilt == self._rebuilt else [task for task in taken if task.number > self._last_task]
+        new.reverse()
+        self._seen, self._rebuilt = total, rebuilt
+        self._missed += count - len(new)
+        if new:
+            self._last_task = new[-1].number
+        room = MOST_TAKEN - len(self._taken)
+        if len(new) > room:
+            self._missed += len(new) - room
+            del new[room:]
+        self._taken += new
+        for task in again:
+            self._open.setdefault(task.number, (task, None))
+
+    def _tasks(self, batch: Batch, wanted: frozenset[str] | None) -> None:
+        self.take()
+        new, self._taken = self._taken, []
+        if self._missed > 0:
+            batch.dropped["tasks"], self._missed = self._missed, 0
+        pace = self._paces["tasks"]
+        if self._open and ("tasks" in wanted if wanted is not None else pace.due()):
+            since = time.perf_counter()
+            self._changed(batch)
+            pace.took(since)
+        for start in range(0, len(new), TAKE_EVERY):
+            self._new(batch, new[start : start + TAKE_EVERY])
+            if start:
+                self.take()
+
+    def _new(self, batch: Batch, new: list[TaskRecord]) -> None:
+        """The rows of new tasks. Most have succeeded already and never change again; they are read without the lock."""
+        numbers, finished = self.numbers, batch.finished
+        add = finished.append
+        spec = parent = owner = None
+        spec_number = caller = 0
+        others = []
+        for task in new:
+            if task.status is not FINISHED or task.args is not None or task.history is not None or not task.t_finished:
+                others.append(task)
+                continue
+            actor = task.actor
+            if actor is not None and (actor.repr_name or task.spec.kind == ACTOR_CREATION_TASK) or task.stream:
+                others.append(task)
+                continue
+            if task.spec is not spec:
+                spec = task.spec
+                spec_number = numbers.spec(spec)
+            if task.parent is not parent or task.owner is not owner:
+                parent, owner = task.parent, task.owner
+                caller = numbers.caller(parent, owner)
+            producers = task.producers
+            add(
+                (
+                    task.number,
+                    spec_number,
+                    caller,
+                    None if actor is None else actor.number,
+                    task.worker.number,
+                    task.t_created,
+                    task.t_ready,
+                    task.t_leased,
+                    task.t_started,
+                    task.t_ended,
+                    task.t_finished,
+                    make.to_json(producers) if producers else None,
+                )
+            )
+        self._rows_of(batch, others)
+
+    def _rows_of(self, batch: Batch, tasks: list[TaskRecord]) -> None:
+        """The rows of tasks that may change, and of those with more than one attempt."""
+        made: list[Row] = []
+        numbers, look, opened = self.numbers, self.look, self._open
+        for start in range(0, len(tasks), STEP):
+            with self.runtime.lock:
+                for task in tasks[start : start + STEP]:
+                    made += make.attempts(task, numbers, look)
+                    if _final(task):
+                        opened.pop(task.number, None)
+                    else:
+                        opened[task.number] = task, _what(task)
+        if made:
+            batch.add("_attempts", made)
+
+    def _changed(self, batch: Batch) -> None:
+        """The rows of known tasks that have changed. Whether one has is read without the lock: a change that is missed
+        now is found the next time."""
+        changed = []
+        for task, was in self._open.values():
+            if was != _what(task):
+                changed.append(task)
+        if changed:
+            self._rows_of(batch, changed)
+
+    # ------------------------------------------------------------ tables that are compared
+
+    def _compare(
+        self,
+        batch: Batch,
+        table: str,
+        records: list[Any],
+        what: Callable[[Any], Any],
+        row: Callable[[Any], Row],
+    ) -> list[Any]:
+        """Add the rows of the records that have changed. what: a value that differs whenever the row does."""
+        before = self._last.setdefault(table, {})
+        changed = []
+        for record in records:
+            key, now = record.number, what(record)
+            if before.get(key) != now:
+                before[key] = now
+                changed.append(record)
+        for start in range(0, len(changed), STEP):
+            with self.runtime.lock:
+                batch.add(table, [row(record) for record in changed[start : start + STEP]])
+        if len(before) > len(records):
+            kept = {record.number for record in records}
+            for key in [key for key in before if key not in kept]:
+                del before[key]
+        return changed
+
+    def _actors(self, batch: Batch) -> None:
+        with self.runtime.lock:
+            actors = list(self.runtime.cluster.actors.values())
+        changed = self._compare(
+            batch, "actors", actors, _what_of_actor, lambda record: make.actor(record, self.numbers, self.look)
+        )
+        for record in changed:
+            task = record.creation
+            if self._creations.get(record.number, 0) != task.attempt:
+                self._creations[record.number] = task.attempt
+                if task.number <= self._last_task:
+                    self._open.setdefault(task.number, (task, None))
+        for start in range(0, len(changed), STEP):
+            with self.runtime.lock:
+                for record in changed[start : start + STEP]:
+                    batch.add("actor_events", make.actor_events(record))
+        if len(self._creations) > 2 * len(actors) + 1000:
+            alive = {record.number for record in actors}
+            self._creations = {number: attempt for number, attempt in self._creations.items() if number in alive}
+
+    def _workers(self, batch: Batch) -> None:
+        with self.runtime.lock:
+            cluster = self.runtime.cluster
+            workers = list(cluster.workers.values())
+            nodes = list(cluster.nodes.values())
+        if nodes and not self._driver_told:
+            self._driver_told = True
+            batch.add("workers", [make.driver(nodes[0])])
+        self._compare(batch, "workers", workers, _what_of_worker, lambda record: make.worker(record, self.numbers))
+        with self.runtime.lock:
+            found = [(record, make.node(record)) for record in nodes]
+        before = self._last.setdefault("nodes", {})
+        resources = self._last.setdefault("node_resources", {})
+        for record, row in found:
+            if before.get(record.number) == row:
+                continue
+            before[record.number] = row
+            batch.add("nodes", [row])
+            for name, total in record.total.items():
+                now = total, record.available.get(name, 0)
+                if resources.get((record.number, name)) != now:
+                    resources[record.number, name] = now
+                    batch.add(
+                        "node_resources",
+                        [(record.number, name, batch.now, record.hex, now[0] / 10_000, now[1] / 10_000)],
+                    )
+
+    def _objects(self, batch: Batch) -> None:
+        with self.runtime.lock:
+            objects = list(self.runtime.cluster.objects.values())
+        known = set(self._last.get("objects", ()))
+        self._compare(
+            batch, "objects", objects, _what_of_object, lambda record: make.object_row(record, self.numbers, self.look)
+        )
+        gone = known.difference(self._last["objects"])
+        if gone:
+            batch.add("_released", [(number, batch.now) for number in gone])
+
+    # ------------------------------------------------------------ logs, and what is seldom
+
+    def _rest(self, batch: Batch) -> None:
+        runtime = self.runtime
+        with runtime.lock:
+            cluster = runtime.cluster
+            groups = list(cluster.placement_groups.values())
+            made = [make.placement_group(group, self.look) for group in groups]
+            total = len(cluster.events) + cluster.dropped["events"]
+            count = total - self._counts.get("cluster_events", 0)
+            events = list(islice(reversed(cluster.events.events), count))
+            samples = [(node.number, list(node.store.samples[-500:])) for node in cluster.nodes.values()]
+        before = self._last.setdefault("placement_groups", {})
+        for group, bundles in made:
+            if before.get(group[0]) != (group, bundles):
+                before[group[0]] = group, bundles
+                batch.add("placement_groups", [group])
+                batch.add("bundles", bundles)
+        self._counts["cluster_events"] = total
+        if count > len(events):
+            batch.dropped["cluster_events"] = count - len(events)
+        events.reverse()
+        if events:
+            batch.add("cluster_events", [make.event(seq, line) for seq, line in enumerate(events, total - len(events))])
+        latest = self._last.setdefault("store_samples", {})
+        for number, found in samples:
+            new = [(number, *sample) for sample in found if sample[0] > latest.get(number, 0.0)]
+            if new:
+                latest[number] = new[-1][1]
+                batch.add("store_samples", new)
+        self._spans(batch)
+        lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
+        if lines:
+            batch.add("log_lines", lines)
+        if self._lines.lost:
+            batch.dropped["log_lines"], self._lines.lost = self._lines.lost, 0
+
+    def _spans(self, batch: Batch) -> None:
+        """The spans of `miniray.profile`, and the waits."""
+        spans = _newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
+        if spans:
+            self._counts["profile_events"] = spans[-1].number + 1
+            batch.add(
+                "profile_events",
+                [
+                    (
+                        span.number,
+                        make.cut(span.name),
+                        span.t_start,
+                        span.t_end,
+                        span.worker.number if span.worker is not None else None,
+                        span.task,
+                        make.cut(make.to_json(span.extra)),
+                    )
+                    for span in spans
+                ],
+            )
+        last = self._last.setdefault("waits", {"end": 0.0, "number": 0})
+        waits = _newest(self.runtime.waits, last["end"], lambda wait: wait[3])
+        if waits:
+            last["end"] = max(wait[3] for wait in waits)
+            first, last["number"] = last["number"], last["number"] + len(waits)
+            batch.add(
+                "waits",
+                [
+                    (first + index, wait[0].number if wait[0] is not None else None, *wait[1:])
+                    for index, wait in enumerate(waits)
+                ],
+            )
+
+
+def _newest(log: deque[Any], after: Any, key: Callable[[Any], Any]) -> list[Any]:
+    """The entries at the end of a log whose key is larger, oldest first. Other threads append meanwhile."""
+    while True:
+        found = []
+        try:
+            for entry in reversed(log):
+                if key(entry) <= after:
+                    break
+                found.append(entry)
+        except RuntimeError:  # it changed during the iteration
+            continue
+        found.reverse()
+        return found
+
+
+def _final(task: TaskRecord) -> bool:
+    """Whether the task has finished. If it runs again, the core counts that, or the restart of its actor says so."""
+    return bool(task.t_finished)
+
+
+def _what(task: TaskRecord) -> Any:
+    """A value that differs whenever the row of an unfinished task does."""
+    return (
+        task.status,
+        task.attempt,
+        task.pending,
+        task.t_ready,
+        task.t_leased,
+        task.t_started,
+        task.t_ended,
+        task.t_finished,
+        task.cancel_requested,
+    )
+
+
+def _what_of_actor(record: ActorRecord) -> Any:
+    groups = record.groups.values()
+    return (
+        record.status,
+        record.restarts,
+        record.tasks_done,
+        len(record.calls),
+        record.worker,
+        record.t_alive,
+        record.out_of_scope,
+        record.repr_name,
+        record.lineage,
+        record.creation.status,
+        record.creation.t_ready,
+        sum([group.running for group in groups]),
+        sum([len(group.queue) for group in groups]),
+    )
+
+
+def _what_of_worker(record: WorkerRecord) -> Any:
+    return (
+        record.status,
+        record.task,
+        record.tasks_done,
+        record.lease,
+        record.lent,
+        record.unfinished,
+        record.drain,
+        len(record.running),
+        record.t_started,
+        record.handle is None,
+    )
+
+
+def _what_of_object(record: ObjectRecord) -> Any:
+    return (
+        record.status,
+        record.size,
+        record.refs,
+        record.uses,
+        record.held,
+        record.lineage,
+        record.waiters is None,
+        len(record.contained),
+        len(record.locations) if record.locations is not None else 0,
+        next(iter(record.locations)) if record.locations else 0,
+    )

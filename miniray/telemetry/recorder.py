@@ -1,0 +1,391 @@
+"""The recorder: writes what a session does into a file, while the session runs.
+
+Theory of operation.
+
+*One thread, which the program never waits for.* The recorder's thread asks the collector every FLUSH_S seconds for what
+has changed, and writes it in one transaction. The program only appends to the collector's list. Only the end of the
+session waits, for the last transaction. The thread is started through `_thread`, as those of the workers are: it does
+not keep the process alive.
+
+*What a killed process leaves.* Each transaction is complete or absent (SQLite's write-ahead log), so the file opens at
+any time, and lacks at most what happened after the last transaction began: FLUSH_S seconds, and the time that the last
+one took. The row of the table `session` tells when it was.
+
+*When the file fails.* If a transaction cannot be written, because the disk is full or the file is gone, the recording
+stops: one warning, one row in the table `dropped` where that is still possible, and the collector is closed, so that
+nothing piles up. The program goes on. RESERVE_BYTES of the disk are kept for that row, in a file without a name.
+
+*A forked child* has no such thread. It forgets the recorder and keeps the parent's connection open until it ends: to
+close it would remove locks and files that are the parent's.
+
+*A simulated session* has its own time and one thread at a time, so no thread of ours may look at it. It is recorded in
+one transaction at its end.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import json
+import logging
+import os
+import sqlite3
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from typing import Any
+
+from ..core.records import StreamRecord
+from ..core.transitions import WorkerStatus
+from ..process import context
+from .collector import EVERYTHING, Batch, Collector
+from .config import TelemetryConfig
+from .recording_file import Identity, InUse, Refused, claim, named, process_started
+from .rows import masked, to_json
+from .sources import facts
+from .store import Store
+
+FLUSH_S = 0.5  # how often what has changed is written
+HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes
+LOCKED_S = 30.0  # how long another program may keep the file locked before the recording stops
+LAST_FLUSH_S = 60.0  # how long the end of a session waits for the last transaction
+RESERVE_BYTES = 256 * 1024
+SWEEP_SHARE, SWEEP_LEAST_S, SWEEP_MOST_S = 0.1, 0.5, 300.0  # how often retention is enforced, as a share of its time
+
+logger = logging.getLogger(__name__)
+_allocate_lock, _start_new_thread = _thread.allocate_lock, _thread.start_new_thread  # a simulation replaces them
+
+_begun: dict[str, int] = {}  # how many sessions of this process have claimed a path
+_first_pid = os.getpid()  # a forked child never replaces what its parent has recorded
+_recording: list[Recorder] = []  # those that have not ended
+
+
+class Stop(Exception):
+    """The recording cannot go on; the text says why."""
+
+
+def start(runtime: Any, config: TelemetryConfig) -> Recorder | None:
+    """Begin to record a session. Returns None, after one warning, if the file cannot be written: then the session is
+    not recorded.
+
+    The caller holds no lock. `Recorder.finish` ends it; the end of the session calls that for all of
+    `runtime.recorders`.
+    """
+    assert config.path is not None
+    try:
+        recorder = _claimed(runtime, config, os.path.abspath(config.path))
+    except Refused as refused:
+        logger.warning("This session is not recorded: %s.", refused)
+        return None
+    runtime.recorders.append(recorder)
+    _recording.append(recorder)
+    recorder.begin()
+    return recorder
+
+
+def _claimed(runtime: Any, config: TelemetryConfig, path: str) -> Recorder:
+    """A recorder with a file. The second session of a program, and a second process, get a file of their own."""
+    own = path
+    if os.getpid() != _first_pid:  # a forked child
+        own = named(path, str(os.getpid()))
+    number = _begun[own] = _begun.get(own, 0) + 1
+    if number > 1:
+        own = named(own, str(number))
+    try:
+        return Recorder(runtime, config, own)
+    except InUse as taken:
+        other = named(own, str(os.getpid()))
+        recorder = Recorder(runtime, config, other)
+        logger.warning("%s: this session is recorded in %s.", taken, other)
+        return recorder
+
+
+class Recorder:
+    """The recording of one session.
+
+    path: the file. stopped: why the recording ended before its session; "" as long as it has not. num_tasks: how many
+    tasks the file has at the end. Only the recorder's thread uses the connection once `begin` has been called, or the
+    thread that ends a simulated session.
+    """
+
+    def __init__(self, runtime: Any, config: TelemetryConfig, path: str):
+        """Claims the file. Raises Refused."""
+        self.runtime, self.config, self.path = runtime, config, path
+        self.stopped = ""
+        self.num_tasks = 0
+        self.id = os.urandom(8).hex()
+        self._connection = claim(path, self._create)
+        self._identity = Identity(path)
+        self._store = Store(self._connection)
+        self._collector: Collector | None = None
+        self._pid = os.getpid()
+        self._finishing = self._ended = False
+        self._how_it_ended = ""
+        self._wake, self._done = _allocate_lock(), _allocate_lock()
+        self._wake.acquire()
+        self._done.acquire()
+        self._waiting: list[Batch] = []  # what could not be written because another program had locked the file
+        self._locked_since = 0.0
+        self._next_sweep = self._next_picture = self._next_beat = 0.0
+        self._waits = ""
+        self._reserve: Any = None
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Create the tables, with the facts about the session that are known at its beginning."""
+        store = Store(connection)
+        store.create_open()
+        store.note(
+            **facts(self.runtime),
+            recording_id=self.id,
+            process_started=process_started(os.getpid()) or "",
+            written_us=self._us(self.runtime.now()),
+            retention_secs=self.config.retention_secs,
+            snapshot_interval_secs=self.config.snapshot_interval_secs,
+            flush_secs=FLUSH_S,
+            local=int(self.runtime.local),
+            runtime_env_json=to_json(masked(self.runtime.options.get("runtime_env") or {})),
+        )
+
+    def begin(self) -> None:
+        """Start to listen, and start the thread."""
+        self._keep_reserve()
+        self._collector = Collector(self.runtime)
+        if not self._is_simulated():
+            _start_new_thread(self._run, ())
+
+    def _is_simulated(self) -> bool:
+        return getattr(self.runtime, "simulation", None) is not None
+
+    def _us(self, at: float) -> int:
+        return int((at + self.runtime.epoch) * 1e6)
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        try:
+            while not self._finishing and not self.stopped:
+                self._wake.acquire(True, FLUSH_S)
+                if not self._finishing:
+                    self.flush()
+            self._end()
+        finally:
+            self._done.release()
+
+    def flush(self, last: bool = False) -> None:
+        """Write what has changed since the last time. Never raises: a failure stops the recording."""
+        if self.stopped:
+            return
+        try:
+            self._flush(last)
+            if not last:
+                self._sweep()
+        except Stop as reason:
+            self._stop(str(reason))
+        except (sqlite3.Error, OSError) as problem:
+            self._stop(f"{self.path} cannot be written: {problem}")
+        except Exception as problem:  # a mistake of ours must not end the program's recording without a word
+            logger.debug("The recorder has failed.", exc_info=True)
+            self._stop(f"the recorder has failed: {problem!r}")
+
+    def _flush(self, last: bool) -> None:
+        collector, now = self._collector, self.runtime.now()
+        assert collector is not None
+        if self._identity.changed():
+            raise Stop(f"{self.path} was deleted or replaced")
+        picture = last or now >= self._next_picture > 0
+        if picture or not self._next_picture:
+            self._next_picture = now + (self.config.snapshot_interval_secs or float("inf"))
+        batch = collector.collect(EVERYTHING if picture else None)
+        waits = json.dumps(_waits(self.runtime))
+        if not batch and not last and waits == self._waits and now < self._next_beat and not self._waiting:
+            return
+        self._waiting.append(batch)
+        if not self._begin_transaction(now):
+            return
+        try:
+            for one in self._waiting:
+                self._store.write_open(one)
+            rebuilt = self.runtime.cluster.task_manager.num_reconstructions
+            noted: dict[str, object] = {
+                "written_us": self._us(now),
+                "waits_json": waits,
+                "num_reconstructions": rebuilt,
+            }
+            if last:
+                failed = self._how_it_ended.startswith("error")
+                noted |= {
+                    "ended_us": self._us(now),
+                    "how_it_ended": self._how_it_ended,
+                    "status": "FAILED" if failed else "SUCCEEDED",
+                }
+            self._store.note(**noted)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        self._waiting.clear()
+        self._waits, self._next_beat = waits, now + HEARTBEAT_S
+
+    def _begin_transaction(self, now: float) -> bool:
+        """Begin, if no other program has locked the file, and it is still this recorder's. Returns whether it has
+        begun. Raises Stop."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem):
+                raise
+            self._locked_since = self._locked_since or now
+            if now - self._locked_since > LOCKED_S or self._finishing:
+                raise Stop(f"another program has kept {self.path} locked") from problem
+            return False
+        self._locked_since = 0.0
+        row = self._connection.execute("SELECT value FROM session WHERE name = 'recording_id'").fetchone()
+        if row is None or row[0] != self.id:
+            self._roll_back()
+            raise Stop(f"another process records into {self.path} now")
+        return True
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _sweep(self) -> None:
+        """Remove what is older than the retention, now and then."""
+        retention, now = self.config.retention_secs, self.runtime.now()
+        if not retention or now < self._next_sweep or self._waiting:
+            return
+        if self._next_sweep:
+            self._store.trim(self._us(now - retention))
+        self._next_sweep = now + min(max(retention * SWEEP_SHARE, SWEEP_LEAST_S), SWEEP_MOST_S)
+
+    # ------------------------------------------------------------ the end
+
+    def finish(self) -> None:
+        """The session is about to end: write the rest, and close the file. Returns when that is done; the tables of the
+        session must stay as they are until then. Does nothing in a forked child."""
+        if self._ended or self._pid != os.getpid():
+            return
+        self._how_it_ended = _how_it_ends()
+        if self._is_simulated():
+            self._end()
+            return
+        self._finishing = True
+        with suppress(RuntimeError):  # it is awake already
+            self._wake.release()
+        if not self._done.acquire(True, LAST_FLUSH_S):
+            logger.warning("The recording in %s may lack its end: the file could not be written in time.", self.path)
+
+    def _end(self) -> None:
+        """The last transaction, and the end of the recorder."""
+        self.flush(last=True)
+        try:
+            if not self.stopped and self.config.retention_secs:
+                self._store.trim(self._us(self.runtime.now() - self.config.retention_secs))
+            if not self.stopped:
+                self.num_tasks = self._connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
+        except sqlite3.Error as problem:
+            self._stop(f"{self.path} cannot be written: {problem}")
+        self._close()
+
+    def _stop(self, reason: str) -> None:
+        """The recording cannot go on: say so once, in the log and in the file, and stop to listen."""
+        self.stopped = reason
+        lost = self._waiting
+        if self._reserve is not None:
+            self._reserve.close()  # gives its part of the disk back
+            self._reserve = None
+        try:
+            self._roll_back()
+            if not self._identity.changed() and self._begin_transaction(self.runtime.now()):
+                now_us = self._us(self.runtime.now())
+                self._store.note(stopped=reason, stopped_us=now_us)
+                lost_rows = sum(map(len, lost)) or 1  # at least one row says that something is missing
+                self._store.drop("", f"the recording stopped: {reason}", lost_rows, now_us)
+                self._connection.execute("COMMIT")
+        except (Stop, sqlite3.Error, OSError) as problem:
+            logger.debug("The end of the recording could not be noted in its file: %s", problem)
+        self._waiting = []
+        logger.warning("The recording has stopped, and the program goes on: %s.", reason)
+        if not self._finishing:
+            self._close()
+
+    def _close(self) -> None:
+        """Release everything."""
+        if self._ended:
+            return
+        self._ended = True
+        if self in _recording:
+            _recording.remove(self)
+        if self._collector is not None:
+            self._collector.close()
+        if self._reserve is not None:
+            self._reserve.close()
+        try:
+            self._roll_back()
+            self._connection.close()
+        except sqlite3.Error as problem:
+            logger.debug("%s could not be closed: %s", self.path, problem)
+
+    def _keep_reserve(self) -> None:
+        """Take a part of the disk that the last row can use when the disk is full. The file has no name, so nothing is
+        left of it when the process is killed."""
+        try:
+            self._reserve = tempfile.TemporaryFile(dir=os.path.dirname(self.path))
+            self._reserve.write(bytes(RESERVE_BYTES))
+            self._reserve.flush()
+        except OSError:  # the first transaction will find out
+            self._reserve = None
+
+    def forget(self) -> None:
+        """In a forked child: the recording is the parent's. Its connection is never closed here, since that would touch
+        locks and files of the parent, and may wait for a thread that does not exist here."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._ended, self.stopped = True, "this is a forked child"
+
+
+def _after_fork() -> None:
+    for recorder in _recording:
+        recorder.forget()
+    _recording.clear()
+
+
+context.in_forked_child.append(_after_fork)
+
+
+def _how_it_ends() -> str:
+    """How the session ends, as far as this thread can tell."""
+    error = sys.exc_info()[1] or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is None:
+        return "shutdown"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return "exit" if isinstance(error, SystemExit) else f"error: {type(error).__name__}"
+
+
+def _waits(runtime: Any) -> dict[str, Any]:
+    """Who waits for what at this moment: the rows that `restore` needs to explain a wait."""
+    with runtime.lock:
+        cluster = runtime.cluster
+        workers = []
+        for worker in cluster.workers.values():
+            handle = worker.handle
+            waiting, waiter = getattr(handle, "waiting", ()), getattr(handle, "waiter", None)
+            if waiting and waiter is not None and worker.status is not WorkerStatus.DEAD:
+                workers.append([worker.number, waiter.need, waiter.timed, _awaited(waiting)])
+        drains = [[drain.actor.number, drain.until] for drain in cluster.ownership.drains if drain.actor is not None]
+    # Threads leave this table without the lock; a copy is one step.
+    driver = [[waiter.need, waiter.timed, _awaited(found)] for waiter, found in runtime.driver_waiters.copy().items()]
+    threads = [thread for thread in threading.enumerate() if not thread.daemon]
+    waits = all(runtime.waits_forever(thread.ident or 0) for thread in threads)
+    return {"workers": workers, "driver": driver, "drains": drains, "program_waits": waits}
+
+
+MOST_AWAITED = 1_000  # objects of one wait that are written down
+
+
+def _awaited(objects: Any) -> list[list[Any]]:
+    return [
+        ["stream", one.task.number] if type(one) is StreamRecord else ["object", one.number]
+        for one in list(objects)[:MOST_AWAITED]
+    ]

@@ -1,0 +1,250 @@
+"""A recording as a session that everything in `observe` can read: the rows of the file become the core's records again.
+
+    with restored("run.db") as runtime:
+        print(explain_run(runtime).sentence)
+
+The session is as it was when the last row was written. Its threads are gone, so it has no stacks, and what was opaque
+to the core is not in the file: no functions, arguments, values or exceptions. Nothing in the file is run or unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.cluster import Cluster
+from ..core.records import NodeRecord, Waiter, WorkerRecord
+from ..core.restoring import Restoring, kept_text
+from ..observe.logs import session as log_session
+from ..observe.logs.session import SessionLogs
+from ..observe.timeline.profile import Span
+from ..process import context
+from .recording_file import APPLICATION_ID, quoted_path
+from .schema import TABLES, VERSION
+
+KEYS = {table.name: table.key for table in TABLES}
+BUSY_S = 10.0
+
+
+class Unreadable(Exception):
+    """The file is not a recording that can be read; its text says why."""
+
+
+class Lock:
+    """In place of the core's lock: nobody else can reach these tables."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+class Restored:
+    """A session that was read from a file. It has what the readers in `observe` take from a `Runtime`.
+
+    path: the file. facts: the rows of the table `session`. gaps: what the recording lacks, a sentence for each. pid,
+    entrypoint: of the program that was recorded. See `Runtime` for the others.
+    """
+
+    local = False
+    closed = True
+    epoch = 0.0  # the records have seconds since the epoch
+    unfinished_lines: Any = {}
+
+    def __init__(self, path: str, connection: sqlite3.Connection):
+        self.path = path
+        self._connection = connection
+        connection.row_factory = _as_dict
+        self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
+        self.pid = int(self.facts.get("pid") or 0)
+        self.entrypoint = self.facts.get("entrypoint", "")
+        self.local = self.facts.get("local") == "1"
+        restoring = Restoring()
+        self.cluster: Cluster = restoring.rebuilt(self._rows)
+        self.lock = Lock()
+        self.error_text: Callable[[Any], str] = kept_text
+        self._now = int(self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
+        self.options: dict[str, Any] = {
+            "runtime_env": json.loads(self.facts.get("runtime_env_json") or "{}"),
+            "log_to_driver": False,
+        }
+        self.driver_waiters: dict[Waiter, list[Any]] = {}
+        self._waits_forever = False
+        restoring.reconstructions(int(self.facts.get("num_reconstructions") or 0))
+        self._restore_waits(restoring, json.loads(self.facts.get("waits_json") or "{}"))
+        self.spans: deque[Span] = deque(self._spans())
+        self.waits: deque[Any] = deque(self._waits())
+        self._count_dropped()
+        self.gaps = list(self._gaps())
+        self.logs = self._logs()
+
+    def _rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table, in the order of their keys."""
+        order = ", ".join(KEYS[table])
+        try:
+            yield from self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
+        except sqlite3.OperationalError as problem:
+            if "no such table" not in str(problem):
+                raise
+
+    # ------------------------------------------------------------ what readers take from a runtime
+
+    def now(self) -> float:
+        """The moment at which the recording ends."""
+        return self._now
+
+    @contextmanager
+    def locked(self) -> Iterator[Cluster]:
+        """The tables, as `Runtime.locked` gives them."""
+        yield self.cluster
+
+    @property
+    def head(self) -> NodeRecord:
+        """The driver's node."""
+        alive = self.cluster.scheduler.alive
+        return alive[0] if alive else next(iter(self.cluster.nodes.values()))
+
+    def waiting_for(self, worker: WorkerRecord) -> list[Any]:
+        """What the thread of a worker waited for."""
+        return list(worker.handle.waiting) if worker.handle is not None else []
+
+    def waits_forever(self, ident: int) -> bool:
+        """Whether every thread of the program waited without a timeout, whatever thread of this process is named."""
+        return self._waits_forever
+
+    # ------------------------------------------------------------ the parts
+
+    def _restore_waits(self, restoring: Restoring, told: dict[str, Any]) -> None:
+        for number, need, timed, awaited in told.get("workers", ()):
+            restoring.worker_waits(number, need, timed, awaited)
+        for need, timed, awaited in told.get("driver", ()):
+            waiter, objects = restoring.wait(need, timed, awaited)
+            self.driver_waiters[waiter] = objects
+        for number, until in told.get("drains", ()):
+            restoring.drain(number, until)
+        self._waits_forever = bool(told.get("program_waits"))
+
+    def _spans(self) -> Iterator[Span]:
+        workers = self.cluster.workers
+        for row in self._rows("profile_events"):
+            span = Span(
+                row["name"],
+                workers.get(row["worker"]),
+                row["task"],
+                row["start_us"] / 1e6,
+                row["end_us"] / 1e6,
+                json.loads(row["extra_json"] or "{}"),
+            )
+            span.number = row["id"]
+            yield span
+
+    def _waits(self) -> Iterator[tuple[WorkerRecord | None, int, float, float]]:
+        workers = self.cluster.workers
+        for row in self._rows("waits"):
+            worker = workers.get(row["worker"])
+            if worker is not None or row["worker"] is None:
+                yield worker, row["task"], row["start_us"] / 1e6, row["end_us"] / 1e6
+
+    def _count_dropped(self) -> None:
+        """What the recording lacks counts as dropped: the rows that a question about it would have shown."""
+        counted = {"tasks": "tasks", "task_attempts": "tasks", "actors": "actors", "workers": "workers"}
+        for row in self._rows("dropped"):
+            table = counted.get(row["table_name"], "events" if row["table_name"] == "cluster_events" else "")
+            if table:
+                self.cluster.dropped[table] += row["count"]
+
+    def _gaps(self) -> Iterator[str]:
+        version = self.facts.get("schema_version")
+        if version and int(version) != VERSION:
+            yield f"{self.path} has version {version} of the schema, and this miniray reads version {VERSION}"
+        if not self.facts:
+            yield f"{self.path} is empty: its program ended before the first row was written"
+        for row in self._rows("dropped"):
+            table = row["table_name"]
+            yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
+        if "stopped" in self.facts:
+            return
+        if self.facts and not self.facts.get("ended_us"):
+            yield "the program is still running, or was killed: this is its state when the last row was written"
+
+    def _logs(self) -> SessionLogs:
+        """The logs, from the lines in the file."""
+        runtime: Any = self
+        logs = SessionLogs(runtime)
+        tables = self.cluster
+        for row in self._rows("log_lines"):
+            worker = tables.workers.get(row["worker"])
+            task = tables.tasks.get(row["task"])
+            if worker is None:
+                if row["log"] == logs.system.name:
+                    logs.system.add(None, (row["line"] + "\n").encode(errors="backslashreplace"))
+                continue
+            attempt = (task.number, row["attempt_number"] or 0) if task is not None else None
+            logs.recorded(worker, task, attempt, row["stream"], row["line"])
+        return logs
+
+
+def _as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip([column[0] for column in cursor.description], row))
+
+
+@contextmanager
+def restored(path: str) -> Iterator[Restored]:
+    """The session in a recording. For the block, the readers of logs, and those that name a process, read this session.
+
+    path: the file, which may still be written. It is opened for reading only. Raises Unreadable.
+    """
+    runtime = read(path)
+    before, context.recorded = context.recorded, runtime
+    logs = log_session.show_recorded(runtime.logs)
+    try:
+        yield runtime
+    finally:
+        context.recorded = before
+        log_session.show_recorded(logs)
+
+
+def read(path: str) -> Restored:
+    """The session in a recording, read in one transaction: its tables belong to one moment. Raises Unreadable."""
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise Unreadable(f"there is no file {name}")
+    try:
+        connection = sqlite3.connect(
+            f"file:{quoted_path(name)}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None
+        )
+    except sqlite3.Error as problem:
+        raise Unreadable(f"{name} cannot be read: {problem}") from problem
+    try:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and os.path.getsize(name):
+            raise Unreadable(f"{name} is not a recording of miniray")
+        connection.execute("BEGIN")
+        context_before = context.recorded
+        context.recorded = _Facts(connection)
+        try:
+            return Restored(name, connection)
+        finally:
+            context.recorded = context_before
+    except (sqlite3.Error, OSError) as problem:
+        raise Unreadable(f"{name} cannot be read: {problem}") from problem
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise Unreadable(f"{name} cannot be read, because a row is not what it should be: {problem!r}") from problem
+    finally:
+        connection.close()
+
+
+class _Facts:
+    """The pid of the recorded program, while its logs are being rebuilt."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        try:
+            row = connection.execute("SELECT value FROM session WHERE name = 'pid'").fetchone()
+        except sqlite3.OperationalError:
+            row = None
+        self.pid, self.entrypoint = int(row[0]) if row else 0, ""

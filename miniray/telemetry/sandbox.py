@@ -1,0 +1,330 @@
+"""Runs one statement of somebody else's on a database: it can read, and it ends.
+
+What keeps a statement from harm, from the outside to the inside:
+
+- *Its text.* It has a limited length, no NUL, and begins with SELECT, WITH, VALUES or EXPLAIN. `sqlite3` itself refuses
+  a second statement.
+- *The authorizer*, which SQLite asks about everything that a statement would do, while it compiles the statement.
+  Reading the tables of the schema, calling functions and recursion are permitted, and nothing else: no ATTACH, PRAGMA,
+  table of SQLite's own, or virtual table. Of the functions, those that reach the outside are refused.
+- *The connection.* It is read-only: a file is opened with mode=ro, and `query_only` is set.
+- *Limits of SQLite* on the length of a value and of the text, the depth of an expression, the columns, and the parts of
+  a compound SELECT. A value is short enough for every function to end soon, since nothing can stop a function.
+- *The progress handler*, which SQLite calls every STEPS steps. It ends the statement when its time is over, or when
+  SQLite has taken too much memory: for a sort, or for a table of a recursive query.
+- *The result.* Its rows and its size are limited; then it is truncated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .result import QueryError, Result
+from .schema import BY_NAME
+
+STEPS = 1_000
+MOST_TEXT = 100_000  # characters of a statement
+MOST_VALUE = 400_000  # bytes of a value or of a row
+MOST_MEMORY = 512 << 20  # bytes that SQLite may take for a statement
+MOST_RESULT = 256 << 20  # bytes of a result, roughly
+
+_LIMITS = {  # the number of each limit in sqlite3.h (Python has names for them from 3.11 on)
+    0: MOST_VALUE,  # SQLITE_LIMIT_LENGTH
+    1: MOST_TEXT * 4,  # SQL_LENGTH, in bytes
+    2: 300,  # COLUMN
+    3: 200,  # EXPR_DEPTH
+    4: 50,  # COMPOUND_SELECT
+    5: 100_000,  # VDBE_OP
+    6: 60,  # FUNCTION_ARG
+    8: 2_000,  # LIKE_PATTERN_LENGTH
+    9: 1_000,  # VARIABLE_NUMBER
+    10: 1,  # TRIGGER_DEPTH
+    11: 0,  # WORKER_THREADS
+}
+_BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|\()*(select|with|values|explain)\b", re.I | re.S)
+_OUTSIDE = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsdir", "fsdir"}
+_TABLE_FUNCTIONS = {"json_each", "json_tree", "generate_series"}
+_CATALOGUE = {"tables", "columns"}
+
+# The numbers of the actions in sqlite3.h, for messages.
+_ACTIONS = {
+    getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ")
+    for name in (
+        "CREATE_INDEX CREATE_TABLE CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER CREATE_TEMP_VIEW "
+        "CREATE_TRIGGER CREATE_VIEW DELETE DROP_INDEX DROP_TABLE DROP_TEMP_INDEX DROP_TEMP_TABLE DROP_TEMP_TRIGGER "
+        "DROP_TEMP_VIEW DROP_TRIGGER DROP_VIEW INSERT PRAGMA TRANSACTION UPDATE ATTACH DETACH ALTER_TABLE REINDEX "
+        "ANALYZE CREATE_VTABLE DROP_VTABLE SAVEPOINT"
+    ).split()
+}
+
+
+class Guard:
+    """The authorizer of one connection. While it is not `active`, it permits everything: to our own writes.
+
+    read: the tables that the statement reads. refused: what was refused first, as text.
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self.read: set[str] = set()
+        self.refused = ""
+        self.extra: frozenset[str] = frozenset()  # further tables that may be read: those behind a full-text index
+
+    def __call__(
+        self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
+    ) -> int:
+        if not self.active:
+            return sqlite3.SQLITE_OK
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            return self._refuse(f"the function {second}") if (second or "").lower() in _OUTSIDE else sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ:
+            name = (first or "").lower()
+            if database == "information_schema":
+                known = name in _CATALOGUE
+            elif database is None and not second:  # count(*) of a subquery: SQLite gives its name, which may be any
+                known = name in BY_NAME or not name.startswith(("sqlite", "pragma"))
+            else:
+                known = name in BY_NAME or name in _TABLE_FUNCTIONS or name in self.extra
+            if known:
+                self.read.add(name)
+                return sqlite3.SQLITE_OK
+            return self._refuse(f"reading {first}; the tables are in information_schema.tables")
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self.extra:
+            return sqlite3.SQLITE_OK  # the full-text index asks whether it has changed
+        return self._refuse(f"{_ACTIONS.get(action, f'action {action}')} {first or ''}".strip())
+
+    def _refuse(self, what: str) -> int:
+        self.refused = self.refused or what
+        return sqlite3.SQLITE_DENY
+
+
+def protect(connection: sqlite3.Connection) -> Guard:
+    """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
+    connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
+    connection.execute("PRAGMA trusted_schema = 0")
+    connection.text_factory = _text
+    connection.execute("ATTACH ':memory:' AS information_schema")
+    connection.execute(
+        "CREATE TABLE information_schema.tables (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
+        "table_type TEXT, description TEXT)"
+    )
+    connection.execute(
+        "CREATE TABLE information_schema.columns (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
+        "column_name TEXT, ordinal_position INTEGER, is_nullable TEXT, data_type TEXT, unit TEXT, description TEXT)"
+    )
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    for name, table in BY_NAME.items():
+        if name not in there or name.startswith("_"):
+            continue
+        kind = "BASE TABLE" if hasattr(table, "key") else "VIEW"
+        connection.execute(
+            "INSERT INTO information_schema.tables VALUES ('miniray', 'main', ?, ?, ?)", (name, kind, table.text)
+        )
+        connection.executemany(
+            "INSERT INTO information_schema.columns VALUES ('miniray', 'main', ?, ?, ?, 'YES', ?, ?, ?)",
+            [(name, c.name, place, c.type, c.unit, c.text) for place, c in enumerate(table.columns, 1)],
+        )
+    connection.commit()
+    guard = Guard()
+    connection.set_authorizer(guard)
+    return guard
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+@contextlib.contextmanager
+def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float) -> Iterator[None]:
+    """Within the block, the connection only reads, within the limits and for at most this time."""
+    watch = _Watch(timeout_s)
+    connection.execute("PRAGMA query_only = 1")
+    before = _limit(connection, _LIMITS)
+    guard.read, guard.refused, guard.active = set(), "", True
+    connection.set_progress_handler(watch, STEPS)
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise QueryError(explained(error, guard, watch)) from None
+    except sqlite3.Warning as error:  # Python 3.10: a second statement
+        raise QueryError(explained(error, guard, watch)) from None
+    except (MemoryError, OverflowError) as error:
+        raise QueryError(
+            f"The statement needs too much memory, or a number is too large: {error}".rstrip(": ")
+        ) from None
+    finally:
+        connection.set_progress_handler(None, 0)
+        guard.active = False
+        _limit(connection, before)
+        connection.execute("PRAGMA query_only = 0")
+
+
+class _Watch:
+    """The progress handler. why: the reason for which it ended the statement, or ""."""
+
+    def __init__(self, timeout_s: float):
+        self.timeout_s, self.ends = timeout_s, time.monotonic() + timeout_s
+        self.why = ""
+        self.memory = memory_used()
+
+    def __call__(self) -> int:
+        if time.monotonic() > self.ends:
+            self.why = f"The statement ran longer than timeout_s={self.timeout_s:g} and was stopped."
+        elif memory_used() - self.memory > MOST_MEMORY:
+            self.why = f"The statement took more than {MOST_MEMORY >> 20} MB of memory and was stopped."
+        return bool(self.why)
+
+
+def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
+    """Raise TypeError or ValueError for arguments of a wrong type, and QueryError for a text that is no query."""
+    if not isinstance(sql, str):
+        raise TypeError(f"sql must be a str, not {type(sql).__name__}")
+    if isinstance(params, (str, bytes)) or not isinstance(params, (Sequence, Mapping)):
+        raise TypeError(f"params must be a list, a tuple or a dict, not {type(params).__name__}")
+    for value in params.values() if isinstance(params, Mapping) else params:
+        if type(value) not in (int, float, str, bytes, bool, type(None)):
+            raise TypeError(f"a parameter must be an int, a float, a str, bytes or None, not {type(value).__name__}")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise ValueError(f"limit must be an int of 0 or more, or None, not {limit!r}")
+    if type(timeout_s) not in (int, float) or not timeout_s > 0:
+        raise ValueError(f"timeout_s must be a number above 0, not {timeout_s!r}")
+    if len(sql) > MOST_TEXT:
+        raise QueryError(f"The statement has {len(sql):,} characters; at most {MOST_TEXT:,} are accepted.")
+    if "\0" in sql:
+        raise QueryError("The statement contains a NUL character.")
+    if not sql.isascii() and any("\ud800" <= letter <= "\udfff" for letter in sql):
+        raise QueryError("The statement contains a lone surrogate.")
+    if not _BEGINS.match(sql):
+        raise QueryError("The statement must begin with SELECT, WITH, VALUES or EXPLAIN: the tables can only be read.")
+
+
+def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
+    """The stored tables and views that a statement reads. It is compiled, but not run."""
+    text = sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}"
+    with guarded(connection, guard, 10.0):
+        connection.execute(text, params).close()
+    return set(guard.read)
+
+
+def run(
+    connection: sqlite3.Connection,
+    guard: Guard,
+    sql: str,
+    params: Any = (),
+    limit: int | None = 10_000,
+    timeout_s: float = 10.0,
+) -> Result:
+    """Run a statement that `check` has passed, and return its rows. Raises QueryError."""
+    with guarded(connection, guard, timeout_s):
+        cursor = connection.execute(sql, params)
+        try:
+            if cursor.description is None:
+                raise QueryError("There is no statement.")
+            names = _distinct([column[0] for column in cursor.description])
+            rows: list[dict[str, Any]] = []
+            size, truncated = 0, False
+            for values in cursor:
+                if limit is not None and len(rows) >= limit or size > MOST_RESULT:
+                    truncated = True
+                    break
+                rows.append(dict(zip(names, values)))
+                size += 100 + sum([len(value) for value in values if type(value) in (str, bytes)])
+        finally:
+            cursor.close()
+    return Result(names, rows, truncated)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names of columns. A name that comes again gets a number, so that a dict has room for each."""
+    found: dict[str, None] = {}
+    for name in names:
+        new, count = name, 1
+        while new in found:
+            count += 1
+            new = f"{name}_{count}"
+        found[new] = None
+    return list(found)
+
+
+# ------------------------------------------------------------ errors
+
+
+def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
+    """The text of an error of SQLite, with what was refused and the closest names."""
+    said = str(error)
+    if watch.why:
+        return watch.why
+    if guard.refused:
+        return f"Refused: {guard.refused}. A statement may only read the tables of the session."
+    if "one statement at a time" in said:
+        return "Refused: there are several statements. Give one."
+    if "too big" in said:
+        return f"Refused: a value of the statement is larger than {MOST_VALUE:,} bytes."
+    unknown = re.search(r"no such (table|column|function): (\S+)", said)
+    if unknown is not None:
+        kind, name = unknown.groups()
+        return f"There is no {kind} {name}.{closest(kind, name, guard.read)}"
+    return f"SQLite says: {said}"
+
+
+def closest(kind: str, name: str, tables: set[str]) -> str:
+    """A sentence with the names that are most like an unknown one. tables: those that the statement reads."""
+    name = name.rpartition(".")[2].strip('"').lower()
+    if kind == "table":
+        known = [table for table in BY_NAME if not table.startswith("_")]
+        known += ["information_schema.tables", "information_schema.columns"]
+    elif kind == "column":
+        known = list(dict.fromkeys(c.name for t in tables if t in BY_NAME for c in BY_NAME[t].columns))
+        known = known or list(dict.fromkeys(c.name for table in BY_NAME.values() for c in table.columns))
+    else:
+        return " See https://sqlite.org/lang_corefunc.html for the functions."
+    found = difflib.get_close_matches(name, known, 3, 0.5) or [other for other in known if name in other][:3]
+    if found:
+        return f" The closest names: {', '.join(found)}."
+    return f" There are: {', '.join(sorted(known))}."
+
+
+# ------------------------------------------------------------ limits and memory
+
+
+def _limit(connection: sqlite3.Connection, limits: dict[int, int]) -> dict[int, int]:
+    """Set limits of a connection. Returns what they were."""
+    if sys.version_info >= (3, 11):
+        return {number: connection.setlimit(number, value) for number, value in limits.items()}
+    from . import old_python
+
+    return old_python.set_limits(connection, limits)
+
+
+def memory_used() -> int:
+    """The bytes that SQLite has allocated in this process; 0 if that cannot be found out."""
+    function = _memory_function()
+    return int(function()) if function is not None else 0
+
+
+_found: list[Any] = []
+
+
+def _memory_function() -> Any:
+    if not _found:
+        _found.append(None)
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            import _sqlite3
+
+            library = ctypes.CDLL(_sqlite3.__file__)
+            function = library.sqlite3_memory_used
+            function.restype = ctypes.c_int64
+            function.argtypes = ()
+            _found[0] = function
+    return _found[0]

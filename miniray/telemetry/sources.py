@@ -1,0 +1,280 @@
+"""Where queries go: a running session, or a file. Each source has one method, `query`: every screen works on both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._version import __version__
+from ..process import context
+from . import sandbox
+from .collector import Collector
+from .result import QueryError, Result
+from .ddl import View
+from .schema import BY_NAME, VERSION
+from .store import Store
+
+Params = Sequence[Any] | Mapping[str, Any]
+
+# The part of a collection (`collector.EVERYTHING`) that fills a table. A view is filled by what its tables need.
+PARTS = {
+    "_attempts": {"tasks", "actors", "workers"},
+    "_classes": {"tasks", "actors"},
+    "_specs": {"tasks"},
+    "_failures": {"tasks", "actors"},
+    "actors": {"actors", "tasks"},
+    "actor_events": {"actors"},
+    "objects": {"objects"},
+    "nodes": {"workers"},
+    "node_resources": {"workers"},
+    "workers": {"workers"},
+}
+SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
+
+
+def facts(runtime: Any) -> dict[str, object]:
+    """What the table `session` says about a session from its start."""
+    import platform
+
+    return {
+        "miniray_version": __version__,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "pid": os.getpid(),
+        "entrypoint": context.shown_entrypoint(),
+        "namespace": runtime.options.get("namespace") or "",
+        "runtime": type(runtime).__name__,
+        "epoch": repr(runtime.epoch),
+        "started_us": started_us(runtime),
+        "record_limit": runtime.cluster.record_limit,
+    }
+
+
+def started_us(runtime: Any) -> int:
+    """When the session started: when its first node joined."""
+    first = next(iter(runtime.cluster.nodes.values()), None)
+    started: float = first.t_started if first is not None else runtime.now()
+    return int((started + runtime.epoch) * 1e6)
+
+
+class LiveSource:
+    """The running session, as a private database in memory that is brought up to date at each query."""
+
+    def __init__(self, runtime: Any):
+        self.runtime = runtime
+        self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
+        self._busy = False
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode = OFF")
+        self._store = Store(self._connection)
+        self._store.create()
+        self._store.note(**facts(runtime))
+        self._guard = sandbox.protect(self._connection)
+        self._collector = Collector(runtime)
+        self._dropped: dict[str, int] = {}
+
+    def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
+        """Run one statement that reads, on the session as it is now. Raises QueryError."""
+        sandbox.check(sql, params, limit, timeout_s)
+        with self._lock:
+            if self._busy:
+                raise QueryError("This thread is in the middle of another query.")
+            self._busy = True
+            try:
+                read = sandbox.tables_of(self._connection, self._guard, sql, params)
+                self._refresh(read)
+                result = sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
+                result.reason = self._missing(read)
+            finally:
+                self._busy = False
+        result.complete = not result.reason
+        return result
+
+    def _refresh(self, read: set[str]) -> None:
+        """Bring the tables that a statement reads up to date, and delete what the session has dropped."""
+        wanted = set()
+        for name in read:
+            if name in BY_NAME and not isinstance(BY_NAME[name], View):
+                wanted |= PARTS.get(name, {"rest"})
+        if not wanted:
+            return
+        self.runtime.drain()
+        batch = self._collector.collect(frozenset(wanted))
+        if batch:
+            self._store.write(batch)
+        self._mirror()
+
+    def _mirror(self) -> None:
+        """Delete the rows of records that the session no longer has. Otherwise the database would grow forever."""
+        with self.runtime.lock:
+            cluster = self.runtime.cluster
+            dropped = dict(cluster.dropped)
+            if dropped == self._dropped:
+                return
+            kept = {
+                "_attempts": set(cluster.tasks),
+                "actors": set(cluster.actors),
+                "workers": {0, *cluster.workers},
+            }
+            first_event = dropped["events"]
+        self._dropped = dropped
+        execute = self._connection.execute
+        execute("BEGIN")
+        for table, numbers in kept.items():
+            key = "number" if table == "workers" else "id" if table == "actors" else "key"
+            there = [number for (number,) in execute(f"SELECT {key} FROM {table} WHERE {key} >= 0")]
+            gone = [(number,) for number in there if number not in numbers]
+            self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", gone)
+            if table == "_attempts" and gone:
+                execute("DELETE FROM _attempts WHERE key < 0 AND (-key) >> 20 NOT IN (SELECT key FROM _attempts)")
+        execute("DELETE FROM cluster_events WHERE seq < ?", (first_event,))
+        execute("DELETE FROM objects WHERE released_us IS NOT NULL")
+        execute("COMMIT")
+
+    def _missing(self, read: set[str]) -> str:
+        names = {
+            "tasks": {"_attempts"},
+            "actors": {"actors", "actor_events"},
+            "workers": {"workers"},
+            "events": {"cluster_events"},
+        }
+        missing = [
+            f"{self._dropped[name]:,} older {name}"
+            for name, tables in names.items()
+            if self._dropped.get(name) and read & tables
+        ]
+        return f"The session has dropped {', '.join(missing)} from its records." if missing else ""
+
+    def close(self) -> None:
+        """Drop the database."""
+        with self._lock:
+            self._collector.close()
+            self._connection.close()
+
+
+class FileSource:
+    """A recording, while it is written or afterwards. The file is opened read-only."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        """Raises FileNotFoundError, or QueryError for a file that is no recording."""
+        self.path = os.fspath(path)
+        if not os.path.exists(self.path):
+            raise FileNotFoundError(f"there is no recording {self.path!r}")
+        self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
+        self._busy = False
+        self.connection = self._open()
+        self._guard = sandbox.protect(self.connection)
+
+    def _open(self) -> sqlite3.Connection:
+        address = pathlib.Path(self.path).absolute().as_uri()
+        problem: Exception | None = None
+        # A file in WAL mode needs its -shm file. If that cannot be made, nobody writes to the file either.
+        for mode in ("mode=ro", "mode=ro&immutable=1"):
+            try:
+                connection = sqlite3.connect(
+                    f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
+                )
+                connection.execute("PRAGMA cache_size = -65536")
+                connection.execute("SELECT value FROM session WHERE name = 'schema_version'").fetchone()
+                return connection
+            except sqlite3.Error as error:
+                problem = error
+        raise QueryError(f"{self.path} is no recording of miniray: {problem}")
+
+    def session(self) -> dict[str, str]:
+        """The facts of the table `session`."""
+        with self._lock:
+            return dict(self.connection.execute("SELECT name, value FROM session"))
+
+    def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
+        """Run one statement that reads. Raises QueryError."""
+        sandbox.check(sql, params, limit, timeout_s)
+        with self._lock:
+            if self._busy:
+                raise QueryError("This thread is in the middle of another query.")
+            self._busy = True
+            try:
+                read = sandbox.tables_of(self.connection, self._guard, sql, params)
+                result = sandbox.run(self.connection, self._guard, sql, params, limit, timeout_s)
+                result.reason = self._missing(read)
+            finally:
+                self._busy = False
+        result.complete = not result.reason
+        return result
+
+    def _missing(self, read: set[str]) -> str:
+        """Why the tables may lack something; "" if they have everything."""
+        known: dict[str, str] = dict(self.connection.execute("SELECT name, value FROM session"))
+        reasons = []
+        if known.get("schema_version") != str(VERSION):
+            reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
+        public = {"_attempts": ("tasks", "task_attempts", "task_events")}
+        names = {name for table in read for name in (table, *public.get(table, ()))}
+        for table, reason, count in self.connection.execute("SELECT table_name, reason, count FROM dropped"):
+            if table in names or not table:
+                reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
+        if "ended_us" not in known and "written_us" in known:
+            age = time.time() - int(known["written_us"]) / 1e6
+            if age > SUPERSEDES:
+                reasons.append(f"the program did not end its recording; it last wrote {age:,.0f} s ago")
+        return f"{'; '.join(reasons)}." if reasons else ""
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self.connection.close()
+
+    def __enter__(self) -> FileSource:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def open(path: str | os.PathLike[str]) -> FileSource:  # noqa: A001 (the name is the package's)
+    """Open a recording for queries. It may still be written to.
+
+    Raises FileNotFoundError, or QueryError for a file that is no recording.
+    """
+    return FileSource(path)
+
+
+# ------------------------------------------------------------ the running session
+
+_guard = threading.RLock()
+_live: list[LiveSource] = []
+
+
+def live() -> LiveSource:
+    """The source of the running session; made at the first call. Raises QueryError without a session."""
+    runtime = context.session
+    if runtime is None:
+        raise QueryError(
+            "No session is running: call init first, or open a recording with miniray.telemetry.open(path)."
+        )
+    with _guard:
+        if _live and _live[0].runtime is not runtime:
+            _forget()
+        if not _live:
+            _live.append(LiveSource(runtime))
+            if _forget not in context.at_end:
+                context.at_end.append(_forget)
+        return _live[0]
+
+
+def _forget() -> None:
+    """The session has ended."""
+    while _live:
+        with contextlib.suppress(sqlite3.Error):
+            _live.pop().close()
+
+
+def sql(statement: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
+    """Run one SQL statement that reads, on the running session."""
+    return live().query(statement, params, limit, timeout_s)

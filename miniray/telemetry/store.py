@@ -1,0 +1,144 @@
+"""The store: a SQLite database with the tables of the schema.
+
+The live source keeps one in memory; the recorder keeps one in a file. Both write batches of a collector.
+
+*Why one INSERT has many rows.* `sqlite3` releases the GIL around every step of a statement. With `executemany`, each
+row is a step, and after each step the writing thread waits for the GIL, up to a whole time slice of another thread. So
+one statement inserts hundreds of rows: the GIL is held only while the values are bound, and SQLite does its work beside
+the program.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from . import schema
+from .collector import Batch
+from .rows import Row
+from .ddl import Table
+from .schema import TABLES, VIEWS
+
+MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
+MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
+SIZES = (1_000, 50, 1)  # rows of one INSERT; compiling a larger one takes too long
+FINISHED_COLUMNS = 12  # of `_attempts`, see Batch.finished
+
+
+class Store:
+    """Writes batches into a database. The connection belongs to the caller."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.connection = connection
+        self._inserts: dict[tuple[str, int, float], str] = {}
+        self.tables: dict[str, Table] = {table.name: table for table in TABLES}
+
+    def create(self) -> None:
+        """Create the tables and views of the schema in an empty database."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.create_open()
+
+    def create_open(self) -> None:
+        """As `create`, in the transaction that the caller has begun."""
+        for table in TABLES:
+            self.connection.execute(table.ddl())
+            for index in table.indexes:
+                self.connection.execute(index)
+        for view in VIEWS:
+            self.connection.execute(view.ddl())
+        self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
+        self.note(schema_version=schema.VERSION)
+
+    def note(self, **facts: object) -> None:
+        """Set rows of `session`. The caller commits."""
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO session VALUES (?, ?)", [(name, str(value)) for name, value in facts.items()]
+        )
+
+    def write(self, batch: Batch, between: Callable[[], object] | None = None) -> None:
+        """Write a batch in one transaction. Raises sqlite3.Error; then nothing of it was written.
+
+        between: called after every statement, such as `Collector.take`: writing a large batch takes a while.
+        """
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.write_open(batch, between)
+
+    def write_open(self, batch: Batch, between: Callable[[], object] | None = None) -> None:
+        """Write a batch in the transaction that the caller has begun."""
+        finished = batch.finished
+        if finished:
+            self._insert("finished", finished, batch.epoch, between)
+        for name, rows in batch.rows.items():
+            if name == "_released":
+                self._released(rows, batch.epoch)
+            else:
+                self._insert(name, rows, batch.epoch, between)
+        now_us = round((batch.now + batch.epoch) * 1e6)
+        for name, count in batch.dropped.items():
+            self.drop(name, "the session dropped records before they were collected", count, now_us)
+
+    def drop(self, table: str, reason: str, count: int, now_us: int) -> None:
+        """Count rows of a table that are missing. The caller commits."""
+        self.connection.execute(
+            "INSERT INTO dropped VALUES (?, ?, ?, ?) ON CONFLICT (table_name, reason) "
+            "DO UPDATE SET count = count + excluded.count, last_us = excluded.last_us",
+            (table, reason, count, now_us),
+        )
+
+    def _released(self, rows: list[Row], epoch: float) -> None:
+        self.connection.executemany(
+            "UPDATE objects SET state = 'RELEASED', refs = 0, uses = 0, held = 0, waiters = 0, released_us = ?2, "
+            "reference_type = 'UNKNOWN_STATUS' WHERE number = ?1",
+            [(number, round((at + epoch) * 1e6)) for number, at in rows],
+        )
+
+    def _insert(
+        self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None
+    ) -> None:
+        done, execute = 0, self.connection.execute
+        for size in SIZES:
+            size = max(1, min(size, MOST_VALUES // len(rows[0])))
+            while len(rows) - done >= size:
+                execute(self._statement(name, size, epoch), list(chain.from_iterable(rows[done : done + size])))
+                done += size
+                if between is not None:
+                    between()
+
+    def _statement(self, name: str, size: int, epoch: float) -> str:
+        key = name, size, epoch
+        found = self._inserts.get(key)
+        if found is None:
+            table = self.tables["_attempts" if name == "finished" else name]
+            columns = table.columns[:FINISHED_COLUMNS] if name == "finished" else table.columns
+            marks = [
+                f"CAST((NULLIF(?, 0.0) + {epoch!r}) * 1000000 AS INTEGER)" if column.clock else "?"
+                for column in columns
+            ]
+            names = [column.name for column in columns]
+            if name == "finished":
+                names += ["attempt", "state"]
+                marks += ["0", "'FINISHED'"]
+            one = f"({', '.join(marks)})"
+            found = self._inserts[key] = (
+                f"INSERT OR REPLACE INTO {table.name} ({', '.join(names)}) VALUES {', '.join([one] * size)}"
+            )
+        return found
+
+    def trim(self, before_us: int) -> dict[str, int]:
+        """Delete the rows of what ended before a moment, and count them in `dropped`. Returns the counts by table."""
+        counts: dict[str, int] = {}
+        with self.connection:
+            self.connection.execute("BEGIN")
+            for table in TABLES:
+                if not table.time or table.name == "workers":
+                    continue
+                cursor = self.connection.execute(f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,))
+                if cursor.rowcount > 0:
+                    counts[table.name] = cursor.rowcount
+            for name, count in counts.items():
+                public = "task_attempts" if name == "_attempts" else name
+                self.drop(public, "older than the retention", count, before_us)
+        return counts

@@ -1,0 +1,463 @@
+"""`init(telemetry=...)`: what a recording has, when it ends, and what happens to it and to the program when the file
+fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import miniray as ray
+from miniray.telemetry import TelemetryConfig, recorder
+from miniray.telemetry.config import config_of
+from miniray.telemetry.recording_file import writer_of
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}
+
+
+@pytest.fixture(autouse=True)
+def own_names(monkeypatch):
+    """Each test begins as a process that has recorded nothing."""
+    monkeypatch.setattr(recorder, "_begun", {})
+    monkeypatch.delenv("MINIRAY_TELEMETRY", raising=False)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "run.db")
+
+
+def run(program: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *words],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env={**ENVIRONMENT, **environment},
+    )
+
+
+def rows(path: str, sql: str, *values: object) -> list[tuple]:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(sql, values).fetchall()
+    finally:
+        connection.close()
+
+
+def facts(path: str) -> dict[str, str]:
+    return dict(rows(path, "SELECT name, value FROM session"))
+
+
+def recorded(path: str, **config: object) -> None:
+    """A small session with ten tasks."""
+    telemetry = TelemetryConfig(path, **config) if config else path
+    with ray.init(num_cpus=2, telemetry=telemetry):
+        ray.get([double.remote(n) for n in range(10)])
+
+
+@ray.remote
+def double(n):
+    return 2 * n
+
+
+# ------------------------------------------------------------ what to record
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"path": 3}, TypeError),
+        ({"path": b"run.db"}, TypeError),
+        ({"path": ""}, ValueError),
+        ({"path": "a\0b"}, ValueError),
+        ({"retention_secs": "1"}, TypeError),
+        ({"retention_secs": True}, TypeError),
+        ({"retention_secs": -1}, ValueError),
+        ({"retention_secs": float("nan")}, ValueError),
+        ({"retention_secs": float("inf")}, ValueError),
+        ({"snapshot_interval_secs": None}, TypeError),
+        ({"snapshot_interval_secs": -0.1}, ValueError),
+        ({"include_dashboard": 1}, TypeError),
+        ({"dashboard_port": 1.5}, TypeError),
+        ({"dashboard_port": 65536}, ValueError),
+    ],
+)
+def test_a_bad_setting_is_refused(given, problem):
+    """TypeError for a wrong type, ValueError for a wrong value; the text names the argument."""
+    with pytest.raises(problem, match=next(iter(given))):
+        TelemetryConfig(**given)
+
+
+def test_the_argument_comes_before_the_variable(path):
+    """None asks MINIRAY_TELEMETRY; False switches it off; an empty variable names no file."""
+    environ = {"MINIRAY_TELEMETRY": "other.db"}
+    assert config_of(None, environ) == TelemetryConfig("other.db")
+    assert config_of(path, environ) == TelemetryConfig(path)
+    assert config_of(False, environ) is None
+    assert config_of(TelemetryConfig(retention_secs=1), environ) is None
+    assert config_of(None, {"MINIRAY_TELEMETRY": ""}) is None
+    with pytest.raises(TypeError, match="telemetry takes the name of a file"):
+        config_of(3, {})
+
+
+def test_init_refuses_a_bad_setting_and_starts_nothing():
+    """The check comes before the session."""
+    with pytest.raises(TypeError, match="telemetry takes"):
+        ray.init(telemetry=3)
+    assert not ray.is_initialized()
+
+
+def test_the_variable_names_the_file(path, monkeypatch):
+    """A program that calls init without the argument, or not at all, is recorded."""
+    monkeypatch.setenv("MINIRAY_TELEMETRY", path)
+    assert ray.get(double.remote(4)) == 8
+    ray.shutdown()
+    assert rows(path, "SELECT name, state FROM tasks") == [("double", "FINISHED")]
+
+
+def test_without_telemetry_a_session_imports_none_of_it():
+    """Neither `import miniray` nor a session loads SQLite or the package."""
+    done = run(
+        """
+        import sys, miniray as ray
+        ray.init(num_cpus=1); ray.get(ray.put(1)); ray.shutdown()
+        print([name for name in sys.modules if name == "sqlite3" or name.startswith("miniray.telemetry.")])
+        """
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+# ------------------------------------------------------------ what is recorded
+
+
+def test_a_session_is_recorded(path):
+    """The file has every task, the session's facts, and belongs to its owner only."""
+    recorded(path)
+    assert rows(path, "SELECT count(*), min(state), max(state) FROM tasks") == [(10, "FINISHED", "FINISHED")]
+    told = facts(path)
+    assert told["pid"] == str(os.getpid()) and told["how_it_ended"] == "shutdown" and told["status"] == "SUCCEEDED"
+    assert int(told["started_us"]) < int(told["ended_us"]) <= time.time() * 1e6 + 1e5
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert not os.path.exists(f"{path}-wal")
+
+
+def test_no_argument_no_value_and_no_secret_is_recorded(path):
+    """Arguments, results, values of `put`, and the values of a runtime environment are not in the file."""
+    with ray.init(num_cpus=2, telemetry=path, runtime_env={"env_vars": {"TOKEN_NAME": "secret-in-env"}}):
+        kept = ray.put("secret-put")
+        task = ray.remote(lambda *args, **named: "secret-result")
+        assert ray.get(task.remote("secret-argument", key="secret-keyword", ref=kept)) == "secret-result"
+        own = task.options(runtime_env={"env_vars": {"OTHER_NAME": "secret-of-task"}})
+        ray.get(own.remote())
+    with open(path, "rb") as file:
+        data = file.read()
+    assert b"secret" not in data
+    assert b"TOKEN_NAME" in data and b"OTHER_NAME" in data
+
+
+def test_files_beside_it_are_private_too(path):
+    """The write-ahead log and the shared memory have the mode of the database, whatever the umask is."""
+    before = os.umask(0)
+    try:
+        with ray.init(num_cpus=1, telemetry=path):
+            modes = {name: stat.S_IMODE(os.stat(f"{path}{name}").st_mode) for name in ("", "-wal", "-shm")}
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize("settings", [{"local_mode": True}, {"runtime": "simulated", "seed": 3}])
+def test_every_runtime_is_recorded(path, settings):
+    """local_mode and the simulated runtime."""
+    with ray.init(telemetry=path, **settings):
+        assert ray.get([double.remote(n) for n in range(3)]) == [0, 2, 4]
+    assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(3,)]
+    assert "ended_us" in facts(path)
+
+
+def test_the_file_can_be_read_while_it_is_written(path):
+    """A task that has ended is in the file soon, and the reader does not disturb the recorder."""
+    with ray.init(num_cpus=1, telemetry=path):
+        ray.get(double.remote(1))
+        session_recorder = ray.api.session.recorders[0]
+        wait_for_rows(path, "SELECT 1 FROM tasks WHERE state = 'FINISHED'")
+        assert "ended_us" not in facts(path)
+        connection = sqlite3.connect(path)
+        assert writer_of(connection) == os.getpid()
+        connection.close()
+        assert not session_recorder.stopped
+
+
+def wait_for_rows(path: str, sql: str) -> None:
+    """Wait until a query has a row. The recorder's thread has no event to wait for: another process cannot see one."""
+    deadline = time.monotonic() + 30
+    while not rows(path, sql):
+        assert time.monotonic() < deadline, f"no row of {sql}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("ending", "how", "status"),
+    [
+        ("pass", "shutdown", "SUCCEEDED"),
+        ("raise ValueError('x')", "error: ValueError", "FAILED"),
+        ("import sys; sys.exit(3)", "shutdown", "SUCCEEDED"),
+        ("raise KeyboardInterrupt", "interrupted", "SUCCEEDED"),
+    ],
+)
+def test_the_file_says_how_the_session_ended(path, ending, how, status):
+    """Without a call of `shutdown` the end of the program is the end of the session, and nothing is missing."""
+    run(
+        f"""
+        import sys, miniray as ray
+        ray.init(num_cpus=1, telemetry=sys.argv[1])
+        ray.get(ray.remote(lambda: 1).remote())
+        {ending}
+        """,
+        path,
+    )
+    told = facts(path)
+    assert (told["how_it_ended"], told["status"]) == (how, status)
+    assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(1,)]
+
+
+# ------------------------------------------------------------ several sessions, several processes
+
+
+def test_the_second_session_of_a_program_has_a_file_of_its_own(path):
+    """run.db, run-2.db, ..."""
+    recorded(path)
+    recorded(path)
+    second = path.replace("run.db", "run-2.db")
+    assert [rows(one, "SELECT count(*) FROM tasks") for one in (path, second)] == [[(10,)], [(10,)]]
+
+
+def test_a_new_recording_replaces_an_older_one(path, monkeypatch):
+    """Nothing of the old one is left in the file, and a file with another mode gets the private one."""
+    recorded(path)
+    size = os.path.getsize(path)
+    os.chmod(path, 0o644)
+    monkeypatch.setattr(recorder, "_begun", {})  # a new program
+    with ray.init(num_cpus=1, telemetry=path):
+        pass
+    assert rows(path, "SELECT count(*) FROM tasks") == [(0,)]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert os.path.getsize(path) <= size
+
+
+def test_two_processes_with_one_path(path, caplog):
+    """The second one says so, and records into a file with its own pid in its name."""
+    other = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, miniray as ray; ray.init(num_cpus=1, telemetry=sys.argv[1]); print('ready', flush=True); input()",
+            path,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert other.stdout is not None and other.stdout.readline() == "ready\n"
+    with caplog.at_level(logging.WARNING):
+        recorded(path)
+    other.communicate("\n", timeout=30)
+    own = path.replace("run.db", f"run-{os.getpid()}.db")
+    assert rows(own, "SELECT count(*) FROM tasks") == [(10,)]
+    assert facts(path)["pid"] == str(other.pid)
+    assert [f"written by process {other.pid}" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_file_of_a_killed_process_is_free_again(path):
+    """The next program replaces it, although it was never ended."""
+    done = run(
+        """
+        import os, signal, sys, miniray as ray
+        ray.init(num_cpus=1, telemetry=sys.argv[1])
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        path,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert "ended_us" not in facts(path)
+    recorded(path)
+    assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_writes_nothing(path):
+    """The child ends normally, may have a session of its own, and the parent's recording is complete."""
+    done = run(
+        """
+        import os, sys, miniray as ray
+        ray.init(num_cpus=2, telemetry=sys.argv[1])
+        f = ray.remote(lambda: 1)
+        ray.get([f.remote() for _ in range(5)])
+        child = os.fork()
+        if child == 0:
+            ray.init(num_cpus=1, telemetry=sys.argv[1])
+            ray.get([ray.remote(lambda: 1).remote() for _ in range(3)])
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        ray.get([f.remote() for _ in range(5)])
+        print(child)
+        """,
+        path,
+    )
+    assert done.returncode == 0, done.stderr
+    child = done.stdout.strip()
+    assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
+    assert rows(path.replace("run.db", f"run-{child}.db"), "SELECT count(*) FROM tasks") == [(3,)]
+
+
+# ------------------------------------------------------------ the file fails
+
+
+def test_a_folder_that_does_not_exist(tmp_path, caplog):
+    """One warning, and the program goes on."""
+    recorded(str(tmp_path / "missing" / "run.db"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"This session is not recorded: {tmp_path}/missing/run.db cannot be written: there is no folder "
+        f"{tmp_path}/missing."
+    ]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
+def test_a_folder_that_cannot_be_written(caplog):
+    """Not even root can create a file in /proc."""
+    recorded("/proc/run.db")
+    assert len(caplog.records) == 1 and "/proc/run.db cannot be written" in caplog.records[0].getMessage()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(tmp_path, caplog):
+    """As above, for an ordinary user."""
+    os.chmod(tmp_path, 0o500)
+    recorded(str(tmp_path / "run.db"))
+    assert "Permission denied" in caplog.records[0].getMessage()
+
+
+@pytest.mark.parametrize("content", [b"precious", b"SQLite format 3\0" + bytes(84)])
+def test_a_file_of_somebody_else_is_left_as_it_is(path, caplog, content):
+    """A recording never replaces anything but a recording."""
+    with open(path, "wb") as file:
+        file.write(content)
+    recorded(path)
+    with open(path, "rb") as file:
+        assert file.read() == content
+    assert len(caplog.records) == 1 and "not recorded" in caplog.records[0].getMessage()
+
+
+def test_another_database_is_left_as_it_is(path, caplog):
+    """Also one of SQLite."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE session (name, value)")
+    connection.commit()
+    connection.close()
+    recorded(path)
+    assert rows(path, "SELECT name FROM sqlite_master") == [("session",)]
+    assert "it is not a recording of miniray" in caplog.records[0].getMessage()
+
+
+def test_a_path_that_is_a_folder(tmp_path, caplog):
+    """It is named in the warning."""
+    recorded(str(tmp_path))
+    assert "it is a folder" in caplog.records[0].getMessage()
+
+
+def test_a_folder_that_is_deleted_meanwhile(tmp_path, caplog):
+    """The recording stops with one warning. The session ends as usual."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with ray.init(num_cpus=1, telemetry=str(folder / "run.db")):
+        ray.get(double.remote(1))
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        ray.api.session.recorders[0]._done.acquire()
+        ray.api.session.recorders[0]._done.release()
+        assert ray.get(double.remote(2)) == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The recording has stopped, and the program goes on: {folder}/run.db was deleted or replaced."
+    ]
+
+
+def test_a_full_disk(path, caplog):
+    """The recording stops with one warning and a row in `dropped`; what was written before is complete."""
+    with ray.init(num_cpus=2, telemetry=path):
+        session_recorder = ray.api.session.recorders[0]
+        ray.get([double.remote(n) for n in range(10)])
+        wait_for_rows(path, "SELECT 1 WHERE (SELECT count(*) FROM tasks) = 10")
+        pages = session_recorder._connection.execute("PRAGMA page_count").fetchone()[0]
+        session_recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+        ray.get([double.remote(n) for n in range(20_000)])
+        session_recorder._done.acquire()
+        session_recorder._done.release()
+        assert ray.get(double.remote(2)) == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The recording has stopped, and the program goes on: {path} cannot be written: database or disk is full."
+    ]
+    assert rows(path, "SELECT table_name, reason FROM dropped") == [
+        ("", f"the recording stopped: {path} cannot be written: database or disk is full")
+    ]
+    assert rows(path, "SELECT count(*) >= 10 FROM tasks") == [(1,)]
+    with ray.telemetry.open(path) as source:
+        result = source.query("SELECT count(*) FROM tasks")
+        assert not result.complete and "disk is full" in result.reason
+
+
+def test_a_file_that_another_process_takes_over(path, caplog):
+    """The recorder notices that the tables are no longer its own, and writes nothing into them."""
+    with ray.init(num_cpus=1, telemetry=path):
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE session SET value = 'another' WHERE name = 'recording_id'")
+        connection.commit()
+        connection.close()
+        ray.get(double.remote(1))
+    assert "another process records into" in caplog.records[0].getMessage()
+
+
+def test_a_reader_that_locks_the_file_does_not_stop_the_recording(path, caplog):
+    """What could not be written is written later."""
+    with ray.init(num_cpus=1, telemetry=path):
+        session_recorder = ray.api.session.recorders[0]
+        session_recorder._connection.execute("PRAGMA busy_timeout = 1")
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        ray.get([double.remote(n) for n in range(10)])
+        deadline = time.monotonic() + 30
+        while not session_recorder._locked_since and time.monotonic() < deadline:
+            time.sleep(0.02)
+        connection.execute("ROLLBACK")
+        connection.close()
+    assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
+    assert not caplog.records
+
+
+# ------------------------------------------------------------ retention
+
+
+def test_retention_trims_and_counts(path):
+    """What ended too long ago is removed; the table `dropped` says how much."""
+    with ray.init(num_cpus=2, telemetry=TelemetryConfig(path, retention_secs=0.2)):
+        ray.get([double.remote(n) for n in range(10)])
+        wait_for_rows(path, "SELECT 1 FROM dropped WHERE table_name = 'task_attempts' AND count = 10")
+        assert rows(path, "SELECT count(*) FROM tasks") == [(0,)]
+
+
+def test_without_retention_nothing_is_removed(path):
+    """retention_secs=0 keeps everything."""
+    recorded(path, retention_secs=0)
+    assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
+    assert rows(path, "SELECT * FROM dropped") == []
