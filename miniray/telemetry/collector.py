@@ -38,6 +38,7 @@ from . import rows as make
 from .metric_rows import NewPoints
 from .log_rows import NewLines
 from .numbers import Numbers, Row, cut, to_json
+from .span_rows import Spans
 
 PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
 RECORD_S = 10e-6  # how long a record takes, before that has been measured
@@ -117,6 +118,7 @@ class Collector:
         self._classes: dict[int, Any] = {}
         self._driver_told = False
         self._points = NewPoints(runtime)
+        self._own_spans = Spans(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -235,7 +237,7 @@ class Collector:
         read without the lock. Returns the others."""
         numbers, finished, opened = self.numbers, batch.finished, self._open
         add = finished.append
-        spec = parent = owner = None
+        spec = parent = trace = owner = None
         spec_number = caller = 0
         others = []
         for task in tasks:
@@ -246,9 +248,9 @@ class Collector:
             if task.spec is not spec:
                 spec = task.spec
                 spec_number = numbers.spec(spec)
-            if task.parent is not parent or task.owner is not owner:
-                parent, owner = task.parent, task.owner
-                caller = numbers.caller(parent, owner)
+            if task.parent is not parent or task.trace is not trace or task.owner is not owner:
+                parent, trace, owner = task.parent, task.trace, task.owner
+                caller = numbers.caller(task)
             producers = task.producers
             add(
                 (
@@ -457,6 +459,9 @@ class Collector:
         points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
         if points:
             batch.add("metric_points", points)
+        own = self._own_spans.own()
+        if own:
+            batch.add("spans", own)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)

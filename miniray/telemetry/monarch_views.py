@@ -76,11 +76,11 @@ _RELEASED = (
 
 
 def _typed(name: str, value: str, text: str) -> str:
-    """The three typed columns of a number."""
+    """The three typed columns of a number. All numbers of metrics are floats here."""
     return f"""
-{name}_f64 REAL | CASE WHEN typeof({value}) = 'real' THEN {value} END | {text}
-{name}_i64 INTEGER | CASE WHEN typeof({value}) = 'integer' THEN {value} END | {text} If it is whole.
-{name}_u64 INTEGER | NULL | Always NULL.
+{name}_f64 REAL | {value} | {text}
+{name}_i64 INTEGER | NULL | NULL: every number is a float.
+{name}_u64 INTEGER | NULL | NULL.
 """
 
 

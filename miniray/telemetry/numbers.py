@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..core.records import Failure, SchedulingClass, TaskSpec, WorkerRecord
+from ..core.records import Failure, SchedulingClass, TaskRecord, TaskSpec
 from ..observe.state.task_columns import PATHS, Look
 from ..values.errors import TaskError
+from .trace_texts import trace_to_json
 
 MOST_TEXT = 64 << 10  # characters of an error's text
 Row = tuple[Any, ...]
@@ -48,7 +49,7 @@ class Numbers:
         self._last: dict[str, int] = dict.fromkeys(self.new, 0)
         self._specs: dict[Any, int] = {}  # by what they say
         self._seen_specs: dict[tuple[int, str], tuple[TaskSpec, int]] = {}  # during one collection, by identity
-        self._callers: dict[tuple[str, int | None], int] = {}
+        self._callers: dict[tuple[str, int | None, Any], int] = {}
         self._failures: dict[Failure, int] = {}
         self.classes: dict[SchedulingClass, int] = {}
 
@@ -99,13 +100,14 @@ class Numbers:
         self._seen_specs[id(spec), repr_name] = spec, number
         return number
 
-    def caller(self, parent: str, owner: WorkerRecord | None) -> int:
-        """The number of the task that submitted a task."""
-        key = parent, owner.number if owner is not None else None
+    def caller(self, task: TaskRecord) -> int:
+        """The number of whoever submitted a task, and of the span in which that was."""
+        parent, owner, trace = task.parent, task.owner, task.trace
+        key = parent, owner.number if owner is not None else None, trace
         number = self._callers.get(key)
         if number is None:
             number = self._callers[key] = self._number("_callers")
-            self.new["_callers"].append((number, *key, actor_of(parent)))
+            self.new["_callers"].append((number, *key[:2], actor_of(parent), trace_to_json(trace)))
         return number
 
     def failure(self, failure: Failure | None) -> int | None:

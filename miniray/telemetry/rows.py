@@ -79,7 +79,7 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     """The rows of a task: its current attempt, and every earlier one."""
     spec, actor = task.spec, task.actor
     shown = actor.repr_name if actor is not None and task.t_started and spec.kind != ACTOR_CREATION_TASK else ""
-    shared = numbers.spec(spec, shown), numbers.caller(task.parent, task.owner), _actor_key(task)
+    shared = numbers.spec(spec, shown), numbers.caller(task), _actor_key(task)
     producers = to_json(task.producers) if task.producers else None
     rows: list[Row] = []
     for past in task.history or ():

@@ -12,8 +12,8 @@ TABLES: tuple[Table, ...] = (
     Table(
         "_attempts",
         "One row for each attempt of a task.",
-        columns("""
-key INTEGER | The task's number, for its current attempt; -(number << 20 | attempt) for an earlier one.
+        columns(f"""
+key INTEGER | The task's number, for its current attempt; -(number * 2^20 + attempt) for an earlier one.
 spec INTEGER | What it calls: `_specs.id`.
 caller INTEGER | Who called `.remote()`: `_callers.id`.
 actor INTEGER | The number of its actor; negative for the actor's constructor.
@@ -31,11 +31,12 @@ failure INTEGER | Why it failed: `_failures.id`.
 error INTEGER | The failure that its row shows: `_failures.id`.
 error_type TEXT | Ray's name of the error that its row shows.
 details TEXT json | Of a task that may change again: what its record holds besides, see `rows.details`.
+task_id TEXT | {TASK_ID} | Ray's id.
 """),
         ("key",),
         "finished_us",
         (
-            f"CREATE INDEX _attempts_id ON _attempts ({TASK_ID})",
+            "CREATE INDEX _attempts_id ON _attempts (task_id)",
             "CREATE INDEX _attempts_state ON _attempts (state) WHERE key > 0",
             "CREATE INDEX _attempts_actor ON _attempts (actor) WHERE actor > 0",
         ),
@@ -73,6 +74,7 @@ id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
 actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
+trace_json TEXT json | The span in which it called: see `trace_texts`; NULL for the driver.
 """),
         ("id",),
     ),
@@ -408,12 +410,12 @@ unit TEXT | The unit, if the program named one.
 description TEXT | What it measures.
 worker_id TEXT | driver, or the worker's id.
 tags_json TEXT json | The tags.
-value NUMERIC | Of a counter: the sum so far; of a gauge: the value.
+value REAL | Of a counter: the sum so far; of a gauge: the value.
 count INTEGER | Of a histogram: how many values it has seen.
-sum NUMERIC | Of a histogram: their sum.
+sum REAL | Of a histogram: their sum.
 bounds_json TEXT json | Of a histogram: the upper boundaries of its buckets.
 bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen; the last one is above all bounds.
-delta NUMERIC | What `value` (of a histogram: `sum`) has grown by since the row before.
+delta REAL | What `value` (of a histogram: `sum`) has grown by since the row before.
 delta_count INTEGER | Of a histogram: what `count` has grown by.
 delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has grown by.
 """),
@@ -435,11 +437,14 @@ kind TEXT | INTERNAL, PRODUCER, CONSUMER, CLIENT or SERVER.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
 end_ns INTEGER ns | It ended; NULL while it runs.
 duration_us INTEGER us | How long it took.
-status TEXT | UNSET, OK or ERROR.
+status TEXT | UNSET or ERROR.
+status_message TEXT | Of an error.
 attributes_json TEXT json | Its attributes.
 fields_json TEXT json | Monarch: the same.
 events_json TEXT json | Its events.
 links_json TEXT json | Its links.
+task_id TEXT | The task of a call or an attempt; of the program's own span, the task that opened it.
+attempt_number INTEGER | The attempt; NULL for a call.
 target TEXT | The module that made it.
 level TEXT | INFO, or ERROR if it failed.
 thread_name TEXT | The worker's id; driver for the driver.
