@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
 from ..observe.timeline.profile import Span
 from ..process import context
-from .recording_file import APPLICATION_ID, quoted_path
+from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
 from .trace_texts import trace_from_json
 
@@ -58,8 +59,9 @@ class Restored:
     epoch = 0.0  # the records have seconds since the epoch
     unfinished_lines: Any = {}
 
-    def __init__(self, path: str, connection: sqlite3.Connection):
-        self.path = path
+    def __init__(self, path: str, connection: sqlite3.Connection, writer: int):
+        """writer: the pid of the process that is recording into the file, 0 if none is."""
+        self.path, self._writer = path, writer
         self._connection = connection
         connection.row_factory = _as_dict
         self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
@@ -174,7 +176,11 @@ class Restored:
         if "stopped" in self.facts:
             return
         if self.facts and not self.facts.get("ended_us"):
-            yield "the program is still running, or was killed: this is its state when the last row was written"
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self._now))
+            if self._writer:
+                yield f"process {self._writer} is still recording: this is its state at {at}"
+            else:
+                yield f"the program was killed before its session had ended: this is its state at {at}"
 
     def _logs(self) -> SessionLogs:
         """The logs, from the lines in the file."""
@@ -225,13 +231,14 @@ def read(path: str) -> Restored:
     except sqlite3.Error as problem:
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     try:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and os.path.getsize(name):
-            raise Unreadable(f"{name} is not a recording of miniray")
         connection.execute("BEGIN")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
+            raise Unreadable(f"{name} is not a recording of miniray")
+        writer = writer_of(connection)
         context_before = context.recorded
         context.recorded = _Facts(connection)
         try:
-            return Restored(name, connection)
+            return Restored(name, connection, writer)
         finally:
             context.recorded = context_before
     except (sqlite3.Error, OSError) as problem:

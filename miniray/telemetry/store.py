@@ -89,11 +89,14 @@ class Store:
         )
 
     def _released(self, rows: list[Row], epoch: float) -> None:
-        self.connection.executemany(
-            "UPDATE objects SET state = 'RELEASED', refs = 0, uses = 0, held = 0, waiters = 0, released_us = ?2, "
-            "reference_type = 'UNKNOWN_STATUS' WHERE number = ?1",
-            [(number, round((at + epoch) * 1e6)) for number, at in rows],
-        )
+        at_us, most = round((rows[0][1] + epoch) * 1e6), SIZES[0]  # the rows of one look have one time
+        for done in range(0, len(rows), most):
+            numbers = [number for number, _ in rows[done : done + most]]
+            self.connection.execute(
+                "UPDATE objects SET state = 'RELEASED', refs = 0, uses = 0, held = 0, waiters = 0, released_us = ?, "
+                f"reference_type = 'UNKNOWN_STATUS' WHERE number IN ({', '.join('?' * len(numbers))})",
+                (at_us, *numbers),
+            )
 
     def insert(self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None) -> None:
         """Insert rows of a table, in the transaction that the caller has begun. See `write` for `between`."""
