@@ -6,7 +6,6 @@ The running session itself is in `process.context.session`, where the layers bel
 from __future__ import annotations
 
 import atexit
-import importlib
 import logging
 import os
 import sys
@@ -19,7 +18,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, doorbell, environment, guards, signal_handlers
+from .process import accelerators, context, doorbell, environment, guards, signal_handlers, trace_context
 from .process.context import current
 from .process.worker_process import caller
 from .runtime.waiting import session_over
@@ -306,17 +305,15 @@ def check(address: str | None, given: dict[str, Any]) -> None:
 def _configure(given: dict[str, Any]) -> None:
     """Set the level of the package's logger, and call the program's tracing hook, which may raise anything.
 
-    Raises ValueError for a hook that is not "module:function", ImportError or AttributeError if it does not exist.
+    Raises what `telemetry.tracing.startup.run_hook` raises.
     """
     level = given.get("logging_level")
     if level is not None and given.get("configure_logging", True):
         logging.getLogger(__package__).setLevel(level.upper() if isinstance(level, str) else level)
-    hook = given.get("_tracing_startup_hook")
-    if hook:
-        module, colon, function = hook.partition(":")
-        if not colon:
-            raise ValueError(f"_tracing_startup_hook must be 'module:function', not {hook!r}")
-        getattr(importlib.import_module(module), function)()
+    if given.get("_tracing_startup_hook"):
+        from .telemetry.tracing.startup import run_hook
+
+        run_hook(given["_tracing_startup_hook"])
 
 
 def _recording(given: dict[str, Any]) -> Any:
@@ -435,7 +432,20 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     guards.install(runtime.lock)
     doorbell.install(_answer)
     log_session.install(runtime)
+    _trace(runtime, bool(given.get("_tracing_startup_hook")))
     return runtime
+
+
+def _trace(runtime: Runtime, hooked: bool) -> None:
+    """Trace a new session if the program has used tracing before. hooked: it was started with a tracing hook."""
+    if hooked or "opentelemetry.trace" in sys.modules:
+        from .telemetry.tracing.bridge import connect
+
+        connect(runtime, hooked)
+    elif trace_context.in_use:
+        from .telemetry.tracing.own_spans import tracing_of
+
+        tracing_of(runtime)
 
 
 def _answer() -> None:

@@ -9,16 +9,18 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .config import TelemetryConfig
+    from .export.exporter import export_stats
     from .result import QueryError, Result
     from .sources import FileSource, open
 
-__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "open"]
+__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "export_stats", "open"]
 
 _HOMES = {
     "FileSource": "sources",
     "QueryError": "result",
     "Result": "result",
     "TelemetryConfig": "config",
+    "export_stats": "export.exporter",
     "open": "sources",
 }
 

@@ -38,7 +38,7 @@ from . import rows as make
 from .metric_rows import NewPoints
 from .log_rows import NewLines
 from .numbers import Numbers, Row, cut, to_json
-from .span_rows import Spans
+from .span_view import own_rows
 
 PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
 RECORD_S = 10e-6  # how long a record takes, before that has been measured
@@ -105,7 +105,7 @@ class Collector:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self.look = Look(runtime)
-        self.numbers = Numbers(self.look)
+        self.numbers = Numbers(self.look, runtime.trace_seed)
         self._paces = {name: _Pace() for name in EVERYTHING}
         self._last_task = self._seen = self._rebuilt = 0
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
@@ -118,7 +118,6 @@ class Collector:
         self._classes: dict[int, Any] = {}
         self._driver_told = False
         self._points = NewPoints(runtime)
-        self._own_spans = Spans(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -306,7 +305,7 @@ class Collector:
                 (
                     task.number,
                     numbers.spec(task.spec),
-                    numbers.caller(task.parent, task.owner),
+                    numbers.caller(task),
                     None if actor is None else actor.number,
                     None if worker is None else worker.number,
                     task.t_created,
@@ -454,9 +453,7 @@ class Collector:
         points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
         if points:
             batch.add("metric_points", points)
-        own = self._own_spans.own()
-        if own:
-            batch.add("spans", own)
+        self._own_spans(batch)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -495,6 +492,19 @@ class Collector:
                     for index, wait in enumerate(waits)
                 ],
             )
+
+    def _own_spans(self, batch: Batch) -> None:
+        """The spans that the program has opened with `miniray.util.tracing`."""
+        if self.runtime.tracing is None:
+            return
+        own = self.runtime.tracing.own_spans
+        seen = self._counts.get("_own_spans", 0)
+        first, kept = own.kept_since(seen)
+        if kept:
+            batch.add("_own_spans", own_rows(kept))
+        if first > seen:
+            batch.dropped["spans"] = first - seen
+        self._counts["_own_spans"] = first + len(kept)
 
 
 def _newest(log: deque[Any], after: Any, key: Callable[[Any], Any]) -> list[Any]:

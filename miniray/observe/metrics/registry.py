@@ -194,19 +194,22 @@ def families(include_system: bool = True, runtime: Any = None) -> list[prometheu
             labelled = [({**session_labels, **labels}, value) for labels, value in samples]
             found.append(prometheus.Family(name, kind, help_text, labelled))
     found += _recorded_families(runtime)
-    return [_capped(family) for family in found]
+    for number, family in enumerate(found):
+        found[number] = _capped(family)
+    return found
 
 
 def _capped(family: prometheus.Family) -> prometheus.Family:
     samples = list(family.samples)
     most = current.most_series
     if len(samples) > most:
-        warn_of_overflow(family.name, most)
+        warn_of_overflow(family.name, most, 4)
     return prometheus.capped(family._replace(samples=samples), most)
 
 
-def warn_of_overflow(name: str, most: int) -> None:
-    """Warn, once for each metric of a session, that it has too many series."""
+def warn_of_overflow(name: str, most: int, stacklevel: int) -> None:
+    """Warn, once for each metric of a session, that it has too many series. stacklevel: of the program's line, as seen
+    from here."""
     with lock:
         if name in current.warned:
             return
@@ -215,7 +218,7 @@ def warn_of_overflow(name: str, most: int) -> None:
         f"The metric {name} has more than {most:,} series. All further ones are counted together, in the series with "
         "the label otel_metric_overflow. Use tags with few values, or set MINIRAY_METRICS_MAX_SERIES.",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=stacklevel + 1,
     )
 
 
