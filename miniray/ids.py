@@ -163,8 +163,9 @@ class ActorID(_RandomID):
     SIZE = 16
     __slots__ = ()
 
+    @property
     def job_id(self) -> JobID:
-        """Return the id of the actor's job."""
+        """The id of the actor's job."""
         return JobID(self._bytes[-JobID.SIZE :])
 
 

@@ -59,6 +59,7 @@ def what_of_task(task: TaskRecord) -> Any:
 
 
 def what_of_actor(record: ActorRecord) -> Any:
+    """A value that differs whenever the row of an actor does."""
     groups = record.groups.values()
     return (
         record.status,
@@ -78,6 +79,7 @@ def what_of_actor(record: ActorRecord) -> Any:
 
 
 def what_of_worker(record: WorkerRecord) -> Any:
+    """A value that differs whenever the row of a worker does."""
     return (
         record.status,
         record.task,
@@ -93,6 +95,7 @@ def what_of_worker(record: WorkerRecord) -> Any:
 
 
 def what_of_object(record: ObjectRecord) -> Any:
+    """A value that differs whenever the row of an object does."""
     return (
         record.status,
         record.size,
