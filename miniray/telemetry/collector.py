@@ -306,7 +306,7 @@ class Collector:
                 (
                     task.number,
                     numbers.spec(task.spec),
-                    numbers.caller(task.parent, task.owner),
+                    numbers.caller(task),
                     None if actor is None else actor.number,
                     None if worker is None else worker.number,
                     task.t_created,
