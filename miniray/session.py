@@ -192,6 +192,8 @@ def init(
         "telemetry": telemetry,
         **kwargs,
     }
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"'address' must be a string, not {address!r}")
     with _starting:
         if context.session is not None:
             refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
@@ -289,8 +291,6 @@ def check(address: str | None, given: dict[str, Any]) -> None:
     """Raise Ray's errors for bad arguments of `init`. Nothing has been started yet."""
     check_init(given)
     accelerators.check_visible({**(given["resources"] or {}), "GPU": given["num_gpus"]}, os.environ)
-    if address is not None and not isinstance(address, str):
-        raise TypeError(f"'address' must be a string, not {address!r}")
     if address not in (None, "local", "auto") and clusters.get(address) is None:
         if ":" not in address:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")

@@ -24,10 +24,11 @@ threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
 serving: dict[
     int, tuple["WorkerProcess", str]
 ] = {}  # by ident of the thread: whom each thread of a worker serves, and how
+native_ids: dict[int, int] = {}  # by ident of a worker's thread: the system's number of the thread
 STAMP = "_miniray_process"  # an attribute of a thread that a worker or its tasks started: the WorkerProcess
 EXECUTION = "_miniray_execution"  # an attribute of a thread that a task started: see `caller`
 STARTED_IN = "_miniray_started_in"  # an attribute of a thread that a task started: (number of the task, attempt)
-get_ident = threading.get_ident
+get_ident, get_native_id = threading.get_ident, threading.get_native_id
 any_started: list[bool] = []  # not empty once a task has started a thread; before, a caller is a task or the driver
 _numbers = itertools.count(1 << 62)  # of the tasks that such threads seem to run: beyond all real ones
 
@@ -113,6 +114,7 @@ def thread_begins(handle: Any, role: str) -> None:
     if process.handle is None:
         process.handle = handle
     serving[ident] = process, role
+    native_ids[ident] = get_native_id()
     if role == MAIN:
         process.main_ident = ident
 
@@ -121,9 +123,10 @@ def thread_ends() -> None:
     """Called by each thread of a worker when it has served."""
     ident = get_ident()
     serving.pop(ident, None)
+    native_ids.pop(ident, None)
     thread: Any = threads.pop(ident, None)  # made by `current_thread()` in a task
     if thread is not None and hasattr(thread, "set_done"):
         thread.set_done()
 
 
-context.in_forked_child.append(serving.clear)  # new threads may get the idents of the parent's
+context.in_forked_child += serving.clear, native_ids.clear  # new threads may get the idents of the parent's

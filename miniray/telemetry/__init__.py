@@ -10,10 +10,11 @@ import typing as _typing
 if _typing.TYPE_CHECKING:
     from .config import TelemetryConfig
     from .export.exporter import export_stats
+    from .profiler.recording import profile
     from .result import QueryError, Result
     from .sources import FileSource, open
 
-__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "export_stats", "open"]
+__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "export_stats", "open", "profile"]
 
 _HOMES = {
     "FileSource": "sources",
@@ -22,6 +23,7 @@ _HOMES = {
     "TelemetryConfig": "config",
     "export_stats": "export.exporter",
     "open": "sources",
+    "profile": "profiler.recording",
 }
 
 

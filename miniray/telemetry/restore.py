@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +25,9 @@ from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
 from ..observe.timeline.profile import Span
 from ..process import context
-from .recording_file import APPLICATION_ID, quoted_path
+from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
+from .trace_texts import trace_from_json
 
 KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
@@ -57,17 +59,20 @@ class Restored:
     epoch = 0.0  # the records have seconds since the epoch
     unfinished_lines: Any = {}
 
-    def __init__(self, path: str, connection: sqlite3.Connection):
-        self.path = path
+    def __init__(self, path: str, connection: sqlite3.Connection, writer: int):
+        """writer: the pid of the process that is recording into the file, 0 if none is."""
+        self.path, self._writer = path, writer
         self._connection = connection
         connection.row_factory = _as_dict
         self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
         self.pid = int(self.facts.get("pid") or 0)
         self.entrypoint = self.facts.get("entrypoint", "")
         self.local = self.facts.get("local") == "1"
-        restoring = Restoring()
+        restoring = Restoring(trace_from_json)
         self.cluster: Cluster = restoring.rebuilt(self._rows)
         self.lock = Lock()
+        self.tracing: Any = None
+        self.trace_seed = int(self.facts.get("trace_seed") or "0", 16)
         self.error_text: Callable[[Any], str] = kept_text
         self._now = int(self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
         self.options: dict[str, Any] = {
@@ -171,7 +176,11 @@ class Restored:
         if "stopped" in self.facts:
             return
         if self.facts and not self.facts.get("ended_us"):
-            yield "the program is still running, or was killed: this is its state when the last row was written"
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self._now))
+            if self._writer:
+                yield f"process {self._writer} is still recording: this is its state at {at}"
+            else:
+                yield f"the program was killed before its session had ended: this is its state at {at}"
 
     def _logs(self) -> SessionLogs:
         """The logs, from the lines in the file."""
@@ -222,13 +231,14 @@ def read(path: str) -> Restored:
     except sqlite3.Error as problem:
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     try:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and os.path.getsize(name):
-            raise Unreadable(f"{name} is not a recording of miniray")
         connection.execute("BEGIN")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
+            raise Unreadable(f"{name} is not a recording of miniray")
+        writer = writer_of(connection)
         context_before = context.recorded
         context.recorded = _Facts(connection)
         try:
-            return Restored(name, connection)
+            return Restored(name, connection, writer)
         finally:
             context.recorded = context_before
     except (sqlite3.Error, OSError) as problem:

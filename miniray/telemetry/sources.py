@@ -13,7 +13,7 @@ from typing import Any
 
 from .._version import __version__
 from ..process import context
-from . import sandbox, span_view
+from . import sandbox
 from .collector import Collector
 from .result import QueryError, Result
 from .ddl import View
@@ -35,6 +35,7 @@ PARTS = {
     "node_resources": {"workers"},
     "workers": {"workers"},
 }
+OWN_S = 5.0  # the most that our own statements on a file may take
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
 
 
@@ -53,7 +54,7 @@ def facts(runtime: Any) -> dict[str, object]:
         "epoch": repr(runtime.epoch),
         "started_us": started_us(runtime),
         "record_limit": runtime.cluster.record_limit,
-        **span_view.facts(runtime),
+        "trace_seed": f"{runtime.trace_seed:032x}",
     }
 
 
@@ -78,6 +79,7 @@ class LiveSource:
         self._store.note(**facts(runtime))
         self._guard = sandbox.protect(self._connection)
         self._collector = Collector(runtime)
+        self._spans: Any = None  # made when a statement first reads spans
         self._dropped: dict[str, int] = {}
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
@@ -107,6 +109,11 @@ class LiveSource:
             return
         self.runtime.drain()
         batch = self._collector.collect(frozenset(wanted))
+        if "spans" in read:
+            from .span_rows import Spans
+
+            self._spans = self._spans or Spans(self.runtime)
+            batch.rows["spans"] = self._spans.rows()  # with the program's own
         if batch:
             self._store.write(batch)
         self._mirror()
@@ -169,6 +176,7 @@ class FileSource:
             raise FileNotFoundError(f"there is no recording {self.path!r}")
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = False
+        self._spans_of: Any = None  # the version of the file whose spans were made
         self.connection = self._open()
         self._guard = sandbox.protect(self.connection)
 
@@ -182,8 +190,9 @@ class FileSource:
                     f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
                 )
                 connection.execute("PRAGMA cache_size = -65536")
-                connection.execute("SELECT value FROM session WHERE name = 'schema_version'").fetchone()
-                return connection
+                if connection.execute("SELECT type FROM sqlite_master WHERE name = 'session'").fetchone() == ("table",):
+                    return connection
+                problem = QueryError("it has no table session")
             except sqlite3.Error as error:
                 problem = error
         raise QueryError(f"{self.path} is no recording of miniray: {problem}")
@@ -191,7 +200,12 @@ class FileSource:
     def session(self) -> dict[str, str]:
         """The facts of the table `session`."""
         with self._lock:
-            return dict(self.connection.execute("SELECT name, value FROM session"))
+            return dict(self._own("SELECT name, value FROM session"))
+
+    def _own(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement of ours. It runs in the sandbox, too: the file may come from anybody."""
+        with sandbox.guarded(self.connection, self._guard, OWN_S):
+            return self.connection.execute(sql).fetchall()
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads. Raises QueryError."""
@@ -202,6 +216,8 @@ class FileSource:
             self._busy = True
             try:
                 read = sandbox.tables_of(self.connection, self._guard, sql, params)
+                if "spans" in read:
+                    self._make_spans()
                 result = sandbox.run(self.connection, self._guard, sql, params, limit, timeout_s)
                 result.reason = self._missing(read)
             finally:
@@ -209,15 +225,37 @@ class FileSource:
         result.complete = not result.reason
         return result
 
+    def _make_spans(self) -> None:
+        """Make the spans of calls and attempts, which are readings of records and are not in the file, in a temporary
+        table in front of the file's own."""
+        version = self.connection.execute("PRAGMA data_version").fetchone()
+        if version == self._spans_of:
+            return
+        from .restore import restored
+        from .span_rows import Spans
+
+        execute, store = self.connection.execute, Store(self.connection)
+        with restored(self.path) as runtime:
+            rows = Spans(runtime).rows()
+        execute("DROP VIEW IF EXISTS temp.span_events")
+        execute("DROP TABLE IF EXISTS temp.spans")
+        execute(BY_NAME["spans"].ddl().replace("CREATE", "CREATE TEMP", 1))
+        execute("INSERT INTO temp.spans SELECT * FROM main.spans")
+        execute("BEGIN")
+        store.insert("spans", rows, 0.0)
+        execute("COMMIT")
+        execute(BY_NAME["span_events"].ddl().replace("CREATE", "CREATE TEMP", 1))
+        self._spans_of = version
+
     def _missing(self, read: set[str]) -> str:
         """Why the tables may lack something; "" if they have everything."""
-        known: dict[str, str] = dict(self.connection.execute("SELECT name, value FROM session"))
+        known: dict[str, str] = dict(self._own("SELECT name, value FROM session"))
         reasons = []
         if known.get("schema_version") != str(VERSION):
             reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
         public = {"_attempts": ("tasks", "task_attempts", "task_events")}
         names = {name for table in read for name in (table, *public.get(table, ()))}
-        for table, reason, count in self.connection.execute("SELECT table_name, reason, count FROM dropped"):
+        for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
                 reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
         if "ended_us" not in known and "written_us" in known:

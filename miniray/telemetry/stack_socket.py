@@ -319,5 +319,20 @@ def _holder(runtime: Any) -> str:
     return f"{held}; it is held by: {names.get(owner, f'thread {owner}')}" if owner else held
 
 
-ANSWERS: dict[str, Callable[[Any, Part], Iterator[Part]]] = {"stack": _stacks}
+def _profile(runtime: Any, question: Part) -> Iterator[Part]:
+    """The answer to `profile`: sample for so many seconds. While nobody needs the answer any longer, it is made all the
+    same: it ends by itself."""
+    from .profiler.recording import Profile
+
+    never = _thread.allocate_lock()
+    never.acquire()
+    profile = Profile(hz=question["hz"]).start()
+    try:
+        never.acquire(True, question["seconds"])
+    finally:
+        profile.stop()
+    yield {"profile": profile.asdict()}
+
+
+ANSWERS: dict[str, Callable[[Any, Part], Iterator[Part]]] = {"stack": _stacks, "profile": _profile}
 """The questions: what each of them is called, and who answers it."""

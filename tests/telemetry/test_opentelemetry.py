@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import miniray as ray
-from miniray.telemetry.tracing import startup
+from miniray.telemetry.tracing import bridge, startup
 from miniray.util import tracing
 from miniray.util.tracing import tracing_helper
 from tests.telemetry.traced import trees
@@ -452,3 +452,17 @@ def test_the_hook_of_rays_documentation(tmp_path):
     written.unlink()
     assert [line["name"] for line in lines] == ["__main__.<lambda> ray.remote", "__main__.<lambda> ray.remote_worker"]
     assert lines[1]["parent_id"] == lines[0]["context"]["span_id"]
+
+
+def test_opentelemetry_that_cannot_be_used_does_no_harm(exported, monkeypatch, capsys):
+    """A library may have imported a part of it, and the rest cannot be imported."""
+    monkeypatch.setattr(bridge, "Bridge", lambda runtime: 1 / 0)
+    start()
+    said = capsys.readouterr().out
+    assert "does not reach tasks" in said and "ZeroDivisionError" in said
+    with tracing.start_span("ours") as ours:
+        ray.get(leaf.remote())
+        assert tracing.inject({})["traceparent"] == ours.traceparent
+    ray.shutdown()
+    with pytest.raises(ZeroDivisionError):
+        start(hook=True)

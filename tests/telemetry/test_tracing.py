@@ -370,6 +370,29 @@ def test_a_thread_with_a_copy_of_the_context_is_in_the_same_span(threaded):
     ]
 
 
+def test_a_thread_of_a_task_has_spans_of_its_own(threaded):
+    """Without a copy of the task's context. As in Ray, what it does begins a trace."""
+
+    @ray.remote
+    def starts():
+        def run():
+            seen.append(tracing.current_traceparent())
+            with tracing.start_span("in thread") as span:
+                seen.append(tracing.current_traceparent() == span.traceparent)
+                ray.get(leaf.remote())
+            ray.get(leaf.remote())
+
+        seen: list = []
+        thread = threading.Thread(target=contextvars.Context().run, args=(run,))
+        thread.start()
+        thread.join()
+        return seen
+
+    assert ray.get(starts.remote()) == [None, True]
+    assert tree(tracing.spans()) == [ran("starts"), ran("leaf"), ["in thread", ran("leaf")]]
+    assert tracing.spans()[-1].task_id is None
+
+
 def test_an_exception_that_leaves_a_span_is_noted_and_goes_on(session):
     with pytest.raises(KeyError), tracing.start_span("fails") as span:
         span.set_attribute("n", 1)

@@ -7,13 +7,17 @@ program that waits or runs; frames of this library, of the test runner and of th
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import traceback
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Optional
 
-from ...process.our_code import AS_USERS, FOLDER
+from ...process.our_code import FOLDER
 
+LIBRARY = os.path.dirname(os.__file__) + os.sep
+INSTALLED = os.path.join(LIBRARY, "site-packages") + os.sep
+AS_LIBRARY = tuple(FOLDER + name + os.sep for name in ("util", "experimental"))  # they use miniray as a program does
 Place = tuple[CodeType, Optional[int]]  # a function's code, and the line in which it stands
 
 RUNS_THE_PROGRAM = re.compile(r"[/\\](_pytest|pluggy|miniray[/\\]cli)[/\\]")
@@ -52,18 +56,27 @@ def places_of_traceback(trace: Any) -> list[Place]:
 
 def programs_part(codes: list[CodeType]) -> list[int]:
     """The positions of the program's frames in a stack, the outermost first. Empty for the command line itself, for a
-    thread of this library, and for a thread that only waits for work in the standard library."""
+    thread of this library, and for a thread that only waits for work in the standard library.
+
+    The functions of the standard library that the program has called belong to it, unless this library has called them.
+    """
     names = [code.co_filename for code in codes]
-    last = len(names)
-    while last > 1 and names[last - 1].startswith(FOLDER):
-        last -= 1
-    first = max((n + 1 for n, name in enumerate(names[: last - 1]) if RUNS_THE_PROGRAM.search(name)), default=0)
-    while first < last - 1 and (names[first].startswith(FOLDER) or BELOW_A_TASK.search(names[first])):
+    first = max((n + 1 for n, name in enumerate(names[:-1]) if RUNS_THE_PROGRAM.search(name)), default=0)
+    own = [n for n in range(first, len(names)) if not _is_ours(names[n]) and not is_librarys(names[n])]
+    last = next((n for n in range(own[-1] if own else first, len(names)) if _is_ours(names[n])), len(names))
+    while first < last - 1 and (_is_ours(names[first]) or BELOW_A_TASK.search(names[first])):
         first += 1
-    rest = [name for name in names[first:last] if not name.startswith(("<frozen", FOLDER))]
-    if all(map(BELOW_A_TASK.search, rest)):
-        return []
-    return [n for n in range(first, last) if not names[n].startswith(FOLDER) or names[n].startswith(AS_USERS)]
+    kept = [n for n in range(first, last) if not _is_ours(names[n]) and not names[n].startswith("<frozen")]
+    return [] if all(BELOW_A_TASK.search(names[n]) for n in kept) else kept
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(FOLDER) and not name.startswith(AS_LIBRARY)
+
+
+def is_librarys(name: str) -> bool:
+    """Whether a file belongs to the standard library."""
+    return name.startswith("<frozen") or name.startswith(LIBRARY) and not name.startswith(INSTALLED)
 
 
 def shown(stack: list[Place], all_frames: bool = False) -> list[Frame]:

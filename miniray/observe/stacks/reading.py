@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from ...core.records import TaskRecord, WorkerRecord
-from ...process import our_code
+from ...process import context, our_code
 from ...process.context import current
 from ...process.threads import real_main_thread
 from ...process.worker_process import STAMP, STARTED_IN, WorkerProcess, threads
@@ -77,8 +77,11 @@ class CallStack:
 def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
     """The stacks of a session: the driver's first, then in the order of the workers and their tasks.
 
-    all_frames: with the frames that are not the program's, and with the stacks that have no others.
+    all_frames: with the frames that are not the program's, and with the stacks that have no others. A session that was
+    read from a recording has none.
     """
+    if context.recorded is not None:
+        return []
     frames = current_frames()
     stacks: dict[int, list[FrameType]] = {}
     try:
@@ -166,7 +169,7 @@ class _Reading:
             starts, owners = [0, *starts], [(None, None), *owners]
         for begin, end, (handle, task) in zip(starts, [*starts[1:], len(stack)], owners):
             part = shown(stack[begin:end], self.all_frames)
-            if part:
+            if part or task is not None:
                 self.part(ident, part, handle, task, end < len(stack))
 
     def part(self, ident: int, frames: list[Frame], handle: Any, task: TaskRecord | None, runs_another: bool) -> None:
@@ -226,7 +229,7 @@ class _Reading:
             made = CallStack(COROUTINE, f"{name_of(coroutine)} ({one.get_name()})", frames, self.now)
             made.awaits, made.waiting = chain.awaits, True
             if handle is not None:
-                execution = _context_of(one).get(current)
+                execution = context_of(one).get(current)
                 made.belongs_to(execution.task if execution is not None else None, handle.record)
             self.found.append(made)
 
@@ -259,7 +262,7 @@ def _call_of(handle: Any, number: int) -> TaskRecord | None:
     return worker.running.get(number)
 
 
-def _context_of(task: Any) -> Any:
+def context_of(task: Any) -> Any:
     """The context in which an asyncio task runs. Before 3.12 asyncio has no function for it."""
     if hasattr(task, "get_context"):
         return task.get_context()

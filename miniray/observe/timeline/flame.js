@@ -3,9 +3,8 @@
   "use strict";
   const page = window.miniray;
   if (!page) return;
-  const { D, N, byId, make } = page;
-  const HEIGHT = 20,
-    DEEPEST = 24;
+  const { D, N, byId } = page;
+  const DEEPEST = 24;
   let root = null;
 
   function build() {
@@ -48,43 +47,20 @@
   function draw() {
     if (!byId("flame-box").open) return;
     if (!root) build();
-    const svg = byId("flame"),
-      width = svg.clientWidth || 900,
-      found = [];
-    let deepest = 0;
-    const add = (node, x, across, depth) => {
-      deepest = Math.max(deepest, depth);
-      let left = x;
-      const children = [...node.children.values()].sort((a, b) => b.total - a.total);
-      for (const child of children) {
-        const wide = node.total ? (across * child.total) / node.total : 0;
-        if (wide < 0.5) continue;
-        found.push([child, left, wide, depth]);
-        add(child, left, wide, depth + 1);
-        left += wide;
-      }
-    };
-    add(root, 0, width, 0);
-    svg.setAttribute("viewBox", `0 0 ${width} ${Math.max(1, deepest) * HEIGHT}`);
-    svg.style.height = Math.max(1, deepest) * HEIGHT + "px";
-    svg.replaceChildren();
-    for (const [node, x, wide, depth] of found) {
-      const group = make("g"),
-        box = { x, y: depth * HEIGHT, width: Math.max(0.5, wide - 0.7), height: HEIGHT - 1 };
-      group.append(make("rect", { class: page.paint(D.colours[node.f]), ...box }));
-      const over = page.texture(D.colours[node.f]);
-      if (over) group.append(make("rect", { class: over, ...box }));
-      const said = `${D.functions[node.f]}: ${page.duration(node.own)} on workers in ${node.count.toLocaleString("en")} attempts`;
-      group.append(make("title", {}, said));
-      const text = wide > 40 ? page.cut(D.functions[node.f], wide - 8) : "";
-      if (text) group.append(make("text", { class: "on", x: x + 4, y: depth * HEIGHT + 14 }, text));
-      group.addEventListener("click", () => {
+    window.minirayDrawing.bars(byId("flame"), root, {
+      size: (node) => node.total,
+      children: (node) => node.children.values(),
+      label: (node) => D.functions[node.f],
+      title: (node) =>
+        `${D.functions[node.f]}: ${page.duration(node.own)} on workers in ${node.count.toLocaleString("en")} attempts`,
+      paint: (node) => page.paint(D.colours[node.f]),
+      texture: (node) => page.texture(D.colours[node.f]),
+      click: (node) => {
         byId("search").value = "=" + D.functions[node.f];
         page.search(byId("search").value);
         byId("stage").scrollIntoView({ block: "nearest" });
-      });
-      svg.append(group);
-    }
+      },
+    });
   }
   byId("flame-box").addEventListener("toggle", draw);
   addEventListener("resize", draw);

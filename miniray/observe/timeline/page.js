@@ -191,19 +191,7 @@
 
   // ------------------------------------------------------------ drawing aids
 
-  const NS = "http://www.w3.org/2000/svg";
-  function make(tag, attributes, text) {
-    const element = document.createElementNS(NS, tag);
-    for (const key in attributes) element.setAttribute(key, attributes[key]);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-  function html(tag, text, attributes) {
-    const element = document.createElement(tag);
-    if (text !== undefined) element.textContent = text;
-    for (const key in attributes || {}) element.setAttribute(key, attributes[key]);
-    return element;
-  }
+  const { make, html, digits, cut } = window.minirayDrawing;
   function duration(count) {
     const s = count * D.unit;
     if (s <= 0) return "0";
@@ -215,17 +203,6 @@
     ])
       if (s >= size * from) return digits(s / size) + " " + unit;
     return digits(s * 1e6) + " \u00b5s";
-  }
-  const digits = (value) =>
-    value >= 999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
-  const measure = document.createElement("canvas").getContext("2d");
-  measure.font = "11px system-ui, sans-serif";
-  const widths = new Map();
-  function cut(text, width) {
-    if (!widths.has(text)) widths.set(text, measure.measureText(text).width);
-    if (widths.get(text) <= width) return text;
-    const keep = Math.floor((text.length * (width - 8)) / widths.get(text));
-    return keep >= 2 ? text.slice(0, keep) + "\u2026" : "";
   }
   class Shapes {
     // collects the outlines of many boxes in one path element per class

@@ -28,6 +28,7 @@ from .utilisation import CAUSES, Utilisation, utilisation
 
 MOST_ROWS = 110_000  # a page shows the newest attempts
 SCRIPTS = (
+    "drawing.js",
     "page.js",
     "filters.js",
     "flame.js",
@@ -39,9 +40,8 @@ SCRIPTS = (
 
 def page(recording: Recording) -> Iterator[str]:
     """Yield the page in pieces, all ASCII."""
-    template, style = map(_own_file, ("page.html", "page.css"))
-    script = "".join(map(_own_file, SCRIPTS))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template, style = map(own_file, ("page.html", "page.css"))
+    script = "".join(map(own_file, SCRIPTS))
     shown = recording
     if len(recording.rows) > MOST_ROWS:
         shown = Recording(
@@ -74,7 +74,7 @@ def page(recording: Recording) -> Iterator[str]:
     parts: dict[str, Callable[[], Iterable[str]]] = {
         "STYLE": lambda: [style],
         "SCRIPT": lambda: [script],
-        "DIGEST": lambda: [digest],
+        "DIGEST": lambda: [digest_of(script)],
         "FACTS": lambda: [_facts(shown, notes)],
         "EMPTY": lambda: [f'<p class="empty">{escape(recording.why_empty())}</p>'] if recording.empty else [],
         "ANSWERS": lambda: [] if recording.empty else _answers(used, steps, longest),
@@ -85,6 +85,11 @@ def page(recording: Recording) -> Iterator[str]:
         "DATA": lambda: columns.json(),
         "BODY": lambda: ["empty-page" if recording.empty else ""],
     }
+    yield from filled(template, parts)
+
+
+def filled(template: str, parts: dict[str, Callable[[], Iterable[str]]]) -> Iterator[str]:
+    """Yield a page in pieces, all ASCII. Each `{{NAME}}` of the template is replaced by the part of this name."""
     for number, piece in enumerate(re.split(r"\{\{([A-Z]+)\}\}", template)):
         if number % 2:
             for text in parts[piece]():  # ASCII shows the same in whatever encoding a reader assumes
@@ -93,7 +98,12 @@ def page(recording: Recording) -> Iterator[str]:
             yield piece
 
 
-def _own_file(name: str) -> str:
+def digest_of(script: str) -> str:
+    """The hash by which the page's policy permits its own script, and no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def own_file(name: str) -> str:
     """Read a file from this module's folder, which may be inside an archive."""
     data = get_data(__package__, name)
     assert data is not None, f"{name} was not installed"
@@ -220,7 +230,7 @@ def _legend() -> str:
 Cell = Union[str, tuple[str, float]]  # HTML; or HTML and the number to sort by
 
 
-def _table(caption: str, heads: list[str], rows: Iterable[Sequence[Cell]], kind: str) -> str:
+def html_table(caption: str, heads: list[str], rows: Iterable[Sequence[Cell]], kind: str) -> str:
     """A table whose cells are already HTML. A head that begins with "#" makes a column of numbers."""
     numeric = [head.startswith("#") for head in heads]
     head = "".join(
@@ -290,7 +300,7 @@ def _table_of_functions(columns: Columns) -> str:
         "#Mean time queued",
         "#Mean wait for arguments",
     ]
-    return _table(f"Functions{more}", heads, map(row, order[:100]), "functions sortable")
+    return html_table(f"Functions{more}", heads, map(row, order[:100]), "functions sortable")
 
 
 def _table_of_gaps(longest: list[Gap], start: float) -> str:
@@ -303,7 +313,7 @@ def _table_of_gaps(longest: list[Gap], start: float) -> str:
         ]
 
     heads = ["Worker", "#From", "#Length", "Why"]
-    return _table("Longest gaps of workers", heads, map(row, longest), "gaps")
+    return html_table("Longest gaps of workers", heads, map(row, longest), "gaps")
 
 
 def _table_of_metrics(curves: list[Curve]) -> str:
@@ -324,7 +334,7 @@ def _table_of_metrics(curves: list[Curve]) -> str:
 
     more = f" (the first 100 of {len(curves):,})" if len(curves) > 100 else ""
     heads = ["Metric", "Type", "#Observations", "#Least", "#Most", "#Last", "Description"]
-    return _table(f"Metrics{more}", heads, map(row, curves[:100]), "metrics sortable")
+    return html_table(f"Metrics{more}", heads, map(row, curves[:100]), "metrics sortable")
 
 
 PHASES = {
@@ -361,7 +371,7 @@ def _table_of_steps(steps: list[Step]) -> str:
 
     more = f" (the first 40 of {len(order):,} rows)" if len(order) > 40 else ""
     heads = ["Task", "Phase", "Where", "#Parts", "#Total", "#Longest"]
-    return _table(f"Critical path{more}", heads, map(row, order[:40]), "path sortable")
+    return html_table(f"Critical path{more}", heads, map(row, order[:40]), "path sortable")
 
 
 def _table_of_waiting(waiting: list[Row], recording: Recording) -> str:
@@ -377,4 +387,4 @@ def _table_of_waiting(waiting: list[Row], recording: Recording) -> str:
 
     more = f" (the first 100 of {len(waiting):,})" if len(waiting) > 100 else ""
     heads = ["Task", "Task id", "#For", "Why"]
-    return _table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")
+    return html_table(f"Not on a worker yet{more}", heads, map(row, waiting[:100]), "waiting")

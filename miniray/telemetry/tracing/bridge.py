@@ -42,7 +42,15 @@ def connect(runtime: Any, hooked: bool = False) -> None:
     """From now on the session looks at OpenTelemetry's context. hooked: and makes Ray's spans."""
     tracing = tracing_of(runtime)
     if tracing.bridge is None:
-        tracing.bridge = Bridge(runtime)
+        try:
+            tracing.bridge = Bridge(runtime)
+        except Exception as problem:  # such as a propagator in $OTEL_PROPAGATORS that is not installed
+            if hooked:
+                raise
+            runtime.say(
+                "WARNING", f"The context of OpenTelemetry does not reach tasks: importing it raised {problem!r}"
+            )
+            tracing.bridge = NoBridge()
     if hooked:
         tracing.bridge.call_spans = CallSpans(runtime, tracing.bridge)
         runtime.call_spans = tracing.bridge.call_spans
@@ -143,6 +151,27 @@ class Bridge:
         assert found is not None  # it is no thread of a task
         found.headers = first.headers
         self.context.attach(self._made(found, empty))
+        return function
+
+
+class NoBridge:
+    """In place of a Bridge if OpenTelemetry cannot be used."""
+
+    def of_call(self) -> None:
+        """See Bridge."""
+
+    current_context = of_call
+
+    def inject(self, carrier: Any) -> bool:
+        """See Bridge."""
+        return False
+
+    def attach(self, found: Context, span: Any = None) -> Callable[[], None]:
+        """See Bridge."""
+        return lambda: None
+
+    def around(self, execution: Execution, function: Any) -> Any:
+        """See Bridge."""
         return function
 
 

@@ -232,6 +232,8 @@ class OwnSpan(Here):
         seed = _seed_outside if runtime is None else runtime.trace_seed
         span_id = own.new_id(seed)
         self._execution, self._start_ns = caller(), now_ns(runtime)
+        if self._execution is not None and self._execution.task.number >= OF_THREADS:
+            self._execution = None  # as if the driver had opened it: there is no such task
         if parent is None:
             self._parent_id, self._context = None, Context(trace_id_of(seed, span_id), span_id)
         else:

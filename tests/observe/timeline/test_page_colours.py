@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from miniray.observe.timeline.columns import COLOURS, TEXTURES
-from miniray.observe.timeline.page import _own_file
+from miniray.observe.timeline.page import own_file
 
 Colour = tuple[float, float, float]
 NOT_DIFFERENT = 10.0  # CIE76: people hardly tell colours apart that are nearer
@@ -25,7 +25,7 @@ VISIONS = {
 
 def palettes() -> dict[str, list[Colour]]:
     """The eight colours and the colour of labels, in the light, in the dark and on paper."""
-    style = _own_file("page.css")
+    style = own_file("page.css")
     found = {}
     for name, block in zip(("light", "dark", "paper"), re.findall(r":root \{(.*?)\}", style, re.S)):
         values = dict(re.findall(r"--(f\d|label): (#[0-9a-f]{3,6})", block))
@@ -74,7 +74,7 @@ def test_labels_can_be_read_on_every_colour(place):
 
 def test_the_first_32_functions_look_different():
     """Each has another colour, or another texture on it."""
-    style = _own_file("page.css")
+    style = own_file("page.css")
     assert all(f".f{number} {{" in style for number in range(COLOURS))
     assert all(f".t{number} {{" in style for number in range(1, TEXTURES))
     assert COLOURS * TEXTURES == 32
