@@ -29,7 +29,6 @@ from ..observe.timeline.profile import Span
 from ..process import context
 from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
-from .trace_texts import trace_from_json
 
 KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
@@ -70,11 +69,9 @@ class Restored:
         self.pid = int(self.facts.get("pid") or 0)
         self.entrypoint = self.facts.get("entrypoint", "")
         self.local = self.facts.get("local") == "1"
-        restoring = Restoring(trace_from_json)
+        restoring = Restoring()
         self.cluster: Cluster = restoring.rebuilt(self._rows)
         self.lock = Lock()
-        self.tracing: Any = None
-        self.trace_seed = int(self.facts.get("trace_seed") or "0", 16)
         self.error_text: Callable[[Any], str] = kept_text
         self._now = int(self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
         self.options: dict[str, Any] = {
