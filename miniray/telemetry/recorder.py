@@ -151,8 +151,13 @@ class Recorder:
         """Start to listen, and start the thread."""
         self._keep_reserve()
         self._collector = Collector(self.runtime)
-        if not self._is_simulated():
+        if self._is_simulated():
+            return
+        try:
             _start_new_thread(self._run, ())
+        except RuntimeError as problem:  # the system has no more threads
+            self._stop(str(problem))
+            self._done.release()
 
     def _is_simulated(self) -> bool:
         return getattr(self.runtime, "simulation", None) is not None
