@@ -43,7 +43,7 @@ def as_rows(found: list[Span]) -> dict[str, dict]:
             "name": span.name,
             "kind": span.kind,
             "status": span.status.code,
-            "status_message": span.status.description or None,
+            "status_description": span.status.description or None,
             "attributes_json": span.attributes,
             "events_json": [(event.name, event.attributes) for event in span.events],
             "task_id": span.task_id,
@@ -59,9 +59,9 @@ def from_rows(rows: list[dict]) -> dict[str, dict]:
     found = {}
     for row in rows:
         made = {name: row[name] for name in ("trace_id", "parent_span_id", "name", "kind", "status", "task_id")}
-        made |= {name: row[name] for name in ("status_message", "attempt_number")}
+        made |= {name: row[name] for name in ("status_description", "attempt_number")}
         made["attributes_json"] = json.loads(row["attributes_json"])
-        made["events_json"] = [(name, values) for name, _, values in json.loads(row["events_json"] or "[]")]
+        made["events_json"] = [(event["name"], event["attributes"]) for event in json.loads(row["events_json"])]
         made["ended"] = row["end_ns"] is not None
         found[row["span_id"]] = made
     return found
