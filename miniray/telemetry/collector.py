@@ -445,9 +445,14 @@ class Collector:
             batch.add("cluster_events", [make.event(seq, line) for seq, line in enumerate(events, total - len(events))])
         latest = self._last.setdefault("store_samples", {})
         for number, found in samples:
-            new = [(number, *sample) for sample in found if sample[0] > latest.get(number, 0.0)]
+            new: list[Row] = []
+            for at, used, spilled in found:
+                if at > latest.get(number, 0.0):
+                    # Two samples of one moment are a step of the curve. The key of a row is its microsecond.
+                    shown = max(at, new[-1][1] + 2e-6) if new else at
+                    new.append((number, shown, used, spilled))
             if new:
-                latest[number] = new[-1][1]
+                latest[number] = found[-1][0]
                 batch.add("store_samples", new)
         self._spans(batch)
         points = self._points.rows(int((batch.now + batch.epoch) * 1e6))

@@ -14,8 +14,10 @@ import pytest
 import miniray as ray
 from miniray import cli
 from miniray.observe.explain.explanation import explain, find_deadlock
+from miniray.observe.timeline.recording import read as read_recording
 from miniray.telemetry import recorder
 from miniray.telemetry.restore import Unreadable, read, restored
+from miniray.util.metrics import Counter as Counts, Gauge, Histogram
 from miniray.util.placement_group import placement_group
 from tests.telemetry.answers import answers, differences
 from tests.telemetry.test_recorder import ENVIRONMENT, rows, run, wait_for_rows
@@ -217,6 +219,21 @@ def test_a_stream_and_an_async_actor(path):
         loop = Loop.remote()
         assert ray.get([loop.one.remote() for _ in range(4)]) == [1] * 4
         ray.get(stream.completed())
+
+
+def test_metrics(path):
+    """The timeline of a file has the program's metrics, with the values that they had at the end."""
+    with ray.init(num_cpus=1, telemetry=path):
+        loads = Counts("loads", tag_keys=("kind",))
+        level, sizes = Gauge("level"), Histogram("sizes", boundaries=[1, 10])
+        loads.inc(2, {"kind": "slow"})
+        level.set(7)
+        sizes.observe(3)
+        sizes.observe(5)
+    with restored(path) as runtime:
+        curves = {curve.name: curve for curve in read_recording(runtime).metrics}
+    assert {name: curve.samples[-1][1] for name, curve in curves.items()} == {"loads": 2, "level": 7, "sizes": 4}
+    assert curves["loads"].tags == {"kind": "slow"} and curves["sizes"].number == 2
 
 
 # ------------------------------------------------------------ a program that hangs, and is killed
