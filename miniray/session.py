@@ -344,9 +344,12 @@ def _exporting(recording: Any) -> Any:
 def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
     """Begin to record and to export a session. Imports only what it needs."""
     if recording.path is not None:
-        from .telemetry import recorder
-
-        recorder.start(runtime, recording)
+        try:
+            from .telemetry import recorder
+        except ImportError as problem:  # a Python that was built without SQLite
+            logging.getLogger(__package__).warning("This session is not recorded: %s.", problem)
+        else:
+            recorder.start(runtime, recording)
     if exporting is not None:
         from .telemetry.export import exporter
 

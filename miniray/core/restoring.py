@@ -84,20 +84,19 @@ class Handle:
 
 
 class Restoring:
-    """Rebuilds one session. cluster: the result. trace_of: makes `TaskRecord.trace` of a text, which is opaque here."""
+    """Rebuilds one session. cluster: the result."""
 
-    def __init__(self, trace_of: Callable[[str | None], Any] = lambda text: None) -> None:
-        self.trace_of = trace_of
+    def __init__(self) -> None:
         self.cluster = Cluster(1 << 62)
         self.failures: dict[int, Failure] = {}
         self.classes: dict[int, SchedulingClass] = {}
         self.specs: dict[int, TaskSpec] = {}
-        self.callers: dict[int, tuple[str, int | None, Any]] = {}
+        self.callers: dict[int, tuple[str, int | None]] = {}
 
     def rebuilt(self, rows: Rows) -> Cluster:
         """Rebuild everything, and return the cluster."""
         for row in rows("_callers"):
-            self.callers[row["id"]] = row["parent_task_id"], row["owner"], self.trace_of(row["trace_json"])
+            self.callers[row["id"]] = row["parent_task_id"], row["owner"]
         failures = {row["id"]: row for row in rows("_failures")}
         for row in failures.values():
             has_text = row["user_error"] is not None or row["cause"] is None and row["text"] != row["message"]
@@ -267,11 +266,11 @@ class Restoring:
             if spec is None:
                 continue
             actor = row["actor"]
-            parent, owner, trace = self.callers.get(row["caller"]) or ("", None, None)
+            parent, owner = self.callers.get(row["caller"]) or ("", None)
             record = actors.get(abs(actor)) if actor is not None else None
             if actor is not None and record is None:
                 record = self._lost_actor(abs(actor), spec)
-            task = TaskRecord(spec, parent=parent, actor=record, trace=trace, number=key)
+            task = TaskRecord(spec, parent=parent, actor=record, number=key)
             if owner is not None:
                 task.owner = workers.get(owner)
             task.attempt = row["attempt"]
@@ -476,8 +475,7 @@ def _status(task: TaskRecord, state: str) -> str:
 def _fill(record: Any, row: Row, workers: dict[int, WorkerRecord]) -> None:
     """The places and times of an attempt."""
     worker = workers.get(row["worker"]) if row["worker"] is not None else None
-    if worker is not None:
-        record.worker, record.node = worker, worker.node
+    record.worker, record.node = worker, worker.node if worker is not None else None
     record.t_created, record.t_ready, record.t_leased = _s(row["created_us"]), _s(row["ready_us"]), _s(row["leased_us"])
     record.t_started, record.t_ended = _s(row["started_us"]), _s(row["ended_us"])
     record.t_finished = _s(row["finished_us"])

@@ -25,20 +25,23 @@ to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskRecord, WorkerRecord
+from ..core.records import TaskRecord
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look, task_state
+from ..process import context
 from . import rows as make
 from .metric_rows import NewPoints
+from .changes import final, newest, plain, what_of_actor, what_of_object, what_of_task, what_of_worker
 from .log_rows import NewLines
 from .numbers import Numbers, Row, cut, to_json
-from .span_rows import Spans
+from .span_view import own_rows
 
 PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
 RECORD_S = 10e-6  # how long a record takes, before that has been measured
@@ -46,6 +49,7 @@ STEP = 200  # records that are read under one hold of the lock
 TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
 MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
 FINISHED = TaskStatus.FINISHED
+STACK_COLUMNS = "timestamp_us task_id actor_id worker_id name state stack samples".split()
 EVERYTHING = frozenset({"tasks", "actors", "objects", "workers", "rest"})
 
 
@@ -105,7 +109,7 @@ class Collector:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self.look = Look(runtime)
-        self.numbers = Numbers(self.look)
+        self.numbers = Numbers(self.look, runtime.trace_seed)
         self._paces = {name: _Pace() for name in EVERYTHING}
         self._last_task = self._seen = self._rebuilt = 0
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
@@ -117,8 +121,8 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._told_profiles: deque[Any] = deque(maxlen=16)
         self._points = NewPoints(runtime)
-        self._own_spans = Spans(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -241,7 +245,7 @@ class Collector:
         spec_number = caller = 0
         others = []
         for task in tasks:
-            if task.status is not FINISHED or task.args is not None or not task.t_finished or not _plain(task):
+            if task.status is not FINISHED or task.args is not None or not task.t_finished or not plain(task):
                 others.append(task)
                 continue
             actor = task.actor
@@ -280,10 +284,10 @@ class Collector:
             with self.runtime.lock:
                 for task in tasks[start : start + STEP]:
                     made += make.attempts(task, numbers, look)
-                    if _final(task):
+                    if final(task):
                         opened.pop(task.number, None)
                     else:
-                        opened[task.number] = task, _what(task)
+                        opened[task.number] = task, what_of_task(task)
         if made:
             batch.add("_attempts", made)
 
@@ -295,10 +299,10 @@ class Collector:
         numbers, opened = self.numbers, self._open
         add = made.append
         for task, was in opened.values():
-            now = _what(task)
+            now = what_of_task(task)
             if was == now:
                 continue
-            if not _plain(task) or task.deps or task.contained or task.failure is not None or task.cancel_requested:
+            if not plain(task) or task.deps or task.contained or task.failure is not None or task.cancel_requested:
                 others.append(task)
                 continue
             actor, worker = task.actor, task.worker
@@ -306,7 +310,7 @@ class Collector:
                 (
                     task.number,
                     numbers.spec(task.spec),
-                    numbers.caller(task.parent, task.owner),
+                    numbers.caller(task),
                     None if actor is None else actor.number,
                     None if worker is None else worker.number,
                     task.t_created,
@@ -366,7 +370,7 @@ class Collector:
         with self.runtime.lock:
             actors = list(self.runtime.cluster.actors.values())
         changed = self._compare(
-            batch, "actors", actors, _what_of_actor, lambda record: make.actor(record, self.numbers, self.look)
+            batch, "actors", actors, what_of_actor, lambda record: make.actor(record, self.numbers, self.look)
         )
         for record in changed:
             task = record.creation
@@ -390,7 +394,7 @@ class Collector:
         if nodes and not self._driver_told:
             self._driver_told = True
             batch.add("workers", [make.driver(nodes[0])])
-        self._compare(batch, "workers", workers, _what_of_worker, lambda record: make.worker(record, self.numbers))
+        self._compare(batch, "workers", workers, what_of_worker, lambda record: make.worker(record, self.numbers))
         with self.runtime.lock:
             found = [(record, make.node(record)) for record in nodes]
         before = self._last.setdefault("nodes", {})
@@ -414,7 +418,7 @@ class Collector:
             objects = list(self.runtime.cluster.objects.values())
         known = set(self._last.get("objects", ()))
         self._compare(
-            batch, "objects", objects, _what_of_object, lambda record: make.object_row(record, self.numbers, self.look)
+            batch, "objects", objects, what_of_object, lambda record: make.object_row(record, self.numbers, self.look)
         )
         gone = known.difference(self._last["objects"])
         if gone:
@@ -446,17 +450,21 @@ class Collector:
             batch.add("cluster_events", [make.event(seq, line) for seq, line in enumerate(events, total - len(events))])
         latest = self._last.setdefault("store_samples", {})
         for number, found in samples:
-            new = [(number, *sample) for sample in found if sample[0] > latest.get(number, 0.0)]
+            new: list[Row] = []
+            for at, used, spilled in found:
+                if at > latest.get(number, 0.0):
+                    # Two samples of one moment are a step of the curve. The key of a row is its microsecond.
+                    shown = max(at, new[-1][1] + 2e-6) if new else at
+                    new.append((number, shown, used, spilled))
             if new:
-                latest[number] = new[-1][1]
+                latest[number] = found[-1][0]
                 batch.add("store_samples", new)
         self._spans(batch)
         points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
         if points:
             batch.add("metric_points", points)
-        own = self._own_spans.own()
-        if own:
-            batch.add("spans", own)
+        self._own_spans(batch)
+        self._profiles(batch)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -465,7 +473,7 @@ class Collector:
 
     def _spans(self, batch: Batch) -> None:
         """The spans of `miniray.profile`, and the waits."""
-        spans = _newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
+        spans = newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
         if spans:
             self._counts["profile_events"] = spans[-1].number + 1
             batch.add(
@@ -484,7 +492,7 @@ class Collector:
                 ],
             )
         last = self._last.setdefault("waits", {"end": 0.0, "number": 0})
-        waits = _newest(self.runtime.waits, last["end"], lambda wait: wait[3])
+        waits = newest(self.runtime.waits, last["end"], lambda wait: wait[3])
         if waits:
             last["end"] = max(wait[3] for wait in waits)
             first, last["number"] = last["number"], last["number"] + len(waits)
@@ -496,97 +504,30 @@ class Collector:
                 ],
             )
 
+    def _profiles(self, batch: Batch) -> None:
+        """The profiles that have stopped since the last look. Most sessions make none, and do not load the profiler."""
+        recording = sys.modules.get(f"{__package__}.profiler.recording")
+        if recording is None or context.session is not self.runtime:
+            return
+        started = self.runtime.epoch + next(iter(self.runtime.cluster.nodes.values())).t_started
+        for profile in list(recording.finished):
+            if profile.began + profile.seconds < started or profile in self._told_profiles:
+                continue
+            self._told_profiles.append(profile)
+            first = self._counts.get("stack_samples", 0)
+            found = [(first + row["id"], *(row[name] for name in STACK_COLUMNS)) for row in profile.rows()]
+            self._counts["stack_samples"] = first + len(found)
+            batch.add("stack_samples", found)
 
-def _newest(log: deque[Any], after: Any, key: Callable[[Any], Any]) -> list[Any]:
-    """The entries at the end of a log whose key is larger, oldest first. Other threads append meanwhile."""
-    while True:
-        found = []
-        try:
-            for entry in reversed(log):
-                if key(entry) <= after:
-                    break
-                found.append(entry)
-        except RuntimeError:  # it changed during the iteration
-            continue
-        found.reverse()
-        return found
-
-
-def _plain(task: TaskRecord) -> bool:
-    """Whether the row of the task says everything about it, besides its arguments, a failure and a request to cancel
-    it."""
-    actor = task.actor
-    return (
-        task.history is None
-        and task.stream is None
-        and (actor is None or not actor.repr_name and task.spec.kind != ACTOR_CREATION_TASK)
-    )
-
-
-def _final(task: TaskRecord) -> bool:
-    """Whether the task has finished. If it runs again, the core counts that, or the restart of its actor says so."""
-    return bool(task.t_finished)
-
-
-def _what(task: TaskRecord) -> Any:
-    """A value that differs whenever the row of an unfinished task does."""
-    return (
-        task.status,
-        task.attempt,
-        task.pending,
-        task.t_ready,
-        task.t_leased,
-        task.t_started,
-        task.t_ended,
-        task.t_finished,
-        task.cancel_requested,
-    )
-
-
-def _what_of_actor(record: ActorRecord) -> Any:
-    groups = record.groups.values()
-    return (
-        record.status,
-        record.restarts,
-        record.tasks_done,
-        len(record.calls),
-        record.worker,
-        record.t_alive,
-        record.out_of_scope,
-        record.repr_name,
-        record.lineage,
-        record.creation.status,
-        record.creation.t_ready,
-        sum([group.running for group in groups]),
-        sum([len(group.queue) for group in groups]),
-    )
-
-
-def _what_of_worker(record: WorkerRecord) -> Any:
-    return (
-        record.status,
-        record.task,
-        record.tasks_done,
-        record.lease,
-        record.lent,
-        record.unfinished,
-        record.drain,
-        len(record.running),
-        record.t_started,
-        record.handle is None,
-    )
-
-
-def _what_of_object(record: ObjectRecord) -> Any:
-    return (
-        record.status,
-        record.size,
-        record.refs,
-        record.uses,
-        record.held,
-        record.lineage,
-        record.waiters is None,
-        len(record.contained),
-        len(record.locations) if record.locations is not None else 0,
-        next(iter(record.locations)) if record.locations else 0,
-    )
+    def _own_spans(self, batch: Batch) -> None:
+        """The spans that the program has opened with `miniray.util.tracing`."""
+        if self.runtime.tracing is None:
+            return
+        own = self.runtime.tracing.own_spans
+        seen = self._counts.get("_own_spans", 0)
+        first, kept = own.kept_since(seen)
+        if kept:
+            batch.add("_own_spans", own_rows(kept))
+        if first > seen:
+            batch.dropped["spans"] = first - seen
+        self._counts["_own_spans"] = first + len(kept)

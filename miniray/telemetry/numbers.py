@@ -11,7 +11,7 @@ from typing import Any
 from ..core.records import Failure, SchedulingClass, TaskRecord, TaskSpec
 from ..observe.state.task_columns import PATHS, Look
 from ..values.errors import TaskError
-from .trace_texts import trace_to_json
+from .span_view import caller_key
 
 MOST_TEXT = 64 << 10  # characters of an error's text
 Row = tuple[Any, ...]
@@ -43,13 +43,13 @@ class Numbers:
     say, or while they are remembered by their identity; the memory is bounded, so a thing may get a second number.
     """
 
-    def __init__(self, look: Look, most: int = 10_000):
-        self.look, self.most = look, most
+    def __init__(self, look: Look, seed: int = 0, most: int = 10_000):
+        self.look, self.seed, self.most = look, seed, most
         self.new: dict[str, list[Row]] = {"_specs": [], "_callers": [], "_failures": []}
         self._last: dict[str, int] = dict.fromkeys(self.new, 0)
         self._specs: dict[Any, int] = {}  # by what they say
         self._seen_specs: dict[tuple[int, str], tuple[TaskSpec, int]] = {}  # during one collection, by identity
-        self._callers: dict[tuple[str, int | None, Any], int] = {}
+        self._callers: dict[tuple[Any, ...], int] = {}
         self._failures: dict[Failure, int] = {}
         self.classes: dict[SchedulingClass, int] = {}
 
@@ -101,13 +101,12 @@ class Numbers:
         return number
 
     def caller(self, task: TaskRecord) -> int:
-        """The number of whoever submitted a task, and of the span in which that was."""
-        parent, owner, trace = task.parent, task.owner, task.trace
-        key = parent, owner.number if owner is not None else None, trace
+        """The number of what submitted a task: another task, or the driver, in a span or not."""
+        key = caller_key(task, self.seed)
         number = self._callers.get(key)
         if number is None:
             number = self._callers[key] = self._number("_callers")
-            self.new["_callers"].append((number, *key[:2], actor_of(parent), trace_to_json(trace)))
+            self.new["_callers"].append((number, *key, actor_of(task.parent)))
         return number
 
     def failure(self, failure: Failure | None) -> int | None:

@@ -23,11 +23,12 @@ from ..core.records import NodeRecord, Waiter, WorkerRecord
 from ..core.restoring import Restoring, kept_text
 from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
+from ..observe.metrics.registry import Curve, summed
+from ..observe.metrics.series import MOST_SAMPLES
 from ..observe.timeline.profile import Span
 from ..process import context
 from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
-from .trace_texts import trace_from_json
 
 KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
@@ -68,11 +69,9 @@ class Restored:
         self.pid = int(self.facts.get("pid") or 0)
         self.entrypoint = self.facts.get("entrypoint", "")
         self.local = self.facts.get("local") == "1"
-        restoring = Restoring(trace_from_json)
+        restoring = Restoring()
         self.cluster: Cluster = restoring.rebuilt(self._rows)
         self.lock = Lock()
-        self.tracing: Any = None
-        self.trace_seed = int(self.facts.get("trace_seed") or "0", 16)
         self.error_text: Callable[[Any], str] = kept_text
         self._now = int(self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
         self.options: dict[str, Any] = {
@@ -88,6 +87,7 @@ class Restored:
         self._count_dropped()
         self.gaps = list(self._gaps())
         self.logs = self._logs()
+        self._curves = list(self._metrics())
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table, in the order of their keys."""
@@ -123,6 +123,11 @@ class Restored:
         """Whether every thread of the program waited without a timeout, whatever thread of this process is named."""
         return self._waits_forever
 
+    def curves(self) -> list[Curve]:
+        """The metrics of the program over time, as `observe.metrics.registry.curves` gives them. The points of a
+        histogram are means: the file does not have its observations."""
+        return self._curves
+
     # ------------------------------------------------------------ the parts
 
     def _restore_waits(self, restoring: Restoring, told: dict[str, Any]) -> None:
@@ -155,6 +160,27 @@ class Restored:
             worker = workers.get(row["worker"])
             if worker is not None or row["worker"] is None:
                 yield worker, row["task"], row["start_us"] / 1e6, row["end_us"] / 1e6
+
+    def _metrics(self) -> Iterator[Curve]:
+        groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+        for row in self._rows("metric_points"):
+            group = groups.setdefault((row["name"], row["kind"], row["tags_json"]), {})
+            group.setdefault(row["worker_id"], []).append(row)
+        for (name, kind, tags), by_worker in sorted(groups.items()):
+            points = [row for rows in by_worker.values() for row in rows]
+            description = next((row["description"] for row in points if row["description"]), "")
+            number = 0
+            if kind == "histogram":
+                number = sum(rows[-1]["count"] for rows in by_worker.values())
+                samples = sorted(
+                    (row["timestamp_us"] / 1e6, row["delta"] / row["delta_count"])
+                    for row in points
+                    if row["delta_count"]
+                )
+            else:
+                lists = [[(row["timestamp_us"] / 1e6, row["value"]) for row in rows] for rows in by_worker.values()]
+                samples = summed(lists)
+            yield Curve(name, kind, description, json.loads(tags), samples[-MOST_SAMPLES:], number)
 
     def _count_dropped(self) -> None:
         """What the recording lacks counts as dropped: the rows that a question about it would have shown."""

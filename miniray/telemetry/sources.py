@@ -13,7 +13,7 @@ from typing import Any
 
 from .._version import __version__
 from ..process import context
-from . import sandbox
+from . import sandbox, span_view
 from .collector import Collector
 from .result import QueryError, Result
 from .ddl import View
@@ -54,7 +54,7 @@ def facts(runtime: Any) -> dict[str, object]:
         "epoch": repr(runtime.epoch),
         "started_us": started_us(runtime),
         "record_limit": runtime.cluster.record_limit,
-        "trace_seed": f"{runtime.trace_seed:032x}",
+        **span_view.facts(runtime),
     }
 
 
@@ -79,7 +79,6 @@ class LiveSource:
         self._store.note(**facts(runtime))
         self._guard = sandbox.protect(self._connection)
         self._collector = Collector(runtime)
-        self._spans: Any = None  # made when a statement first reads spans
         self._dropped: dict[str, int] = {}
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
@@ -109,11 +108,6 @@ class LiveSource:
             return
         self.runtime.drain()
         batch = self._collector.collect(frozenset(wanted))
-        if "spans" in read:
-            from .span_rows import Spans
-
-            self._spans = self._spans or Spans(self.runtime)
-            batch.rows["spans"] = self._spans.rows()  # with the program's own
         if batch:
             self._store.write(batch)
         self._mirror()
@@ -176,7 +170,6 @@ class FileSource:
             raise FileNotFoundError(f"there is no recording {self.path!r}")
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = False
-        self._spans_of: Any = None  # the version of the file whose spans were made
         self.connection = self._open()
         self._guard = sandbox.protect(self.connection)
 
@@ -216,36 +209,12 @@ class FileSource:
             self._busy = True
             try:
                 read = sandbox.tables_of(self.connection, self._guard, sql, params)
-                if "spans" in read:
-                    self._make_spans()
                 result = sandbox.run(self.connection, self._guard, sql, params, limit, timeout_s)
                 result.reason = self._missing(read)
             finally:
                 self._busy = False
         result.complete = not result.reason
         return result
-
-    def _make_spans(self) -> None:
-        """Make the spans of calls and attempts, which are readings of records and are not in the file, in a temporary
-        table in front of the file's own."""
-        version = self.connection.execute("PRAGMA data_version").fetchone()
-        if version == self._spans_of:
-            return
-        from .restore import restored
-        from .span_rows import Spans
-
-        execute, store = self.connection.execute, Store(self.connection)
-        with restored(self.path) as runtime:
-            rows = Spans(runtime).rows()
-        execute("DROP VIEW IF EXISTS temp.span_events")
-        execute("DROP TABLE IF EXISTS temp.spans")
-        execute(BY_NAME["spans"].ddl().replace("CREATE", "CREATE TEMP", 1))
-        execute("INSERT INTO temp.spans SELECT * FROM main.spans")
-        execute("BEGIN")
-        store.insert("spans", rows, 0.0)
-        execute("COMMIT")
-        execute(BY_NAME["span_events"].ddl().replace("CREATE", "CREATE TEMP", 1))
-        self._spans_of = version
 
     def _missing(self, read: set[str]) -> str:
         """Why the tables may lack something; "" if they have everything."""

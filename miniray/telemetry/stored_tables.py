@@ -73,8 +73,11 @@ fallback_json TEXT json | What to try when no node has them.
 id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
+trace_id TEXT | The trace of the calls; NULL if each begins one.
+parent_span INTEGER | The span in which the calls were made; NULL if there was none.
+call_span INTEGER | The span of the call itself, if OpenTelemetry has made it.
+trace_state TEXT | The trace's state, a W3C header.
 actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
-trace_json TEXT json | The span in which it called: see `trace_texts`; NULL for the driver.
 """),
         ("id",),
     ),
@@ -423,40 +426,29 @@ delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has gro
         "timestamp_us",
     ),
     Table(
-        "spans",
-        "The spans of traces.",
+        "_own_spans",
+        "The spans that the program has opened itself: see the view `spans`.",
         columns("""
-id INTEGER | The span's id as a number, the key of joins.
+id INTEGER | The span's id as a number.
 timestamp_us INTEGER us | It began.
 trace_id TEXT | Of the trace: 32 hexadecimal digits.
-span_id TEXT | 16 hexadecimal digits.
-parent_span_id TEXT | The span around it; NULL at the root.
-parent_id INTEGER | The same as a number.
+parent_id INTEGER | The id of the span around it; NULL for the first one of a trace.
 name TEXT | Its name.
-kind TEXT | INTERNAL, PRODUCER, CONSUMER, CLIENT or SERVER.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
-end_ns INTEGER ns | It ended; NULL while it runs.
-duration_us INTEGER us | How long it took.
+end_ns INTEGER ns | It ended.
 status TEXT | UNSET or ERROR.
-status_message TEXT | Of an error.
-attributes_json TEXT json | Its attributes.
-fields_json TEXT json | Monarch: the same.
-events_json TEXT json | Its events.
-links_json TEXT json | Its links.
-task_id TEXT | The task of a call or an attempt; of the program's own span, the task that opened it.
-attempt_number INTEGER | The attempt; NULL for a call.
-target TEXT | The module that made it.
-level TEXT | INFO, or ERROR if it failed.
-thread_name TEXT | The worker's id; driver for the driver.
-file TEXT | NULL.
-line INTEGER | NULL.
+description TEXT | Of the error.
+attributes TEXT json | Its attributes.
+events TEXT json | Its events; NULL if there are none.
+task_id TEXT | The task that opened it; NULL for the driver.
+attempt INTEGER | Its attempt.
 """),
         ("id",),
         "timestamp_us",
     ),
     Table(
         "stack_samples",
-        "What the sampler found: how often it saw each stack.",
+        "What `miniray.telemetry.profile` saw: a row for each stack and state.",
         columns("""
 id INTEGER | A number.
 timestamp_us INTEGER us | When the stack was last seen.
@@ -465,7 +457,7 @@ actor_id TEXT | The actor.
 worker_id TEXT | The worker.
 name TEXT | The name of the task, or of the thread.
 state TEXT | running or waiting.
-frames_json TEXT json | The frames, outermost first.
+stack TEXT | The functions, the outermost first, with semicolons between them.
 samples INTEGER | How often it was seen.
 """),
         ("id",),

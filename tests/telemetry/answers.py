@@ -55,6 +55,7 @@ def of_recording(recording: Any) -> Iterator[Any]:
         yield [row.hex, row.attempt, row.outcome, numbers, row.parent, row.producers, failure, row.display_name, times]
     yield recording.reasons
     yield [(mark.at, mark.kind, mark.text) for mark in recording.marks]
+    yield [[(at, used, spilled) for at, used, spilled in curve] for curve in recording.curves]
     yield recording.logs
     yield [(span.name, span.task, span.t_start, span.t_end, span.extra) for span in recording.spans]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import os
 import signal
 import subprocess
@@ -14,11 +15,15 @@ import pytest
 import miniray as ray
 from miniray import cli
 from miniray.observe.explain.explanation import explain, find_deadlock
+from miniray.observe.timeline.recording import read as read_recording
 from miniray.telemetry import recorder
 from miniray.telemetry.restore import Unreadable, read, restored
+from miniray.util.metrics import Counter as Counts, Gauge, Histogram
 from miniray.util.placement_group import placement_group
 from tests.telemetry.answers import answers, differences
 from tests.telemetry.test_recorder import ENVIRONMENT, rows, run, wait_for_rows
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +224,21 @@ def test_a_stream_and_an_async_actor(path):
         ray.get(stream.completed())
 
 
+def test_metrics(path):
+    """The timeline of a file has the program's metrics, with the values that they had at the end."""
+    with ray.init(num_cpus=1, telemetry=path):
+        loads = Counts("loads", tag_keys=("kind",))
+        level, sizes = Gauge("level"), Histogram("sizes", boundaries=[1, 10])
+        loads.inc(2, {"kind": "slow"})
+        level.set(7)
+        sizes.observe(3)
+        sizes.observe(5)
+    with restored(path) as runtime:
+        curves = {curve.name: curve for curve in read_recording(runtime).metrics}
+    assert {name: curve.samples[-1][1] for name, curve in curves.items()} == {"loads": 2, "level": 7, "sizes": 4}
+    assert curves["loads"].tags == {"kind": "slow"} and curves["sizes"].number == 2
+
+
 # ------------------------------------------------------------ a program that hangs, and is killed
 
 DEADLOCK = """
@@ -415,7 +435,7 @@ def test_record_without_a_session(tmp_path):
 # ------------------------------------------------------------ pytest
 
 
-def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester):
+def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester, monkeypatch):
     """A test that passes leaves nothing. A session of several tests is kept if one of them failed."""
     pytester.makepyfile(
         test_it="""
@@ -443,6 +463,7 @@ def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester):
             pass
         """
     )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     done = pytester.runpytest_subprocess("-p", "miniray.testing.plugin", "--miniray-record", "kept")
     done.assert_outcomes(passed=3, failed=2)
     kept = pytester.path / "kept"

@@ -146,14 +146,14 @@ def curves(now: float) -> list[Curve]:
                 last = one.read()
                 if last is not None:
                     samples.append((now, last))
-            samples = _added(lists)
+            samples = summed(lists)
         if samples:
             kept = samples[:: -(len(samples) // MOST_SAMPLES + 1)][::-1]  # the last one is always among them
             found.append(Curve(name, kind, description, tags, kept, number))
     return found
 
 
-def _added(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+def summed(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
     """The sum of curves that each hold a value until the next one. The last point has the latest time."""
     changes = sorted((at, place, value) for place, samples in enumerate(lists) for at, value in samples)
     values, total = [0.0] * len(lists), []

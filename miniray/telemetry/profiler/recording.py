@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 
 from .forms import form_of, save
 from .sampler import HZ, MOST_HZ, Sampler
 from .samples import Samples
+
+
+finished: deque[Samples] = deque(maxlen=16)  # the last profiles that have stopped, for the table `stack_samples`
 
 
 class Profile(Samples):
@@ -47,6 +51,7 @@ class Profile(Samples):
             return self
         sampler.stop()
         self.take(sampler)
+        finished.append(self)
         if self.path is not None:
             self.save(self.path)
         return self
