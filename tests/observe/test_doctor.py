@@ -259,7 +259,11 @@ def test_a_queue_that_does_not_move_is_found_with_the_call_that_blocks_it(sessio
     name = "AsyncShop" if kind == "awaits" else "Shop"
     assert f".{name} does not move: 11 calls wait behind {name}.serve" in finding.sentence
     assert "stands in serve, line " in finding.sentence and "of test_doctor.py" in finding.sentence
-    waits = {"computes": "", "gets": "blocked in get() or wait()", "awaits": f"awaits ObjectRef({never.hex()}) of double"}
+    waits = {
+        "computes": "",
+        "gets": "blocked in get() or wait()",
+        "awaits": f"awaits ObjectRef({never.hex()}) of double",
+    }
     assert waits[kind] in finding.sentence
     assert line in "".join(finding.stacks[f"{name}.serve, which blocks the queue"])
     assert finding.rows[0]["task_id"] == calls[0].task_id().hex()
