@@ -20,6 +20,7 @@ from miniray._common.test_utils import wait_for_condition
 from miniray.observe.stacks.coroutines import MOST_LINKS, chain_of
 from miniray.observe.stacks.frames import programs_part
 from miniray.process import context
+from miniray.util.queue import Queue
 
 until = partial(wait_for_condition, retry_interval_ms=1)
 ROOT = Path(__file__).resolve().parents[2]
@@ -231,7 +232,7 @@ def test_all_frames_are_shown_on_demand(session):
 
 def test_a_task_that_is_in_no_code_of_the_program_has_a_row_without_a_stack(session):
     """It is a part of the table all the same: an actor of this library that waits, for instance."""
-    queue = ray.util.queue.Queue()
+    queue = Queue()
     queue.put(1)
     blocked = queue.actor.get.remote(), queue.actor.get.remote()
     until(lambda: any(row["name"].endswith(".get") and row["state"] == "WAITING" for row in state.stacks()))

@@ -27,6 +27,7 @@ from typing import Any
 
 from ...process import context, our_code
 from ...process.context import current
+from ...process.doorbell import new_real_lock, start_real_thread
 from ...process.threads import real_main_thread
 from ...process.worker_process import STARTED_IN, native_ids, threads
 from ...runtime.frames import current_frames
@@ -89,33 +90,34 @@ class Sampler:
         self.roots: dict[str, Node] = {}
         self.nodes = self.samples = self.full = 0
         self.began = self.ended = 0.0
-        self.epoch = time.time() - _now()
+        self.epoch = 0.0
         self.spent_s = 0.0  # the time of a CPU that the sampler itself has taken
         self.codes: dict[int, tuple[CodeType, bytes]] = {}  # by id() of the code: its instructions
         self.seen: dict[int, Seen] = {}
         self.running = self.crowd = 0  # how many threads ran at this sample; how many share the GIL, 1 if it was free
         self.process_s = 0.0  # the time of a CPU that the process had used at the last sample
         self.problem: Exception | None = None  # what ended the sampler before its time
-        self._stop, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._stop, self._done = new_real_lock(), new_real_lock()
 
     def start(self) -> None:
         """Start the thread."""
         self._stop.acquire()
         self._done.acquire()
-        self.began, self.process_s = _now(), time.process_time()
-        _thread.start_new_thread(self._run, ())
+        start_real_thread(self._run, ())
 
     def stop(self) -> None:
         """End the thread, and wait until it has ended."""
         self._stop.release()
         self._done.acquire()
-        self.ended = _now()
         self.codes.clear()
         self.seen.clear()
 
     def _run(self) -> None:
         try:
-            here, last = _thread.get_ident(), _now()
+            # Here, since a simulation has a clock of its own for the thread that begins the profile.
+            self.began, self.process_s = _now(), time.process_time()
+            self.epoch = time.time() - self.began
+            here, last = _thread.get_ident(), self.began
             due = last + self.interval_s
             while not self._stop.acquire(True, max(0.0, due - _now())):
                 now = _now()
@@ -126,6 +128,7 @@ class Sampler:
         except Exception as problem:
             self.problem = problem
         finally:
+            self.ended = _now()
             self._done.release()
 
     # ------------------------------------------------------------ one sample
