@@ -101,8 +101,8 @@ def test_a_bad_setting_is_refused(given, problem):
 def test_the_argument_comes_before_the_variable(path):
     """None asks MINIRAY_TELEMETRY; False switches it off; an empty variable names no file."""
     environ = {"MINIRAY_TELEMETRY": "other.db"}
-    assert config_of(None, environ) == TelemetryConfig("other.db")
-    assert config_of(path, environ) == TelemetryConfig(path)
+    assert config_of(None, environ) == TelemetryConfig("other.db", otlp=False)
+    assert config_of(path, environ) == TelemetryConfig(path, otlp=False)
     assert config_of(False, environ) is None
     assert config_of(TelemetryConfig(retention_secs=1), environ) is None
     assert config_of(None, {"MINIRAY_TELEMETRY": ""}) is None
