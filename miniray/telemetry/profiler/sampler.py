@@ -70,13 +70,16 @@ class Node:
 
 
 class Seen:
-    """What the last sample saw of a thread: the place of its innermost call; and the clock of the time of a CPU that
-    the thread uses, with what it showed when it was last read. native: the system's number of the thread."""
+    """What the last sample saw of a thread: its name, the place of its innermost call, and the node of its stack; and the
+    clock of the time of a CPU that the thread uses, with what it showed when it was last read. native: the system's
+    number of the thread."""
 
-    __slots__ = ("frame", "at", "native", "clock", "cpu_s")
+    __slots__ = ("name", "place", "node", "native", "clock", "cpu_s")
 
     def __init__(self) -> None:
-        self.frame = self.at = -1
+        self.name = ""
+        self.place: tuple[int, ...] = ()
+        self.node: Node | None = None
         self.native = 0
         self.clock: int | None = None
         self.cpu_s = 0.0
@@ -213,8 +216,33 @@ class Sampler:
             seen = self.seen[ident] = Seen()
         ran = 0.0 if waiting else self._ran(ident, frame, seen, seconds)
         self.running += ran > 0.0
-        seen.frame, seen.at = id(frame), frame.f_lasti
+        outer = frame.f_back
+        place = id(frame), frame.f_lasti, id(outer), outer.f_lasti if outer is not None else 0
+        # Most threads wait where they waited at the last sample. The frame of a call has the address of an earlier one
+        # at times; then its caller decides.
+        node = seen.node if seen.place == place and seen.name == name else None
+        if node is None:
+            node = seen.node = self._node(name, frame, nested)
+            seen.place, seen.name = place, name
         line = frame.f_lineno
+        node.samples += 1
+        node.ran += ran
+        node.waited += seconds - ran
+        node.last = now
+        if line is not None:
+            node.lines[line] = node.lines.get(line, 0.0) + seconds
+        records = task, task.actor if task is not None else None, worker
+        numbers = tuple([one.number if one is not None else 0 for one in records])
+        if node.numbers != numbers:
+            if node.samples == 1:
+                node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
+            else:
+                same = [one == before for one, before in zip(numbers, node.numbers)]
+                node.numbers = tuple(one if kept else -1 for one, kept in zip(numbers, same))
+                node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
+
+    def _node(self, name: str, frame: FrameType, nested: bool) -> Node:
+        """The node of a stack, given by its innermost frame."""
         codes: list[CodeType] = []
         at: FrameType | None = frame
         while at is not None and len(codes) < MOST_DEPTH:
@@ -235,21 +263,7 @@ class Sampler:
                 self.nodes += 1
                 child = node.children[id(code)] = Node(code)
             node = child
-        node.samples += 1
-        node.ran += ran
-        node.waited += seconds - ran
-        node.last = now
-        if line is not None:
-            node.lines[line] = node.lines.get(line, 0.0) + seconds
-        records = task, task.actor if task is not None else None, worker
-        numbers = tuple([one.number if one is not None else 0 for one in records])
-        if node.numbers != numbers:
-            if node.samples == 1:
-                node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
-            else:
-                same = [one == before for one, before in zip(numbers, node.numbers)]
-                node.numbers = tuple(one if kept else -1 for one, kept in zip(numbers, same))
-                node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
+        return node
 
     def _ran(self, ident: int, frame: FrameType, seen: Seen, seconds: float) -> float:
         """How many of the seconds since the last sample a thread ran, if it does not wait for objects."""
@@ -263,7 +277,7 @@ class Sampler:
         if used is not None:
             used *= self.crowd
             return min(used, seconds) if used > IDLE_SHARE * seconds else 0.0
-        return 0.0 if seen.frame == id(frame) and seen.at == frame.f_lasti else seconds
+        return 0.0 if seen.place[:2] == (id(frame), frame.f_lasti) else seconds
 
     def _used(self, ident: int, seen: Seen) -> float | None:
         """How many seconds of a CPU a thread has used since it was last asked, or since it began; None if the system
