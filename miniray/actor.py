@@ -105,10 +105,18 @@ class ActorVariant(Generic[T]):
         Raises TypeError if the arguments do not fit the constructor or cannot be serialized; ActorAlreadyExistsError, a
         ValueError, if the name is taken. With get_if_exists=True, returns a handle to the actor of that name instead.
         """
-        info, given = self._info, self._given
         runtime = context.session
         if runtime is None:
             runtime = session_or_start()
+        if runtime.call_spans is None:
+            return self._create(runtime, args, kwargs)
+        with runtime.call_spans.of_method(self._info.class_name, "__init__") as span:
+            handle = self._create(runtime, args, kwargs)
+            span.set_attribute("ray.actor_id", handle._record.actor.hex)
+            return handle
+
+    def _create(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle[T]:
+        info, given = self._info, self._given
         name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
         if name:
             at_call.check_actor_call(given)
@@ -135,7 +143,7 @@ class ActorVariant(Generic[T]):
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:
             if given.get("get_if_exists"):
-                return self.remote(*args, **kwargs)  # another thread has just created it
+                return self._create(runtime, args, kwargs)  # another thread has just created it
             raise _name_taken(name, namespace) from None
         return ActorHandle(actor.handle)
 

@@ -99,10 +99,16 @@ class ActorMethod:
         the actor already has `max_pending_calls` unfinished calls. An actor that has died does not raise here, but in
         `get`.
         """
-        found = self._found
-        found.check(args, kwargs)
+        runtime = context.session
         record = self._handle._record
         actor = record.actor
+        found = self._found
+        if runtime is not None and runtime.call_spans is not None:
+            around = runtime.call_spans.of_method_once(self, actor.class_name, found.name, actor.hex)
+            if around is not None:
+                with around:
+                    return self.remote(*args, **kwargs)
+        found.check(args, kwargs)
         template = actor.meta
         spec = template.specs.get(found.name) if self._given is None else None
         if spec is None:
@@ -114,7 +120,8 @@ class ActorMethod:
                 f"The actor {actor.hex} has {len(actor.calls)} calls that are not finished, and max_pending_calls is "
                 f"{template.max_pending_calls}: wait for some of them before you call it again."
             )
-        runtime = context.session or running()
+        if runtime is None:
+            runtime = running()
         task = runtime.submit(spec, args, kwargs, actor)
         if spec.num_returns == 1:
             ref = _new_ref(ObjectRef)

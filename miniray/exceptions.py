@@ -58,10 +58,10 @@ def _restore(cls: type[RayError], args: tuple[Any, ...]) -> RayError:
 class RayTaskError(RayError):
     """A task raised an exception. It is stored in place of each return value; `get` raises `as_instanceof_cause()`.
 
-    function_name: the remote function, or Class.method. traceback_str: the worker's formatted traceback, which ends
-    with the line of the error. cause: the exception itself. proctitle: the title of the worker process, by default
-    `ray::NAME`. pid, ip: the place where the task ran, by default this process. actor_repr, actor_id (hex): for a
-    method of an actor.
+    function_name: "module.function", or the name of a method. traceback_str: the worker's formatted traceback, which
+    ends with the line of the error. cause: the exception itself. proctitle: the title of the worker process:
+    "ray::" and the task's name, by default function_name. pid, ip: the place where the task ran, by default here.
+    actor_repr, actor_id (hex): for a method of an actor.
 
     The attributes have the same names, except that `actor_id` is stored as `_actor_id`, as in Ray. Raises
     AssertionError without a traceback.

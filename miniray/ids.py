@@ -38,8 +38,15 @@ class BaseID:
 
     @classmethod
     def from_hex(cls: type[ID], text: str | bytes) -> ID:
-        """Return the id with this hex(). Raises ValueError if text is not hexadecimal or has another length."""
-        return cls(bytes.fromhex(text.decode() if isinstance(text, bytes) else text))
+        """Return the id with this hex(). As in Ray, a text that is no such id gives the nil id. Raises TypeError for
+        anything but text and bytes."""
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"expected the text of an id, {type(text).__name__} found")
+        try:
+            data = bytes.fromhex(text.decode() if isinstance(text, bytes) else text)
+        except ValueError:
+            return cls.nil()
+        return cls(data) if len(text) == 2 * cls.SIZE == 2 * len(data) else cls.nil()
 
     @classmethod
     def from_binary(cls: type[ID], data: bytes) -> ID:
@@ -97,16 +104,27 @@ class JobID(BaseID):
         return int.from_bytes(self._bytes, "little")
 
 
-class UniqueID(BaseID):
-    """The id of an entity that is not part of another one."""
-
-    SIZE = 28
+class _RandomID(BaseID):
     __slots__ = ()
 
     @classmethod
     def from_random(cls: type[ID]) -> ID:
         """Return a new random id. miniray itself does not use it; it is for programs that need ids of their own."""
         return cls(urandom(cls.SIZE))
+
+
+class UniqueID(_RandomID):
+    """The id of an entity that is not part of another one."""
+
+    SIZE = 28
+    __slots__ = ()
+
+    @classmethod
+    def from_hex(cls: type[ID], text: str | bytes) -> ID:
+        """As BaseID.from_hex, for the classes of this one. UniqueID itself raises NotImplementedError, as in Ray."""
+        if cls is UniqueID:
+            raise NotImplementedError("UniqueID has no from_hex, only its subclasses have one")
+        return super().from_hex(text)
 
 
 class NodeID(UniqueID):
@@ -139,11 +157,16 @@ class ActorClassID(UniqueID):
     __slots__ = ()
 
 
-class ActorID(BaseID):
+class ActorID(_RandomID):
     """The id of an actor."""
 
     SIZE = 16
     __slots__ = ()
+
+    @property
+    def job_id(self) -> JobID:
+        """The id of the actor's job."""
+        return JobID(self._bytes[-JobID.SIZE :])
 
 
 class TaskID(BaseID):
@@ -152,8 +175,16 @@ class TaskID(BaseID):
     SIZE = 24
     __slots__ = ()
 
+    def actor_id(self) -> ActorID:
+        """Return the id of the task's actor; of a task without an actor, an id whose digits before the job's are f."""
+        return ActorID(self._bytes[-ActorID.SIZE :])
 
-class PlacementGroupID(BaseID):
+    def job_id(self) -> JobID:
+        """Return the id of the task's job."""
+        return JobID(self._bytes[-JobID.SIZE :])
+
+
+class PlacementGroupID(_RandomID):
     """The id of a placement group."""
 
     SIZE = 18

@@ -80,8 +80,15 @@ class Variant(Generic[Refs]):
         return refs
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refs:
-        """`remote` for the first call in a session, and for calls whose specification may depend on the caller."""
+        """`remote` for the first call in a session, and for calls whose specification may depend on the caller, or
+        that are spans of OpenTelemetry."""
         runtime = session_or_start()
+        if runtime.call_spans is None:
+            return self._submit(runtime, args, kwargs)
+        with runtime.call_spans.of_function(self._source.function):
+            return self._submit(runtime, args, kwargs)
+
+    def _submit(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refs:
         if depends_on_caller(self._given) or hands_down(runtime):
             spec = self._specify(runtime, args, kwargs)
         elif self._runtime is runtime:

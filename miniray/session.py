@@ -6,7 +6,6 @@ The running session itself is in `process.context.session`, where the layers bel
 from __future__ import annotations
 
 import atexit
-import importlib
 import logging
 import os
 import sys
@@ -19,7 +18,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
-from .process import accelerators, context, doorbell, environment, guards, signal_handlers
+from .process import accelerators, context, doorbell, environment, guards, signal_handlers, trace_context
 from .process.context import current
 from .process.worker_process import caller
 from .runtime.waiting import session_over
@@ -193,6 +192,8 @@ def init(
         "telemetry": telemetry,
         **kwargs,
     }
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"'address' must be a string, not {address!r}")
     with _starting:
         if context.session is not None:
             refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
@@ -290,8 +291,6 @@ def check(address: str | None, given: dict[str, Any]) -> None:
     """Raise Ray's errors for bad arguments of `init`. Nothing has been started yet."""
     check_init(given)
     accelerators.check_visible({**(given["resources"] or {}), "GPU": given["num_gpus"]}, os.environ)
-    if address is not None and not isinstance(address, str):
-        raise TypeError(f"'address' must be a string, not {address!r}")
     if address not in (None, "local", "auto") and clusters.get(address) is None:
         if ":" not in address:
             raise ValueError(f"'address' must be 'local', 'auto' or a host and a port, not {address!r}")
@@ -306,17 +305,15 @@ def check(address: str | None, given: dict[str, Any]) -> None:
 def _configure(given: dict[str, Any]) -> None:
     """Set the level of the package's logger, and call the program's tracing hook, which may raise anything.
 
-    Raises ValueError for a hook that is not "module:function", ImportError or AttributeError if it does not exist.
+    Raises what `telemetry.tracing.startup.run_hook` raises.
     """
     level = given.get("logging_level")
     if level is not None and given.get("configure_logging", True):
         logging.getLogger(__package__).setLevel(level.upper() if isinstance(level, str) else level)
-    hook = given.get("_tracing_startup_hook")
-    if hook:
-        module, colon, function = hook.partition(":")
-        if not colon:
-            raise ValueError(f"_tracing_startup_hook must be 'module:function', not {hook!r}")
-        getattr(importlib.import_module(module), function)()
+    if given.get("_tracing_startup_hook"):
+        from .telemetry.tracing.startup import run_hook
+
+        run_hook(given["_tracing_startup_hook"])
 
 
 def _recording(given: dict[str, Any]) -> Any:
@@ -347,9 +344,12 @@ def _exporting(recording: Any) -> Any:
 def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
     """Begin to record and to export a session. Imports only what it needs."""
     if recording.path is not None:
-        from .telemetry import recorder
-
-        recorder.start(runtime, recording)
+        try:
+            from .telemetry import recorder
+        except ImportError as problem:  # a Python that was built without SQLite
+            logging.getLogger(__package__).warning("This session is not recorded: %s.", problem)
+        else:
+            recorder.start(runtime, recording)
     if exporting is not None:
         from .telemetry.export import exporter
 
@@ -435,7 +435,20 @@ def start(address: str | None, given: dict[str, Any]) -> Runtime:
     guards.install(runtime.lock)
     doorbell.install(_answer)
     log_session.install(runtime)
+    _trace(runtime, bool(given.get("_tracing_startup_hook")))
     return runtime
+
+
+def _trace(runtime: Runtime, hooked: bool) -> None:
+    """Trace a new session if the program has used tracing before. hooked: it was started with a tracing hook."""
+    if hooked or "opentelemetry.trace" in sys.modules:
+        from .telemetry.tracing.bridge import connect
+
+        connect(runtime, hooked)
+    elif trace_context.in_use:
+        from .telemetry.tracing.own_spans import tracing_of
+
+        tracing_of(runtime)
 
 
 def _answer() -> None:

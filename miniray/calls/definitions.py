@@ -4,6 +4,7 @@ then."""
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from ..object_ref import hold_contained, out_of_band_is_refused
@@ -33,6 +34,10 @@ class Capture:
     def __call__(self, runtime: Runtime) -> Any:
         session, captured = self._captured
         if session is not runtime:
+            if "opentelemetry.trace" in sys.modules and getattr(runtime.tracing, "bridge", None) is None:
+                from ..telemetry.tracing.bridge import connect  # the program has imported it since `init`
+
+                connect(runtime)
             captured = capture(self.target)
             check_definition(runtime, self.target, captured)
             if runtime.forgotten.captured:

@@ -51,7 +51,7 @@ PENDING, READY, SPILLED, LOST, FAILED, RELEASED, ENDED = ObjectStatus
 # The slots that a runtime writes. Only the events of `cluster.Cluster` change any other slot.
 RUNTIME_SLOTS = {
     "TaskSpec": ("function",),  # set to None when the program no longer uses it
-    "TaskRecord": ("t_started", "t_ended", "was_interrupted"),
+    "TaskRecord": ("t_started", "t_ended", "was_interrupted", "trace"),
     "ObjectRecord": ("value",),  # stored before the event that reports the value
     "WorkerRecord": ("handle",),
     "ActorRecord": ("repr_name",),
@@ -291,7 +291,7 @@ class TaskRecord:
         "node",  # that worker's NodeRecord
         "returns",  # its ObjectRecords: a tuple, or a list for a generator; () when nobody can need them
         "actor",  # the ActorRecord of a method call or a constructor, otherwise None
-        "trace",  # opaque: in which span the call was made; None if the driver made it outside of any span
+        "trace",  # opaque; runtime: in which span the call was made; None if the driver made it outside of any span
         "stream",  # the StreamRecord of a streaming generator, otherwise None
         "failure",  # why the task FAILED, otherwise None
         "history",  # a list of the earlier Attempts; None as long as there is only one attempt
@@ -328,7 +328,8 @@ class TaskRecord:
         self.number = number
         self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
         self.producers: tuple[int, ...] = ()
-        self.parent, self.owner, self.actor, self.trace = parent, owner, actor, trace
+        self.parent, self.owner, self.actor = parent, owner, actor
+        self.trace = trace  # by itself: an assignment of four values at once makes a tuple
         self.pending = self.attempt = 0
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries

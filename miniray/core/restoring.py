@@ -475,8 +475,7 @@ def _status(task: TaskRecord, state: str) -> str:
 def _fill(record: Any, row: Row, workers: dict[int, WorkerRecord]) -> None:
     """The places and times of an attempt."""
     worker = workers.get(row["worker"]) if row["worker"] is not None else None
-    if worker is not None:
-        record.worker, record.node = worker, worker.node
+    record.worker, record.node = worker, worker.node if worker is not None else None
     record.t_created, record.t_ready, record.t_leased = _s(row["created_us"]), _s(row["ready_us"]), _s(row["leased_us"])
     record.t_started, record.t_ended = _s(row["started_us"]), _s(row["ended_us"])
     record.t_finished = _s(row["finished_us"])

@@ -91,8 +91,8 @@ class Totals:
         self.placements, self.registrations = Tally(PLACEMENT_MS), Tally(PLACEMENT_MS)
         self.worker_failures: dict[tuple[bool, str], int] = {}
         self.sizes = Tally(SIZES)
-        self._name = ""  # of the tasks dropped last; `_same` of them finished at their first attempt
-        self._same = 0
+        self.name = ""  # of the tasks dropped last; `same` of them finished at their first attempt
+        self.same = 0
 
     def task_dropped(self, task: TaskRecord, sign: int = 1) -> None:
         """Count a dropped task. sign: -1 if its record has come back."""
@@ -100,19 +100,19 @@ class Totals:
         if (
             task.status is FINISHED and not task.attempt
         ):  # nearly every task: most often, those of one name follow each other
-            if name != self._name:
+            if name != self.name:
                 self.flush()
-                self._name = name
-            self._same += sign
+                self.name = name
+            self.same += sign
             return
         for name, retry, finished in attempts(task):
             self._add(name, retry, finished, sign)
 
     def flush(self) -> None:
         """Bring `dropped_tasks` up to date."""
-        if self._same:
-            self._add(self._name, False, True, self._same)
-            self._same = 0
+        if self.same:
+            self._add(self.name, False, True, self.same)
+            self.same = 0
 
     def _add(self, name: str, retry: bool, finished: bool, number: int) -> None:
         key = name, retry, finished
@@ -191,6 +191,10 @@ class History:
         """Remove a task from the table and count it, unless it runs again to rebuild a value."""
         if task.t_finished and self.cluster.tasks.pop(task.number, None) is not None:
             self.cluster.dropped["tasks"] += 1
-            self.cluster.totals.task_dropped(task)
+            totals = self.cluster.totals
+            if task.spec.name is totals.name and task.status is FINISHED and not task.attempt:
+                totals.same += 1  # `task_dropped`, written out: a program may have millions of tasks of one name
+            else:
+                totals.task_dropped(task)
             if not any(obj.lineage for obj in task.returns):
                 task.returns = ()  # breaks the reference cycle between the task and its objects

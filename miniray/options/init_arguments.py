@@ -51,7 +51,7 @@ INIT_PARAMETERS: dict[str, str] = {
     "_redis_username": "",
     "_redis_password": "",
     "_metrics_export_port": "",
-    "_tracing_startup_hook": "'module:function', called once before the session starts",
+    "_tracing_startup_hook": "'module:function', called once before the session starts; then calls are spans",
     "_skip_env_hook": "",
     # Not in Ray.
     "runtime": '"threaded" or "simulated"',

@@ -19,11 +19,10 @@ class Execution:
     apart, as a process id does in Ray. space: the worker's copies of classes and functions, a `values.spaces.Space`.
     thread: the ident of the thread that runs the attempt. For a thread that the task's code starts see
     `worker_process.caller`. instance: the actor, in a call of an actor. environ: unset until the task reads
-    `os.environ` (see `environment`). caller: what the calls of the attempt share, None before the first one (see
-    `trace_context`).
+    `os.environ` (see `environment`). trace: what its calls share, None before the first one (see `trace_context`).
     """
 
-    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "caller", "_hex")
+    __slots__ = ("runtime", "worker", "task", "space", "thread", "instance", "environ", "trace", "_hex")
     environ: Any
 
     def __init__(
@@ -31,7 +30,7 @@ class Execution:
     ):
         self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
         self.instance = instance
-        self.caller: Any = None
+        self.trace: Any = None
         self._hex = ""
 
     @property

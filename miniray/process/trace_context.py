@@ -12,10 +12,11 @@ forms:
 A session that nobody traces therefore stores nothing but Callers. The spans of calls and attempts are made when they
 are read (`telemetry.tracing.spans`).
 
-Ids. A span's id has 64 bits, and is computed from the session's `trace_seed` and from two numbers: that of the task,
-and 0 for its call, or n + 1 for its attempt n. So anybody who has a task's id can compute the ids of its spans. A
-trace's id has 128 bits: the upper half is that of the session's seed, and the lower half the id of the trace's first
-span. The lower bits of both are well mixed: samplers decide by them.
+Ids. A span's id has 64 bits: the lowest 16 bits of the task's number, the other 28 bits of that number, and 20 bits
+that are 0 for the call and n + 1 for attempt n, all of them XOR the lower half of the session's `trace_seed`. So
+anybody who has a task's id can compute the ids of its spans, in SQL as well. The bits that change most are the highest:
+samplers compare an id with a bound. A trace's id has 128 bits: the upper half is that of the session's seed, and the
+lower half the id of the trace's first span.
 """
 
 from __future__ import annotations
@@ -29,15 +30,14 @@ MASK = (1 << 64) - 1
 ATTEMPT_BITS = 20
 CALL, USERS_OWN = 0, (1 << ATTEMPT_BITS) - 1  # in place of an attempt: the call itself; the n-th span of user code
 SAMPLED = 1
+OF_THREADS = 1 << 62  # from here on, numbers of tasks are those that threads of tasks seem to run (`worker_process`)
 
 
 def span_id_of(seed: int, number: int, part: int) -> int:
     """The id of a span. number: of the task, or of the user's span in its session. part: CALL, an attempt's number
-    plus one, or USERS_OWN. No two spans of one session have the same id, since each step can be undone (splitmix64)."""
-    mixed = (number << ATTEMPT_BITS | part) ^ seed & MASK
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
-    return mixed ^ mixed >> 31 or 1  # zero means "no span"
+    plus one, or USERS_OWN. No two spans of one session have the same id."""
+    spread = (number & 0xFFFF) << 48 | number >> 16 << ATTEMPT_BITS | part
+    return spread ^ seed & MASK or 1  # zero means "no span"
 
 
 def trace_id_of(seed: int, first_span: int) -> int:
@@ -50,11 +50,10 @@ class Context:
 
     trace_id: 0 if there is no span, but only baggage. flags, state, baggage: the last field of `traceparent`, and the
     headers `tracestate` and `baggage` as they came. headers: all headers, as OpenTelemetry's propagator has made them;
-    None without OpenTelemetry. execution: the attempt that opened the span; None for the driver. A context that an
-    earlier call left behind in an actor's thread is recognised by it.
+    None without OpenTelemetry.
     """
 
-    __slots__ = ("trace_id", "span_id", "flags", "state", "baggage", "headers", "execution")
+    __slots__ = ("trace_id", "span_id", "flags", "state", "baggage", "headers")
 
     def __init__(
         self,
@@ -64,10 +63,9 @@ class Context:
         state: str = "",
         baggage: str = "",
         headers: dict[str, str] | None = None,
-        execution: Execution | None = None,
     ):
         self.trace_id, self.span_id, self.flags = trace_id, span_id, flags
-        self.state, self.baggage, self.headers, self.execution = state, baggage, headers, execution
+        self.state, self.baggage, self.headers = state, baggage, headers
 
     @property
     def traceparent(self) -> str:
@@ -98,17 +96,20 @@ class Caller:
         self.context, self.root, self.number, self.attempt = context, root, number, attempt
 
 
-def caller_of(execution: Execution) -> Caller:
-    """The Caller of an attempt that runs. It is made once, at the attempt's first call."""
-    made: Caller | None = execution.caller
+def caller_of(execution: Execution) -> Caller | None:
+    """The Caller of an attempt that runs. It is made once, at the attempt's first call. None for a thread that a task
+    has started, without a copy of its context: as in Ray, what the thread calls begins a trace."""
+    made: Caller | None = execution.trace
     if made is None:
         task = execution.task
+        if task.number >= OF_THREADS:
+            return None
         trace = task.trace
         if type(trace) is Caller:
             made = Caller(trace.context, trace.root, task.number, task.attempt)
         else:
             made = Caller(trace, task.number, task.number, task.attempt)
-        execution.caller = made
+        execution.trace = made
     return made
 
 
@@ -138,5 +139,7 @@ def span_of_call(seed: int, trace: Any, number: int) -> int:
     return int(trace.span_id) if type(trace) is Sent else span_id_of(seed, number, CALL)
 
 
-# The innermost span that the program has opened or extracted in this Python context; see `Context.execution`.
-opened: ContextVar[Context | None] = ContextVar("miniray_opened_span", default=None)
+in_use = False  # whether the program has opened or extracted a context: the sessions that follow must look for one
+# The innermost span that the program has opened or extracted in this Python context, and the attempt that has done so,
+# None for the driver. A span that an earlier call has left open in an actor's thread is recognised by the attempt.
+opened: ContextVar[tuple[Context, Execution | None] | None] = ContextVar("miniray_opened_span", default=None)

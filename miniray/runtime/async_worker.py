@@ -175,7 +175,7 @@ class AsyncWorker:
         cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
         return Outcome(
-            failure=errors.from_exception(cancelled, task.spec.func_name, "TASK_CANCELLED", about=task),
+            failure=errors.from_exception(cancelled, task, "TASK_CANCELLED"),
             retry=not task.cancel_requested and may_retry(task, cancelled),
         )
 

@@ -141,7 +141,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
                 break
             values.append(serialize(one))
         if len(values) < wanted:
-            raise ValueError(f"Task yielded fewer than num_returns={wanted} objects.")
+            raise ValueError(f"Task returned {len(values)} objects, but num_returns={wanted}.")
     except Exception as error:  # keep the values that were yielded; the remaining returns become errors
         if not values:
             raise
@@ -155,12 +155,12 @@ def _failure(task: TaskRecord, error: Exception) -> Failure:
     """The Failure to store for a return of the task that has no value."""
     actor = task.actor
     if actor is None:
-        return errors.from_exception(error, task.spec.func_name, about=task)
+        return errors.from_exception(error, task)
     try:
         shown = _repr_of_actor(task.worker)
     except Exception:
         shown = actor.class_name
-    return errors.from_exception(error, task.spec.func_name, actor_repr=shown, actor_id=actor.hex, about=task)
+    return errors.from_exception(error, task, actor_repr=shown, actor_id=actor.hex)
 
 
 def _repr_of_actor(worker: WorkerRecord) -> str:
@@ -229,7 +229,6 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
         str(error)
     except Exception as problem:  # as in Ray: if the error's own __str__ raises, that exception takes its place
         error = problem
-    name = task.spec.func_name
     try:
         repr_name = _repr_of_actor(worker) if actor is not None else None
     except Exception as problem:  # as in Ray
@@ -237,7 +236,6 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     where: dict[str, Any] = {
         "actor_repr": repr_name,
         "actor_id": actor.hex if actor is not None else None,
-        "about": task,
     }
     if (
         isinstance(error, KeyboardInterrupt)
@@ -246,8 +244,8 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     ):
         cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(failure=errors.from_exception(cancelled, name, "TASK_CANCELLED", **where))
-    failure = errors.from_exception(error, name, **where)
+        return Outcome(failure=errors.from_exception(cancelled, task, "TASK_CANCELLED", **where))
+    failure = errors.from_exception(error, task, **where)
     return Outcome(failure=failure, retry=may_retry(task, error))
 
 

@@ -56,7 +56,9 @@ class Runtime(Getting, Verbs):
     asks_caller: whether the options of a call may depend on the task that makes it, because some placement group
     captures child tasks or some runtime environment is passed on to child tasks; until then no call needs to look. say:
     how to log a line of text; takes its level first. tracing: the `telemetry.tracing` of a session whose program has
-    opened a span, or uses OpenTelemetry; None otherwise. trace_seed: 128 bits, from which the ids of spans are computed
+    opened a span, or uses OpenTelemetry; None otherwise. It replaces `prepare`, so that a session without it need not
+    look. call_spans: makes a span of OpenTelemetry for each call; None
+    without Ray's tracing hook. trace_seed: 128 bits, from which the ids of spans are computed
     (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
@@ -83,6 +85,7 @@ class Runtime(Getting, Verbs):
         self.pinned: dict[int, Any] = {}
         self.recorders: list[Any] = []
         self.tracing: Any = None
+        self.call_spans: Any = None
         self.trace_seed = int.from_bytes(os.urandom(16), "big")
         self.say: Callable[[str, str], None] = lambda level, text: None
         self.unfinished_lines: Any = {}
@@ -183,12 +186,8 @@ class Runtime(Getting, Verbs):
         if execution is None and any_started:
             execution = caller()
         if execution is None:
-            trace = None if self.tracing is None else self.tracing.of_call(None)
-            return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor, trace)
-        if self.tracing is None:
-            trace = execution.caller or caller_of(execution)
-        else:
-            trace = self.tracing.of_call(execution)
+            return TaskRecord(spec, stored, deps, contained, DRIVER, None, actor)
+        trace = execution.trace or caller_of(execution)
         return TaskRecord(spec, stored, deps, contained, execution.hex, execution.worker, actor, trace)
 
     @writes_with_out

@@ -111,8 +111,10 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
             instance = handle.instance
         execution.instance = instance
         if spec.function is not None:  # a method that every actor has, such as __ray_ready__
-            return spec.function, (instance, *args), kwargs
-        return handle.methods[spec.options["method"]], args, kwargs
+            function, args = spec.function, (instance, *args)
+        else:
+            function = handle.methods[spec.options["method"]]
+        return (function if runtime.tracing is None else runtime.tracing.around(execution, function)), args, kwargs
     # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
     # wins.
     function = spec.function.load(execution.space)
@@ -122,7 +124,7 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
         args, kwargs = unpack(task.args, runtime.argument_of if task.actor is None else runtime.value_of)
     if spec.kind == ACTOR_CREATION_TASK:
         return _construct, (execution, function, args, kwargs), {}
-    return function, args, kwargs
+    return (function if runtime.tracing is None else runtime.tracing.around(execution, function)), args, kwargs
 
 
 @enters_user_code
@@ -141,11 +143,16 @@ def _construct(execution: Execution, cls: Any, args: tuple[Any, ...], kwargs: di
         function = getattr(cls, name, None)
         handle.methods[name] = function if found.bound or function is None else MethodType(function, instance)
     execution.instance = handle.instance = instance
-    return instance.__init__(*args, **kwargs) if cls.__init__ is not object.__init__ else None
+    if cls.__init__ is object.__init__:
+        return None
+    tracing = execution.runtime.tracing
+    constructor = instance.__init__ if tracing is None else tracing.around(execution, instance.__init__)
+    return constructor(*args, **kwargs)
 
 
 def constructed(execution: Execution) -> Outcome:
     """The outcome of a constructor that has returned. If the actor's class defines __repr__, note the text."""
+    note_end(execution.runtime, execution)
     instance, actor = execution.instance, execution.worker.actor
     cls: Any = type(instance)
     if cls.__repr__ is not object.__repr__:

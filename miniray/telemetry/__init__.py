@@ -9,17 +9,19 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .config import TelemetryConfig
+    from .export.exporter import export_stats
     from .profiler.recording import profile
     from .result import QueryError, Result
     from .sources import FileSource, open
 
-__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "open", "profile"]
+__all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "export_stats", "open", "profile"]
 
 _HOMES = {
     "FileSource": "sources",
     "QueryError": "result",
     "Result": "result",
     "TelemetryConfig": "config",
+    "export_stats": "export.exporter",
     "open": "sources",
     "profile": "profiler.recording",
 }

@@ -5,13 +5,15 @@ the collector reads the core's tables, and the tables tell cheaply what is new:
 
 - *New tasks* are at the end of the table of tasks, which keeps the order of submission. How many there are follows from
   two counts (`Tables.tasks`, `Tables.dropped`). References to them are copied in one step, at a few nanoseconds each.
-- *Unfinished tasks* are looked at again, each time, until they have finished. A finished task without arguments can
-  never change again.
+- *Tasks that end* are at the end of the core's list of those (`History.finished`).
+- *Unfinished tasks* are looked at again until they have finished. A finished task without arguments can never change
+  again.
 - *Tasks that run again* to rebuild a value are counted by the core. The collector searches the table only when that
   count has changed. The constructor of an actor runs again when the actor restarts, and its record says so.
 - *Everything else* is compared with what it was: actors, workers, objects. That takes time in proportion to their
-  number, so the collector paces itself: after a look that took t seconds, it does not look again for PAUSE * t seconds,
-  unless it is asked for everything.
+  number, so the collector paces itself: if a look will take t seconds, the look before it was PAUSE * t seconds ago,
+  unless it is asked for everything. So a table of a thousand records is looked at every few tenths of a second, and one
+  of a hundred thousand every minute. The same holds for tasks that are unfinished.
 
 Rows are made in small steps. A task that may change is read under the runtime's lock, a few hundred at a time; the
 others are read without it.
@@ -24,19 +26,22 @@ to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskRecord, WorkerRecord
+from ..core.records import TaskRecord
 from ..core.transitions import TaskStatus
-from ..observe.state.task_columns import Look
+from ..observe.state.task_columns import Look, task_state
 from . import rows as make
+from .metric_rows import NewPoints
+from .changes import final, newest, plain, what_of_actor, what_of_object, what_of_task, what_of_worker
 from .log_rows import NewLines
-from .rows import Numbers, Row
+from .numbers import Numbers, Row, cut, to_json
+from .span_view import own_rows
 
-PAUSE = 30  # a look at tables that must be compared takes at most one part in this many of the time
+PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
+RECORD_S = 10e-6  # how long a record takes, before that has been measured
 STEP = 200  # records that are read under one hold of the lock
 TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
 MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
@@ -77,14 +82,21 @@ class _Pace:
     """When a look at a table is due. See PAUSE."""
 
     def __init__(self) -> None:
-        self.next = 0.0
+        self.last, self._cost, self._since = time.perf_counter(), RECORD_S, 0.0
 
-    def due(self) -> bool:
-        return time.perf_counter() >= self.next
+    def due(self, number: int) -> bool:
+        """Whether a look at so many records may begin."""
+        return time.perf_counter() - self.last >= PAUSE * self._cost * number
 
-    def took(self, since: float) -> None:
-        now = time.perf_counter()
-        self.next = now + PAUSE * (now - since)
+    def begin(self) -> None:
+        """A look begins. The processor's time counts: a thread that waits for the GIL keeps nobody from working."""
+        self._since = time.thread_time()
+
+    def end(self, number: int) -> None:
+        """The look at so many records has ended."""
+        if number >= STEP:
+            self._cost = (self._cost + (time.thread_time() - self._since) / number) / 2
+        self.last = time.perf_counter()
 
 
 class Collector:
@@ -93,10 +105,11 @@ class Collector:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self.look = Look(runtime)
-        self.numbers = Numbers(self.look)
+        self.numbers = Numbers(self.look, runtime.trace_seed)
         self._paces = {name: _Pace() for name in EVERYTHING}
         self._last_task = self._seen = self._rebuilt = 0
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
+        self._last_ended: TaskRecord | None = None  # the last one in the core's list of tasks that have ended
         self._taken: list[TaskRecord] = []  # new tasks whose rows are still to be made
         self._missed = 0  # tasks that were dropped before they were taken
         self._creations: dict[int, int] = {}  # actor -> the attempts of its constructor
@@ -104,6 +117,7 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._points = NewPoints(runtime)
         self._lines = NewLines(runtime)
 
     def close(self) -> None:
@@ -120,20 +134,26 @@ class Collector:
         self.look.now = runtime.now()
         batch = Batch(runtime.epoch, self.look.now)
         self.numbers.begin()
-        self._part(batch, wanted, "actors", self._actors)  # first: a restart says that a constructor runs again
-        self._part(batch, wanted, "workers", self._workers)
-        self._part(batch, wanted, "objects", self._objects)
-        self._part(batch, wanted, "rest", self._rest)
-        self._tasks(batch, wanted)
+        cluster = runtime.cluster
+        actors, workers = len(cluster.actors), len(cluster.workers) + len(cluster.nodes)
+        self._part(batch, wanted, "actors", self._actors, actors)  # a restart says that a constructor runs again
+        self._part(batch, wanted, "workers", self._workers, workers)
+        self._part(batch, wanted, "objects", self._objects, len(cluster.objects))
+        self._part(batch, wanted, "rest", self._rest, STEP)
+        self._tasks(batch)
+        if self._open:
+            self._part(batch, wanted, "tasks", self._changed, len(self._open))
         self._shared(batch)
         return batch
 
-    def _part(self, batch: Batch, wanted: frozenset[str] | None, name: str, read: Callable[[Batch], None]) -> None:
+    def _part(
+        self, batch: Batch, wanted: frozenset[str] | None, name: str, read: Callable[[Batch], None], number: int
+    ) -> None:
         pace = self._paces[name]
-        if name in wanted if wanted is not None else pace.due():
-            since = time.perf_counter()
+        if name in wanted if wanted is not None else pace.due(number):
+            pace.begin()
             read(batch)
-            pace.took(since)
+            pace.end(number)
 
     def _shared(self, batch: Batch) -> None:
         """The rows that others refer to by number. They come first in the file."""
@@ -181,42 +201,55 @@ class Collector:
         for task in again:
             self._open.setdefault(task.number, (task, None))
 
-    def _tasks(self, batch: Batch, wanted: frozenset[str] | None) -> None:
+    def _tasks(self, batch: Batch) -> None:
         self.take()
         new, self._taken = self._taken, []
         if self._missed > 0:
             batch.dropped["tasks"], self._missed = self._missed, 0
-        pace = self._paces["tasks"]
-        if self._open and ("tasks" in wanted if wanted is not None else pace.due()):
-            since = time.perf_counter()
-            self._changed(batch)
-            pace.took(since)
         for start in range(0, len(new), TAKE_EVERY):
-            self._new(batch, new[start : start + TAKE_EVERY])
+            opened = self._finished(batch, new[start : start + TAKE_EVERY])
+            self._open.update((task.number, (task, None)) for task in opened)
             if start:
                 self.take()
+        if self._open:
+            self._ended(batch)
 
-    def _new(self, batch: Batch, new: list[TaskRecord]) -> None:
-        """The rows of new tasks. Most have succeeded already and never change again; they are read without the lock."""
-        numbers, finished = self.numbers, batch.finished
+    def _ended(self, batch: Batch) -> None:
+        """The rows of known tasks that have ended since the last time. The core lists the tasks that end, in order; a
+        task that this list has lost again is found when the unfinished tasks are looked at."""
+        with self.runtime.lock:
+            ended = list(self.runtime.cluster.history.finished)
+        last, self._last_ended = self._last_ended, ended[-1] if ended else None
+        new = []
+        for task in reversed(ended):
+            if task is last:
+                break
+            if task.number in self._open:
+                new.append(task)
+        new.reverse()
+        others = self._finished(batch, new)
+        if others:
+            self._rows_of(batch, others)
+
+    def _finished(self, batch: Batch, tasks: list[TaskRecord]) -> list[TaskRecord]:
+        """The rows of those of these tasks that have succeeded at once: most have, and never change again, so they are
+        read without the lock. Returns the others."""
+        numbers, finished, opened = self.numbers, batch.finished, self._open
         add = finished.append
-        spec = parent = owner = None
+        spec = parent = trace = owner = None
         spec_number = caller = 0
         others = []
-        for task in new:
-            if task.status is not FINISHED or task.args is not None or task.history is not None or not task.t_finished:
+        for task in tasks:
+            if task.status is not FINISHED or task.args is not None or not task.t_finished or not plain(task):
                 others.append(task)
                 continue
             actor = task.actor
-            if actor is not None and (actor.repr_name or task.spec.kind == ACTOR_CREATION_TASK) or task.stream:
-                others.append(task)
-                continue
             if task.spec is not spec:
                 spec = task.spec
                 spec_number = numbers.spec(spec)
-            if task.parent is not parent or task.owner is not owner:
-                parent, owner = task.parent, task.owner
-                caller = numbers.caller(parent, owner)
+            if task.parent is not parent or task.trace is not trace or task.owner is not owner:
+                parent, trace, owner = task.parent, task.trace, task.owner
+                caller = numbers.caller(task)
             producers = task.producers
             add(
                 (
@@ -231,10 +264,12 @@ class Collector:
                     task.t_started,
                     task.t_ended,
                     task.t_finished,
-                    make.to_json(producers) if producers else None,
+                    to_json(producers) if producers else None,
                 )
             )
-        self._rows_of(batch, others)
+            if opened:
+                opened.pop(task.number, None)
+        return others
 
     def _rows_of(self, batch: Batch, tasks: list[TaskRecord]) -> None:
         """The rows of tasks that may change, and of those with more than one attempt."""
@@ -244,22 +279,60 @@ class Collector:
             with self.runtime.lock:
                 for task in tasks[start : start + STEP]:
                     made += make.attempts(task, numbers, look)
-                    if _final(task):
+                    if final(task):
                         opened.pop(task.number, None)
                     else:
-                        opened[task.number] = task, _what(task)
+                        opened[task.number] = task, what_of_task(task)
         if made:
             batch.add("_attempts", made)
 
     def _changed(self, batch: Batch) -> None:
-        """The rows of known tasks that have changed. Whether one has is read without the lock: a change that is missed
-        now is found the next time."""
-        changed = []
-        for task, was in self._open.values():
-            if was != _what(task):
-                changed.append(task)
-        if changed:
-            self._rows_of(batch, changed)
+        """The rows of known tasks that have changed. They are read without the lock if that is possible: a change that
+        is missed now is found the next time."""
+        others, over = [], []
+        made: list[Row] = []
+        numbers, opened = self.numbers, self._open
+        add = made.append
+        for task, was in opened.values():
+            now = what_of_task(task)
+            if was == now:
+                continue
+            if not plain(task) or task.deps or task.contained or task.failure is not None or task.cancel_requested:
+                others.append(task)
+                continue
+            actor, worker = task.actor, task.worker
+            add(
+                (
+                    task.number,
+                    numbers.spec(task.spec),
+                    numbers.caller(task),
+                    None if actor is None else actor.number,
+                    None if worker is None else worker.number,
+                    task.t_created,
+                    task.t_ready,
+                    task.t_leased,
+                    task.t_started,
+                    task.t_ended,
+                    task.t_finished,
+                    to_json(task.producers) if task.producers else None,
+                    task.attempt,
+                    task_state(task),
+                    None,
+                    None,
+                    None,
+                    None,
+                )
+            )
+            if now[7] and task.args is None:
+                over.append(task.number)
+            else:
+                opened[task.number] = task, now
+        for number in over:
+            del opened[number]
+        if made:
+            batch.add("_attempts", made)
+        if others:
+            self._rows_of(batch, others)
 
     # ------------------------------------------------------------ tables that are compared
 
@@ -292,7 +365,7 @@ class Collector:
         with self.runtime.lock:
             actors = list(self.runtime.cluster.actors.values())
         changed = self._compare(
-            batch, "actors", actors, _what_of_actor, lambda record: make.actor(record, self.numbers, self.look)
+            batch, "actors", actors, what_of_actor, lambda record: make.actor(record, self.numbers, self.look)
         )
         for record in changed:
             task = record.creation
@@ -316,7 +389,7 @@ class Collector:
         if nodes and not self._driver_told:
             self._driver_told = True
             batch.add("workers", [make.driver(nodes[0])])
-        self._compare(batch, "workers", workers, _what_of_worker, lambda record: make.worker(record, self.numbers))
+        self._compare(batch, "workers", workers, what_of_worker, lambda record: make.worker(record, self.numbers))
         with self.runtime.lock:
             found = [(record, make.node(record)) for record in nodes]
         before = self._last.setdefault("nodes", {})
@@ -340,7 +413,7 @@ class Collector:
             objects = list(self.runtime.cluster.objects.values())
         known = set(self._last.get("objects", ()))
         self._compare(
-            batch, "objects", objects, _what_of_object, lambda record: make.object_row(record, self.numbers, self.look)
+            batch, "objects", objects, what_of_object, lambda record: make.object_row(record, self.numbers, self.look)
         )
         gone = known.difference(self._last["objects"])
         if gone:
@@ -372,11 +445,20 @@ class Collector:
             batch.add("cluster_events", [make.event(seq, line) for seq, line in enumerate(events, total - len(events))])
         latest = self._last.setdefault("store_samples", {})
         for number, found in samples:
-            new = [(number, *sample) for sample in found if sample[0] > latest.get(number, 0.0)]
+            new: list[Row] = []
+            for at, used, spilled in found:
+                if at > latest.get(number, 0.0):
+                    # Two samples of one moment are a step of the curve. The key of a row is its microsecond.
+                    shown = max(at, new[-1][1] + 2e-6) if new else at
+                    new.append((number, shown, used, spilled))
             if new:
-                latest[number] = new[-1][1]
+                latest[number] = found[-1][0]
                 batch.add("store_samples", new)
         self._spans(batch)
+        points = self._points.rows(int((batch.now + batch.epoch) * 1e6))
+        if points:
+            batch.add("metric_points", points)
+        self._own_spans(batch)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -385,7 +467,7 @@ class Collector:
 
     def _spans(self, batch: Batch) -> None:
         """The spans of `miniray.profile`, and the waits."""
-        spans = _newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
+        spans = newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
         if spans:
             self._counts["profile_events"] = spans[-1].number + 1
             batch.add(
@@ -393,18 +475,18 @@ class Collector:
                 [
                     (
                         span.number,
-                        make.cut(span.name),
+                        cut(span.name),
                         span.t_start,
                         span.t_end,
                         span.worker.number if span.worker is not None else None,
                         span.task,
-                        make.cut(make.to_json(span.extra)),
+                        cut(to_json(span.extra)),
                     )
                     for span in spans
                 ],
             )
         last = self._last.setdefault("waits", {"end": 0.0, "number": 0})
-        waits = _newest(self.runtime.waits, last["end"], lambda wait: wait[3])
+        waits = newest(self.runtime.waits, last["end"], lambda wait: wait[3])
         if waits:
             last["end"] = max(wait[3] for wait in waits)
             first, last["number"] = last["number"], last["number"] + len(waits)
@@ -416,86 +498,15 @@ class Collector:
                 ],
             )
 
-
-def _newest(log: deque[Any], after: Any, key: Callable[[Any], Any]) -> list[Any]:
-    """The entries at the end of a log whose key is larger, oldest first. Other threads append meanwhile."""
-    while True:
-        found = []
-        try:
-            for entry in reversed(log):
-                if key(entry) <= after:
-                    break
-                found.append(entry)
-        except RuntimeError:  # it changed during the iteration
-            continue
-        found.reverse()
-        return found
-
-
-def _final(task: TaskRecord) -> bool:
-    """Whether the task has finished. If it runs again, the core counts that, or the restart of its actor says so."""
-    return bool(task.t_finished)
-
-
-def _what(task: TaskRecord) -> Any:
-    """A value that differs whenever the row of an unfinished task does."""
-    return (
-        task.status,
-        task.attempt,
-        task.pending,
-        task.t_ready,
-        task.t_leased,
-        task.t_started,
-        task.t_ended,
-        task.t_finished,
-        task.cancel_requested,
-    )
-
-
-def _what_of_actor(record: ActorRecord) -> Any:
-    groups = record.groups.values()
-    return (
-        record.status,
-        record.restarts,
-        record.tasks_done,
-        len(record.calls),
-        record.worker,
-        record.t_alive,
-        record.out_of_scope,
-        record.repr_name,
-        record.lineage,
-        record.creation.status,
-        record.creation.t_ready,
-        sum([group.running for group in groups]),
-        sum([len(group.queue) for group in groups]),
-    )
-
-
-def _what_of_worker(record: WorkerRecord) -> Any:
-    return (
-        record.status,
-        record.task,
-        record.tasks_done,
-        record.lease,
-        record.lent,
-        record.unfinished,
-        record.drain,
-        len(record.running),
-        record.t_started,
-        record.handle is None,
-    )
-
-
-def _what_of_object(record: ObjectRecord) -> Any:
-    return (
-        record.status,
-        record.size,
-        record.refs,
-        record.uses,
-        record.held,
-        record.lineage,
-        record.waiters is None,
-        len(record.contained),
-        len(record.locations) if record.locations is not None else 0,
-        next(iter(record.locations)) if record.locations else 0,
-    )
+    def _own_spans(self, batch: Batch) -> None:
+        """The spans that the program has opened with `miniray.util.tracing`."""
+        if self.runtime.tracing is None:
+            return
+        own = self.runtime.tracing.own_spans
+        seen = self._counts.get("_own_spans", 0)
+        first, kept = own.kept_since(seen)
+        if kept:
+            batch.add("_own_spans", own_rows(kept))
+        if first > seen:
+            batch.dropped["spans"] = first - seen
+        self._counts["_own_spans"] = first + len(kept)

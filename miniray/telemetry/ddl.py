@@ -11,7 +11,8 @@ from ..ids import JOB_HEX
 class Column:
     """One column. type: INTEGER, REAL or TEXT. unit: "us" for a time, "bytes", "units", "json" or "".
 
-    expression: of a view's column, the SQL that makes it. clock: the rows hold seconds on the runtime's clock, 0.0 for
+    expression: the SQL that makes a view's column; of a stored one, the SQL that makes it of the columns that the rows
+    have, and "" if the rows have the column itself. clock: the rows hold seconds on the runtime's clock, 0.0 for
     a moment that has not come; the store makes microseconds since the epoch of them.
     """
 
@@ -68,8 +69,9 @@ def columns(text: str) -> tuple[Column, ...]:
     """The columns that a text describes, one in each line: `name TYPE unit | sentence`, and of a view's column
     `name TYPE unit | expression | sentence`. The unit `clock` is a time that the rows give in seconds."""
     found = []
-    for line in text.strip().splitlines():
+    for line in filter(None, text.splitlines()):
         head, *expression, sentence = (part.strip() for part in line.split(" | "))
+        assert len(expression) < 2, line
         name, kind, unit, *_ = [*head.split(), ""]
         clock = unit == "clock"
         found.append(Column(name, kind, "us" if clock else unit, sentence, "".join(expression), clock))
@@ -80,7 +82,7 @@ def columns(text: str) -> tuple[Column, ...]:
 
 NUMBER = "CASE WHEN key > 0 THEN key ELSE (-key) >> 20 END"  # of the task; see _attempts
 _TAIL = "f" * 24 + JOB_HEX
-TASK_ID = (
+TASK_ID = (  # of `_attempts.key` and `_attempts.actor`
     f"CASE WHEN actor IS NULL THEN printf('%016x{_TAIL}', {NUMBER}) "
     f"WHEN actor < 0 THEN printf('{'f' * 16}%024x{JOB_HEX}', -actor) "
     f"ELSE printf('%016x%024x{JOB_HEX}', {NUMBER}, actor) END"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from ..ids import JOB_HEX
-from .ddl import NUMBER, TASK_ID, View, actor_id, columns, hex_of, of
+from .ddl import NUMBER, View, actor_id, columns, hex_of, of
 
 
 def _spec(column: str) -> str:
     return f"(SELECT x.{column} FROM _specs x WHERE x.id = a.spec)"
 
 
-_A_ID = TASK_ID.replace("actor", "a.actor").replace("key", "a.key")
 _A_NUMBER = NUMBER.replace("key", "a.key")
 _A_MESSAGE = (
     "(SELECT CASE WHEN a.error_type = 'TASK_EXECUTION_EXCEPTION' THEN 'User exception:' || char(10) || "
     "trim(x.text, ' ' || char(10)) ELSE x.text END FROM _failures x WHERE x.id = a.error)"
 )
 _ATTEMPT_COLUMNS = columns(f"""
-task_id TEXT | {_A_ID} | The task's id.
+task_id TEXT | a.task_id | The task's id.
 attempt_number INTEGER | a.attempt | The number of the attempt, 0 for the first.
 name TEXT | {_spec("name")} | The task's name.
 state TEXT | a.state | Ray's name of its state.
@@ -41,7 +40,6 @@ duration_us INTEGER us | a.finished_us - a.started_us | How long it ran.
 required_resources_json TEXT json | {_spec("resources_json")} | The amounts that the program asked for.
 runtime_env_json TEXT json | {_spec("runtime_env_json")} | Its runtime environment, with every value masked.
 producers_json TEXT json | a.producers | The numbers of the tasks whose values it takes.
-number INTEGER | {_A_NUMBER} | The task's number.
 actor INTEGER | abs(a.actor) | The actor's number.
 worker INTEGER | a.worker | The worker's number.
 owner INTEGER | {of("_callers", "owner", "id", "a.caller")} | The worker that submitted it; NULL for the driver.
@@ -53,17 +51,21 @@ _AT = (
 )
 
 RAY_VIEWS: tuple[View, ...] = (
-    View("tasks", "One row for each task: its current attempt.", _ATTEMPT_COLUMNS, "_attempts a WHERE a.key > 0"),
+    View(
+        "tasks",
+        "One row for each task: its current attempt.",
+        (*_ATTEMPT_COLUMNS, *columns("number INTEGER | a.key | The task's number: a key for joins.")),
+        "_attempts a WHERE a.key > 0",
+    ),
     View("task_attempts", "One row for each attempt of a task.", _ATTEMPT_COLUMNS, "_attempts a"),
     View(
         "task_events",
         "One row for each state that an attempt has reached.",
         columns(f"""
-task_id TEXT | {_A_ID} | The task's id.
+task_id TEXT | a.task_id | The task's id.
 attempt_number INTEGER | a.attempt | The number of the attempt.
 state TEXT | coalesce(s.name, a.state) | The state that it reached.
 timestamp_us INTEGER us | {_AT} | When.
-number INTEGER | {_A_NUMBER} | The task's number.
 """),
         f"_attempts a CROSS JOIN _states s WHERE {_AT} IS NOT NULL",
     ),
@@ -82,7 +84,7 @@ count INTEGER | h.count | How many references.
         "o.refs AS count FROM objects o WHERE o.refs > 0 UNION ALL "
         "SELECT o.object_id, o.number, 'value', x.object_id, x.number, 1 FROM objects x, "
         "json_each(x.contained_json) e, objects o WHERE o.number = e.value UNION ALL "
-        f"SELECT o.object_id, o.number, 'task', {_A_ID}, {_A_NUMBER}, 1 FROM _attempts a, "
+        f"SELECT o.object_id, o.number, 'task', a.task_id, {_A_NUMBER}, 1 FROM _attempts a, "
         "json_each(a.details, '$.deps') e, objects o WHERE a.finished_us IS NULL AND o.number = e.value) h",
     ),
     View(

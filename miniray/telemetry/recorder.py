@@ -42,7 +42,7 @@ from ..process import context
 from .collector import EVERYTHING, Batch, Collector
 from .config import TelemetryConfig
 from .recording_file import Identity, InUse, Refused, claim, named, process_started
-from .rows import masked, to_json
+from .numbers import masked, to_json
 from .sources import facts
 from .store import Store
 
@@ -205,7 +205,7 @@ class Recorder:
             return
         try:
             for one in self._waiting:
-                self._store.write_open(one)
+                self._store.write_open(one, collector.take)
             rebuilt = self.runtime.cluster.task_manager.num_reconstructions
             noted: dict[str, object] = {
                 "written_us": self._us(now),

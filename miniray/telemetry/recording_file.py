@@ -75,7 +75,7 @@ def _make_private(path: str) -> None:
         raise Refused(
             f"{path} cannot be written: it is a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}"
         )
-    if stat.S_IMODE(found.st_mode) != MODE and (found.st_size == 0 or _is_recording(path)):
+    if stat.S_IMODE(found.st_mode) != MODE and _is_recording(path):
         os.chmod(path, MODE)
 
 
@@ -86,7 +86,8 @@ def _is_recording(path: str) -> bool:
     except sqlite3.Error:
         return False
     try:
-        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
+        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        return bool(ours) or is_empty(connection)
     except sqlite3.Error:
         return False
     finally:
@@ -103,7 +104,7 @@ def _begin(connection: sqlite3.Connection, path: str) -> bool:
     there was one."""
     try:
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        empty = connection.execute("PRAGMA page_count").fetchone()[0] == 0
+        empty = is_empty(connection)
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, sqlite3.OperationalError):
             raise
@@ -123,6 +124,11 @@ def _begin(connection: sqlite3.Connection, path: str) -> bool:
             quoted = name.replace('"', '""')
             connection.execute(f'DROP {kind} IF EXISTS "{quoted}"')  # also the hidden tables of a virtual one
     return bool(names)
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether the database has no table. A recorder that was killed before its first transaction leaves one."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def writer_of(connection: sqlite3.Connection) -> int:

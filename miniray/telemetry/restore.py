@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,9 +23,11 @@ from ..core.records import NodeRecord, Waiter, WorkerRecord
 from ..core.restoring import Restoring, kept_text
 from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
+from ..observe.metrics.registry import Curve, summed
+from ..observe.metrics.series import MOST_SAMPLES
 from ..observe.timeline.profile import Span
 from ..process import context
-from .recording_file import APPLICATION_ID, quoted_path
+from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
 
 KEYS = {table.name: table.key for table in TABLES}
@@ -57,8 +60,9 @@ class Restored:
     epoch = 0.0  # the records have seconds since the epoch
     unfinished_lines: Any = {}
 
-    def __init__(self, path: str, connection: sqlite3.Connection):
-        self.path = path
+    def __init__(self, path: str, connection: sqlite3.Connection, writer: int):
+        """writer: the pid of the process that is recording into the file, 0 if none is."""
+        self.path, self._writer = path, writer
         self._connection = connection
         connection.row_factory = _as_dict
         self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
@@ -83,6 +87,7 @@ class Restored:
         self._count_dropped()
         self.gaps = list(self._gaps())
         self.logs = self._logs()
+        self._curves = list(self._metrics())
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table, in the order of their keys."""
@@ -118,6 +123,11 @@ class Restored:
         """Whether every thread of the program waited without a timeout, whatever thread of this process is named."""
         return self._waits_forever
 
+    def curves(self) -> list[Curve]:
+        """The metrics of the program over time, as `observe.metrics.registry.curves` gives them. The points of a
+        histogram are means: the file does not have its observations."""
+        return self._curves
+
     # ------------------------------------------------------------ the parts
 
     def _restore_waits(self, restoring: Restoring, told: dict[str, Any]) -> None:
@@ -151,6 +161,27 @@ class Restored:
             if worker is not None or row["worker"] is None:
                 yield worker, row["task"], row["start_us"] / 1e6, row["end_us"] / 1e6
 
+    def _metrics(self) -> Iterator[Curve]:
+        groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+        for row in self._rows("metric_points"):
+            group = groups.setdefault((row["name"], row["kind"], row["tags_json"]), {})
+            group.setdefault(row["worker_id"], []).append(row)
+        for (name, kind, tags), by_worker in sorted(groups.items()):
+            points = [row for rows in by_worker.values() for row in rows]
+            description = next((row["description"] for row in points if row["description"]), "")
+            number = 0
+            if kind == "histogram":
+                number = sum(rows[-1]["count"] for rows in by_worker.values())
+                samples = sorted(
+                    (row["timestamp_us"] / 1e6, row["delta"] / row["delta_count"])
+                    for row in points
+                    if row["delta_count"]
+                )
+            else:
+                lists = [[(row["timestamp_us"] / 1e6, row["value"]) for row in rows] for rows in by_worker.values()]
+                samples = summed(lists)
+            yield Curve(name, kind, description, json.loads(tags), samples[-MOST_SAMPLES:], number)
+
     def _count_dropped(self) -> None:
         """What the recording lacks counts as dropped: the rows that a question about it would have shown."""
         counted = {"tasks": "tasks", "task_attempts": "tasks", "actors": "actors", "workers": "workers"}
@@ -171,7 +202,11 @@ class Restored:
         if "stopped" in self.facts:
             return
         if self.facts and not self.facts.get("ended_us"):
-            yield "the program is still running, or was killed: this is its state when the last row was written"
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self._now))
+            if self._writer:
+                yield f"process {self._writer} is still recording: this is its state at {at}"
+            else:
+                yield f"the program was killed before its session had ended: this is its state at {at}"
 
     def _logs(self) -> SessionLogs:
         """The logs, from the lines in the file."""
@@ -222,13 +257,14 @@ def read(path: str) -> Restored:
     except sqlite3.Error as problem:
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     try:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and os.path.getsize(name):
-            raise Unreadable(f"{name} is not a recording of miniray")
         connection.execute("BEGIN")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
+            raise Unreadable(f"{name} is not a recording of miniray")
+        writer = writer_of(connection)
         context_before = context.recorded
         context.recorded = _Facts(connection)
         try:
-            return Restored(name, connection)
+            return Restored(name, connection, writer)
         finally:
             context.recorded = context_before
     except (sqlite3.Error, OSError) as problem:

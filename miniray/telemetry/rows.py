@@ -6,7 +6,6 @@ code of the program: a value, a function or an exception is never looked into.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -20,7 +19,6 @@ from ..core.records import (
     PlacementGroupRecord,
     SchedulingClass,
     TaskRecord,
-    TaskSpec,
     WorkerRecord,
     amounts,
 )
@@ -29,7 +27,6 @@ from ..core.transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStat
 from ..ids import JOB_HEX, worker_hex
 from ..observe.state.columns import SEVERITY, death_cause, placed_on, reference_type, made_by
 from ..observe.state.task_columns import (
-    PATHS,
     Look,
     TaskView,
     error_type,
@@ -40,166 +37,9 @@ from ..observe.state.task_columns import (
     required_resources,
     task_state,
 )
-from ..values.errors import TaskError
+from .numbers import Numbers, Row, about_of, cut, masked, to_json
 
 FINISHED, FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
-MOST_TEXT = 64 << 10  # characters of an error's text
-Row = tuple[Any, ...]
-
-
-def to_json(value: Any) -> str:
-    """A value of the core as JSON. What has no form in JSON is shown as its class: no code of the program runs."""
-    return json.dumps(value, default=lambda odd: str(odd) if type(odd) in PATHS else f"<{type(odd).__name__}>")
-
-
-def masked(value: Any) -> Any:
-    """A runtime environment with its names, but without its values."""
-    if type(value) is dict:
-        return {str(key) if type(key) is str else "***": masked(inner) for key, inner in value.items()}
-    return [masked(inner) for inner in value] if type(value) in (list, tuple) else "***"
-
-
-def cut(text: str) -> str:
-    """A text that a file can hold: not too long, and without lone surrogates."""
-    if len(text) > MOST_TEXT:
-        text = f"{text[:MOST_TEXT]} [{len(text) - MOST_TEXT} more characters]"
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
-
-
-class Numbers:
-    """Gives numbers to what many rows share: specifications, callers, failures and demands.
-
-    `new` holds the rows of things that got their number since the last collection. Things are found again by what they
-    say, or while they are remembered by their identity; the memory is bounded, so a thing may get a second number.
-    """
-
-    def __init__(self, look: Look, most: int = 10_000):
-        self.look, self.most = look, most
-        self.new: dict[str, list[Row]] = {"_specs": [], "_callers": [], "_failures": []}
-        self._last: dict[str, int] = dict.fromkeys(self.new, 0)
-        self._specs: dict[Any, int] = {}  # by what they say
-        self._seen_specs: dict[tuple[int, str], tuple[TaskSpec, int]] = {}  # during one collection, by identity
-        self._callers: dict[tuple[str, int | None], int] = {}
-        self._failures: dict[Failure, int] = {}
-        self.classes: dict[SchedulingClass, int] = {}
-
-    def begin(self) -> None:
-        """A collection begins: nothing of the program's is remembered from the last one."""
-        self._seen_specs.clear()
-        for memory in (self._specs, self._callers, self._failures):
-            if len(memory) > self.most:
-                memory.clear()
-
-    def _number(self, table: str) -> int:
-        self._last[table] += 1
-        return self._last[table]
-
-    def spec(self, spec: TaskSpec, repr_name: str = "") -> int:
-        """The number of a specification. repr_name: of the actor, if rows show it in the name of its calls."""
-        seen = self._seen_specs.get((id(spec), repr_name))
-        if seen is not None and seen[0] is spec:
-            return seen[1]
-        name = f"{repr_name}.{spec.name.rpartition('.')[2]}" if repr_name and spec.name == spec.func_name else spec.name
-        options = spec.options or {}
-        retry = spec.retry_exceptions
-        row = (
-            spec.kind,
-            cut(name),
-            cut(spec.name),
-            cut(spec.func_name),
-            spec.module,
-            self.scheduling_class(spec.scheduling_class),
-            to_json(spec.resources),
-            str(spec.num_returns) if type(spec.num_returns) in (int, str) else "",
-            spec.max_retries,
-            _retried(retry),
-            spec.group,
-            to_json(masked(spec.runtime_env)) if spec.runtime_env else None,
-            spec.capture_child_tasks,
-            spec.backpressure,
-            spec.max_calls,
-            _selector(options.get("label_selector")),
-            _selector(options.get("fallback_strategy")),
-        )
-        number = self._specs.get(row)
-        if number is None:
-            number = self._specs[row] = self._number("_specs")
-            self.new["_specs"].append((number, *row))
-        if len(self._seen_specs) > self.most:
-            self._seen_specs.clear()
-        self._seen_specs[id(spec), repr_name] = spec, number
-        return number
-
-    def caller(self, parent: str, owner: WorkerRecord | None) -> int:
-        """The number of the task that submitted a task."""
-        key = parent, owner.number if owner is not None else None
-        number = self._callers.get(key)
-        if number is None:
-            number = self._callers[key] = self._number("_callers")
-            self.new["_callers"].append((number, *key))
-        return number
-
-    def failure(self, failure: Failure | None) -> int | None:
-        """The number of a failure, and of its causes."""
-        if failure is None:
-            return None
-        number = self._failures.get(failure)
-        if number is None:
-            number = self._failures[failure] = self._number("_failures")
-            about = failure.about
-            error = failure.error
-            self.new["_failures"].append(
-                (
-                    number,
-                    failure.error_type,
-                    cut(failure.message),
-                    cut(self.look.error_text(failure)),
-                    self.failure(failure.cause),
-                    *about_of(about),
-                    error.class_name if isinstance(error, TaskError) else None,
-                )
-            )
-        return number
-
-    def scheduling_class(self, wanted: SchedulingClass | None) -> int | None:
-        """The number of a demand."""
-        if wanted is None:
-            return None
-        number = self.classes.get(wanted)
-        if number is None:
-            number = self.classes[wanted] = len(self.classes) + 1
-        return number
-
-
-def _retried(retry: Any) -> str:
-    """Which exceptions are retried: true, false, or names. The name of a class is read without its metaclass."""
-    if type(retry) not in (list, tuple):
-        return to_json(bool(retry)) if type(retry) is bool or retry is None else "?"
-    return ", ".join(_name.__get__(one) for one in retry if issubclass(type(one), type))
-
-
-_name: Any = type.__dict__["__name__"]
-
-
-def _selector(value: Any) -> str | None:
-    return to_json(value) if value else None
-
-
-KINDS = {
-    "TaskRecord": "task",
-    "ActorRecord": "actor",
-    "ObjectRecord": "object",
-    "NodeRecord": "node",
-    "WorkerRecord": "worker",
-    "PlacementGroupRecord": "placement_group",
-}
-
-
-def about_of(record: Any) -> tuple[str | None, str | None, int | None]:
-    """The kind, the id and the number of a record that something is about."""
-    kind = KINDS.get(type(record).__name__)
-    return (kind, record.hex, record.number) if kind is not None else (None, None, None)
-
 
 # ------------------------------------------------------------ tasks
 
@@ -239,7 +79,7 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     """The rows of a task: its current attempt, and every earlier one."""
     spec, actor = task.spec, task.actor
     shown = actor.repr_name if actor is not None and task.t_started and spec.kind != ACTOR_CREATION_TASK else ""
-    shared = numbers.spec(spec, shown), numbers.caller(task.parent, task.owner), _actor_key(task)
+    shared = numbers.spec(spec, shown), numbers.caller(task), _actor_key(task)
     producers = to_json(task.producers) if task.producers else None
     rows: list[Row] = []
     for past in task.history or ():
@@ -336,8 +176,8 @@ def actor(record: ActorRecord, numbers: Numbers, look: Look) -> Row:
     return (
         record.number,
         record.t_created,
-        spec_mesh(record),
         record.number,
+        0,
         cut(f"{record.namespace}/{record.name or record.class_name}[{record.number}]"),
         cut(name),
         record.hex,
@@ -377,13 +217,6 @@ def actor(record: ActorRecord, numbers: Numbers, look: Look) -> Row:
     )
 
 
-def spec_mesh(record: ActorRecord) -> int:
-    """The number of the mesh that an actor belongs to: its placement group's, or its own."""
-    wanted = record.creation.spec.scheduling_class
-    group: PlacementGroupRecord | None = wanted.group if wanted is not None else None
-    return group.number if group is not None else record.number
-
-
 def actor_events(record: ActorRecord) -> list[Row]:
     """The changes of an actor's state, in order. They are read from the attempts of its constructor."""
     creation = record.creation
@@ -401,8 +234,19 @@ def actor_events(record: ActorRecord) -> list[Row]:
     if record.status is ActorStatus.DEAD and record.t_died:
         failure = record.failure
         changes.append(("DEAD", record.t_died, cut(failure.message) if failure is not None else None))
-    identity = record.hex
-    return [(record.number, seq, identity, state, at, reason) for seq, (state, at, reason) in enumerate(changes) if at]
+    return [
+        (record.number, seq, record.hex, state, at, reason, state == "DEAD" and intended(record))
+        for seq, (state, at, reason) in enumerate(changes)
+        if at
+    ]
+
+
+def intended(record: ActorRecord) -> bool:
+    """Whether a dead actor ended because somebody wanted it to, and not because something failed."""
+    failure, worker = record.failure, placed_on(record)
+    if failure is None or failure.error_type != "ACTOR_DIED" or failure.cause is not None:
+        return False
+    return worker is None or worker.exit_type is None or worker.exit_type.startswith("INTENDED")
 
 
 # ------------------------------------------------------------ objects

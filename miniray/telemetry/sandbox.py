@@ -29,7 +29,7 @@ from typing import Any
 from .result import QueryError, Result
 from .schema import BY_NAME
 
-STEPS = 1_000
+STEPS = 4_000  # between two looks at the clock: about 0.1 ms, and few enough for large values to be noticed in time
 MOST_TEXT = 100_000  # characters of a statement
 MOST_VALUE = 400_000  # bytes of a value or of a row
 MOST_MEMORY = 512 << 20  # bytes that SQLite may take for a statement
@@ -50,7 +50,7 @@ _LIMITS = {  # the number of each limit in sqlite3.h (Python has names for them 
 }
 _BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|\()*(select|with|values|explain)\b", re.I | re.S)
 _OUTSIDE = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsdir", "fsdir"}
-_TABLE_FUNCTIONS = {"json_each", "json_tree", "generate_series"}
+_TABLE_FUNCTIONS = {"json_each", "json_tree"}
 _CATALOGUE = {"tables", "columns"}
 
 # The numbers of the actions in sqlite3.h, for messages.
@@ -110,8 +110,11 @@ class Guard:
 def protect(connection: sqlite3.Connection) -> Guard:
     """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
-    connection.execute("PRAGMA trusted_schema = 0")
     connection.text_factory = _text
+    for function in ("json_each", "json_tree"):
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON
+            # Its first use in a connection declares a virtual table, which the Guard would refuse.
+            connection.execute(f"SELECT * FROM {function}('[]')").close()
     connection.execute("ATTACH ':memory:' AS information_schema")
     connection.execute(
         "CREATE TABLE information_schema.tables (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
@@ -121,7 +124,7 @@ def protect(connection: sqlite3.Connection) -> Guard:
         "CREATE TABLE information_schema.columns (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
         "column_name TEXT, ordinal_position INTEGER, is_nullable TEXT, data_type TEXT, unit TEXT, description TEXT)"
     )
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    there = {name for (name,) in connection.execute("SELECT name FROM main.sqlite_master")}
     for name, table in BY_NAME.items():
         if name not in there or name.startswith("_"):
             continue
@@ -174,14 +177,21 @@ class _Watch:
     def __init__(self, timeout_s: float):
         self.timeout_s, self.ends = timeout_s, time.monotonic() + timeout_s
         self.why = ""
-        self.memory = memory_used()
+        self.clock = time.monotonic
+        self.memory, self.memory_used = memory_used(), memory_function() or _nothing
 
     def __call__(self) -> int:
-        if time.monotonic() > self.ends:
+        if self.clock() > self.ends:
             self.why = f"The statement ran longer than timeout_s={self.timeout_s:g} and was stopped."
-        elif memory_used() - self.memory > MOST_MEMORY:
+            return 1
+        if self.memory_used() - self.memory > MOST_MEMORY:
             self.why = f"The statement took more than {MOST_MEMORY >> 20} MB of memory and was stopped."
-        return bool(self.why)
+            return 1
+        return 0
+
+
+def _nothing() -> int:
+    return 0
 
 
 def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
@@ -278,10 +288,11 @@ def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
 
 def closest(kind: str, name: str, tables: set[str]) -> str:
     """A sentence with the names that are most like an unknown one. tables: those that the statement reads."""
-    name = name.rpartition(".")[2].strip('"').lower()
+    prefix, _, name = name.lower().replace('"', "").rpartition(".")
     if kind == "table":
         known = [table for table in BY_NAME if not table.startswith("_")]
-        known += ["information_schema.tables", "information_schema.columns"]
+        if prefix == "information_schema":
+            known, name = ["information_schema.tables", "information_schema.columns"], f"{prefix}.{name}"
     elif kind == "column":
         known = list(dict.fromkeys(c.name for t in tables if t in BY_NAME for c in BY_NAME[t].columns))
         known = known or list(dict.fromkeys(c.name for table in BY_NAME.values() for c in table.columns))
@@ -307,14 +318,15 @@ def _limit(connection: sqlite3.Connection, limits: dict[int, int]) -> dict[int, 
 
 def memory_used() -> int:
     """The bytes that SQLite has allocated in this process; 0 if that cannot be found out."""
-    function = _memory_function()
+    function = memory_function()
     return int(function()) if function is not None else 0
 
 
 _found: list[Any] = []
 
 
-def _memory_function() -> Any:
+def memory_function() -> Any:
+    """SQLite's `sqlite3_memory_used`; None if it cannot be found."""
     if not _found:
         _found.append(None)
         with contextlib.suppress(ImportError, OSError, AttributeError):

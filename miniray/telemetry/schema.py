@@ -11,7 +11,9 @@ JSON. Numbers of tasks, actors, objects, workers and nodes are miniray's own (se
 from __future__ import annotations
 
 from .ddl import Table, View
+from .monarch_views import MONARCH_VIEWS
 from .ray_views import RAY_VIEWS
+from .span_view import SPANS
 from .stored_tables import TABLES
 
 __all__ = ["BY_NAME", "STEPS", "TABLES", "VERSION", "VIEWS"]
@@ -22,7 +24,7 @@ VERSION = 1
 STEPS = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING", None)
 """The rows of `_states`."""
 
-VIEWS: tuple[View, ...] = (*RAY_VIEWS,)
+VIEWS: tuple[View, ...] = (*RAY_VIEWS, SPANS, *MONARCH_VIEWS)
 BY_NAME: dict[str, Table | View] = {
     **{table.name: table for table in TABLES},
     **{view.name: view for view in VIEWS},

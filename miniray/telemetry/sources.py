@@ -13,7 +13,7 @@ from typing import Any
 
 from .._version import __version__
 from ..process import context
-from . import sandbox
+from . import sandbox, span_view
 from .collector import Collector
 from .result import QueryError, Result
 from .ddl import View
@@ -35,6 +35,7 @@ PARTS = {
     "node_resources": {"workers"},
     "workers": {"workers"},
 }
+OWN_S = 5.0  # the most that our own statements on a file may take
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
 
 
@@ -53,6 +54,7 @@ def facts(runtime: Any) -> dict[str, object]:
         "epoch": repr(runtime.epoch),
         "started_us": started_us(runtime),
         "record_limit": runtime.cluster.record_limit,
+        **span_view.facts(runtime),
     }
 
 
@@ -181,8 +183,9 @@ class FileSource:
                     f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
                 )
                 connection.execute("PRAGMA cache_size = -65536")
-                connection.execute("SELECT value FROM session WHERE name = 'schema_version'").fetchone()
-                return connection
+                if connection.execute("SELECT type FROM sqlite_master WHERE name = 'session'").fetchone() == ("table",):
+                    return connection
+                problem = QueryError("it has no table session")
             except sqlite3.Error as error:
                 problem = error
         raise QueryError(f"{self.path} is no recording of miniray: {problem}")
@@ -190,7 +193,12 @@ class FileSource:
     def session(self) -> dict[str, str]:
         """The facts of the table `session`."""
         with self._lock:
-            return dict(self.connection.execute("SELECT name, value FROM session"))
+            return dict(self._own("SELECT name, value FROM session"))
+
+    def _own(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement of ours. It runs in the sandbox, too: the file may come from anybody."""
+        with sandbox.guarded(self.connection, self._guard, OWN_S):
+            return self.connection.execute(sql).fetchall()
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads. Raises QueryError."""
@@ -210,13 +218,13 @@ class FileSource:
 
     def _missing(self, read: set[str]) -> str:
         """Why the tables may lack something; "" if they have everything."""
-        known: dict[str, str] = dict(self.connection.execute("SELECT name, value FROM session"))
+        known: dict[str, str] = dict(self._own("SELECT name, value FROM session"))
         reasons = []
         if known.get("schema_version") != str(VERSION):
             reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
         public = {"_attempts": ("tasks", "task_attempts", "task_events")}
         names = {name for table in read for name in (table, *public.get(table, ()))}
-        for table, reason, count in self.connection.execute("SELECT table_name, reason, count FROM dropped"):
+        for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
                 reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
         if "ended_us" not in known and "written_us" in known:

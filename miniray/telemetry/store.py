@@ -16,13 +16,13 @@ from itertools import chain
 
 from . import schema
 from .collector import Batch
-from .rows import Row
-from .ddl import Table
+from .numbers import Row
+from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
-SIZES = (1_000, 50, 1)  # rows of one INSERT; compiling a larger one takes too long
+SIZES = (2_000, 200, 20, 1)  # rows of one INSERT
 FINISHED_COLUMNS = 12  # of `_attempts`, see Batch.finished
 
 
@@ -70,12 +70,12 @@ class Store:
         """Write a batch in the transaction that the caller has begun."""
         finished = batch.finished
         if finished:
-            self._insert("finished", finished, batch.epoch, between)
+            self.insert("finished", finished, batch.epoch, between)
         for name, rows in batch.rows.items():
             if name == "_released":
                 self._released(rows, batch.epoch)
             else:
-                self._insert(name, rows, batch.epoch, between)
+                self.insert(name, rows, batch.epoch, between)
         now_us = round((batch.now + batch.epoch) * 1e6)
         for name, count in batch.dropped.items():
             self.drop(name, "the session dropped records before they were collected", count, now_us)
@@ -89,16 +89,20 @@ class Store:
         )
 
     def _released(self, rows: list[Row], epoch: float) -> None:
-        self.connection.executemany(
-            "UPDATE objects SET state = 'RELEASED', refs = 0, uses = 0, held = 0, waiters = 0, released_us = ?2, "
-            "reference_type = 'UNKNOWN_STATUS' WHERE number = ?1",
-            [(number, round((at + epoch) * 1e6)) for number, at in rows],
-        )
+        at_us, most = round((rows[0][1] + epoch) * 1e6), SIZES[0]  # the rows of one look have one time
+        for done in range(0, len(rows), most):
+            numbers = [number for number, _ in rows[done : done + most]]
+            self.connection.execute(
+                "UPDATE objects SET state = 'RELEASED', refs = 0, uses = 0, held = 0, waiters = 0, released_us = ?, "
+                f"reference_type = 'UNKNOWN_STATUS' WHERE number IN ({', '.join('?' * len(numbers))})",
+                (at_us, *numbers),
+            )
 
-    def _insert(
-        self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None
-    ) -> None:
+    def insert(self, name: str, rows: Sequence[Row], epoch: float, between: Callable[[], object] | None = None) -> None:
+        """Insert rows of a table, in the transaction that the caller has begun. See `write` for `between`."""
         done, execute = 0, self.connection.execute
+        if not rows:
+            return
         for size in SIZES:
             size = max(1, min(size, MOST_VALUES // len(rows[0])))
             while len(rows) - done >= size:
@@ -112,18 +116,24 @@ class Store:
         found = self._inserts.get(key)
         if found is None:
             table = self.tables["_attempts" if name == "finished" else name]
-            columns = table.columns[:FINISHED_COLUMNS] if name == "finished" else table.columns
-            marks = [
-                f"CAST((NULLIF(?, 0.0) + {epoch!r}) * 1000000 AS INTEGER)" if column.clock else "?"
-                for column in columns
-            ]
-            names = [column.name for column in columns]
+            given = [column for column in table.columns if not column.expression]
             if name == "finished":
-                names += ["attempt", "state"]
-                marks += ["0", "'FINISHED'"]
-            one = f"({', '.join(marks)})"
+                given = given[:FINISHED_COLUMNS]
+            made = [(column.name, column.expression) for column in table.columns if column.expression]
+            made += [("attempt", "0"), ("state", "'FINISHED'")] if name == "finished" else []
+            made += [
+                (column.name, f"CAST((NULLIF({column.name}, 0.0) + {epoch!r}) * 1000000 AS INTEGER)")
+                if column.clock
+                else (column.name, quoted(column.name))
+                for column in given
+            ]
+            marks = f"({', '.join('?' * len(given))})"
+            # The expressions stand behind the values, so SQLite compiles them once and not for every row.
             found = self._inserts[key] = (
-                f"INSERT OR REPLACE INTO {table.name} ({', '.join(names)}) VALUES {', '.join([one] * size)}"
+                f"WITH given ({', '.join(quoted(column.name) for column in given)}) AS "
+                f"(VALUES {', '.join([marks] * size)}) "
+                f"INSERT OR REPLACE INTO {table.name} ({', '.join(quoted(name) for name, _ in made)}) "
+                f"SELECT {', '.join(expression for _, expression in made)} FROM given"
             )
         return found
 

@@ -12,8 +12,8 @@ TABLES: tuple[Table, ...] = (
     Table(
         "_attempts",
         "One row for each attempt of a task.",
-        columns("""
-key INTEGER | The task's number, for its current attempt; -(number << 20 | attempt) for an earlier one.
+        columns(f"""
+key INTEGER | The task's number, for its current attempt; -(number * 2^20 + attempt) for an earlier one.
 spec INTEGER | What it calls: `_specs.id`.
 caller INTEGER | Who called `.remote()`: `_callers.id`.
 actor INTEGER | The number of its actor; negative for the actor's constructor.
@@ -31,12 +31,14 @@ failure INTEGER | Why it failed: `_failures.id`.
 error INTEGER | The failure that its row shows: `_failures.id`.
 error_type TEXT | Ray's name of the error that its row shows.
 details TEXT json | Of a task that may change again: what its record holds besides, see `rows.details`.
+task_id TEXT | {TASK_ID} | Ray's id.
 """),
         ("key",),
         "finished_us",
         (
-            f"CREATE INDEX _attempts_id ON _attempts ({TASK_ID})",
+            "CREATE INDEX _attempts_id ON _attempts (task_id)",
             "CREATE INDEX _attempts_state ON _attempts (state) WHERE key > 0",
+            "CREATE INDEX _attempts_actor ON _attempts (actor) WHERE actor > 0",
         ),
     ),
     Table(
@@ -71,6 +73,11 @@ fallback_json TEXT json | What to try when no node has them.
 id INTEGER | A number.
 parent_task_id TEXT | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
+trace_id TEXT | The trace of the calls; NULL if each begins one.
+parent_span INTEGER | The span in which the calls were made; NULL if there was none.
+call_span INTEGER | The span of the call itself, if OpenTelemetry has made it.
+trace_state TEXT | The trace's state, a W3C header.
+actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
 """),
         ("id",),
     ),
@@ -120,8 +127,8 @@ name TEXT | Ray's name of the state that begins with it; NULL for the end.
         columns("""
 id INTEGER | Its number. In Monarch: the key of joins.
 timestamp_us INTEGER clock | It was created.
-mesh_id INTEGER | The group that it was created with: its class and its placement group (`meshes.id`).
-rank INTEGER | Its place in that group.
+mesh_id INTEGER | Monarch: its mesh (`meshes.id`).
+rank INTEGER | Monarch: its place in the mesh, always 0.
 full_name TEXT | Namespace, name or class, and number: unique.
 display_name TEXT | Its name, its repr, or its class.
 actor_id TEXT | Ray's id.
@@ -171,6 +178,7 @@ actor_id TEXT | The actor's id.
 state TEXT | The new state.
 timestamp_us INTEGER clock | When it changed.
 reason TEXT | Why, if it died or is being restarted.
+intended INTEGER | Of DEAD: whether somebody wanted it: it was killed, it ended itself, or nobody held it.
 """),
         ("actor", "seq"),
     ),
@@ -409,36 +417,31 @@ value REAL | Of a counter: the sum so far; of a gauge: the value.
 count INTEGER | Of a histogram: how many values it has seen.
 sum REAL | Of a histogram: their sum.
 bounds_json TEXT json | Of a histogram: the upper boundaries of its buckets.
-bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen.
+bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen; the last one is above all bounds.
 delta REAL | What `value` (of a histogram: `sum`) has grown by since the row before.
+delta_count INTEGER | Of a histogram: what `count` has grown by.
+delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has grown by.
 """),
         ("id",),
         "timestamp_us",
     ),
     Table(
-        "spans",
-        "The spans of traces.",
+        "_own_spans",
+        "The spans that the program has opened itself: see the view `spans`.",
         columns("""
-id INTEGER | The span's id as a number, the key of joins.
+id INTEGER | The span's id as a number.
 timestamp_us INTEGER us | It began.
 trace_id TEXT | Of the trace: 32 hexadecimal digits.
-span_id TEXT | 16 hexadecimal digits.
-parent_span_id TEXT | The span around it; NULL at the root.
-parent_id INTEGER | The same as a number.
+parent_id INTEGER | The id of the span around it; NULL for the first one of a trace.
 name TEXT | Its name.
-kind TEXT | INTERNAL, PRODUCER, CONSUMER, CLIENT or SERVER.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
-end_ns INTEGER ns | It ended; NULL while it runs.
-duration_us INTEGER us | How long it took.
-status TEXT | UNSET, OK or ERROR.
-attributes_json TEXT json | Its attributes.
-events_json TEXT json | Its events.
-links_json TEXT json | Its links.
-target TEXT | The module that made it.
-level TEXT | INFO, or ERROR if it failed.
-thread_name TEXT | The worker's id; driver for the driver.
-file TEXT | NULL.
-line INTEGER | NULL.
+end_ns INTEGER ns | It ended.
+status TEXT | UNSET or ERROR.
+description TEXT | Of the error.
+attributes TEXT json | Its attributes.
+events TEXT json | Its events; NULL if there are none.
+task_id TEXT | The task that opened it; NULL for the driver.
+attempt INTEGER | Its attempt.
 """),
         ("id",),
         "timestamp_us",
@@ -454,7 +457,7 @@ actor_id TEXT | The actor.
 worker_id TEXT | The worker.
 name TEXT | The name of the task, or of the thread.
 state TEXT | running or waiting.
-stack TEXT | The frames, outermost first, with semicolons between them.
+frames_json TEXT json | The frames, outermost first.
 samples INTEGER | How often it was seen.
 """),
         ("id",),

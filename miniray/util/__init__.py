@@ -58,6 +58,7 @@ _ON_FIRST_USE = frozenset(
         "scheduling_strategies",
         "serialization",
         "state",
+        "tracing",
     }
 )
 # On Ray these need an import statement of their own. Under the alias they need one here, too.

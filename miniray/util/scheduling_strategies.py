@@ -56,12 +56,8 @@ class NodeAffinitySchedulingStrategy:
         self.soft = soft
         self._spill_on_unavailable = _spill_on_unavailable
         self._fail_on_unavailable = _fail_on_unavailable
-        try:
-            nil = NodeID.from_hex(node_id).is_nil()
-        except ValueError as error:
-            raise ValueError(f"{node_id!r} is not a node's id; nodes() lists the ids as 'NodeID'") from error
-        if nil:
-            raise ValueError(f"{node_id!r} is the nil id; nodes() lists the ids of the nodes as 'NodeID'")
+        if NodeID.from_hex(node_id).is_nil():
+            raise ValueError(f"{node_id!r} is not a node's id; nodes() lists the ids as 'NodeID'")
         if _spill_on_unavailable and not soft:
             raise ValueError("_spill_on_unavailable is only for soft=True")
         if _fail_on_unavailable and soft:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import exceptions
-from ..core.records import Aside, Failure, ObjectRecord, TaskRecord, aside
+from ..core.records import NORMAL_TASK, Aside, Failure, ObjectRecord, TaskRecord, aside
 from .serialization import ERROR, TASK_ERROR, Serialized, deserialize, serialize_error
 
 keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
@@ -23,7 +23,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class TaskError:
     """What is stored of an exception that a task raised.
 
-    function_name: the task's function. text: the formatted traceback. cause: the serialized exception, or None if it
+    function_name, title: see `names_of`. text: the formatted traceback. cause: the serialized exception, or None if it
     could not be serialized. class_name, repr_text, type_text: the exception's class, message and type, as text.
     actor_repr, actor_id: for a method of an actor. kept: the exception itself, if tracebacks are kept. frames: its
     traceback and those of the tasks whose errors it passes on, if `keep_frames` is set.
@@ -31,6 +31,7 @@ class TaskError:
 
     __slots__ = (
         "function_name",
+        "title",
         "text",
         "cause",
         "class_name",
@@ -52,8 +53,9 @@ class TaskError:
         actor_id: str | None,
         kept: BaseException | None,
         frames: Sequence[TracebackType | None] = (),
+        title: str | None = None,
     ):
-        self.function_name, self.text, self.cause = function_name, text, cause
+        self.function_name, self.title, self.text, self.cause = function_name, title, text, cause
         self.class_name, self.repr_text, self.type_text = type(error).__name__, _message_of(error), str(type(error))
         self.actor_repr, self.actor_id, self.kept, self.frames = actor_repr, actor_id, kept, frames
 
@@ -69,6 +71,17 @@ def _message_of(error: BaseException) -> str:
         return f"<its __str__ raised {type(problem).__name__}>"
 
 
+def names_of(task: TaskRecord) -> tuple[str, str]:
+    """What a RayTaskError calls the task's function ("module.f", or the bare name of a method), and the title of the
+    process that ran it, which ends with the task's name."""
+    spec = task.spec
+    if spec.kind != NORMAL_TASK:
+        name = spec.func_name.rpartition(".")[2]
+    else:
+        name = f"{spec.module}.{spec.func_name}" if spec.module else spec.func_name
+    return name, f"ray::{spec.name}"
+
+
 def keeps_tracebacks() -> bool:
     """Whether `error.cause` is the original exception with its __cause__ and __traceback__, which Ray does not send."""
     return os.environ.get("MINIRAY_KEEP_TRACEBACKS", "0") not in ("", "0")
@@ -76,17 +89,17 @@ def keeps_tracebacks() -> bool:
 
 def from_exception(
     error: BaseException,
-    function_name: str,
+    task: TaskRecord,
     error_type: str = "TASK_EXECUTION_EXCEPTION",
     actor_repr: str | None = None,
     actor_id: str | None = None,
-    about: object = None,
 ) -> Failure:
-    """Return the failure of an attempt that raised an exception.
+    """Return the failure of a task's attempt that raised an exception.
 
-    error_type: Ray's name (common.proto, ErrorType). actor_repr, actor_id: for a method of an actor. about: the record
-    that failed. The exception's frames are dropped unless `keeps_tracebacks()`.
+    error_type: Ray's name (common.proto, ErrorType). actor_repr, actor_id: for a method of an actor. The exception's
+    frames are dropped unless `keeps_tracebacks()`.
     """
+    function_name, title = names_of(task)
     where = _below_our_frames(error)
     try:
         text = "".join(traceback.format_exception(type(error), error, where))
@@ -108,8 +121,8 @@ def from_exception(
     return Failure(
         error_type,
         f"{type(error).__name__}: {_message_of(error)}",
-        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept, frames),
-        about=about,
+        error=TaskError(function_name, text, stored, error, actor_repr, actor_id, kept, frames, title),
+        about=task,
     )
 
 
@@ -152,7 +165,7 @@ def loaded(stored: Serialized) -> Any:
 
 
 def _task_error(held: TaskError) -> exceptions.RayError:
-    where: dict[str, Any] = {"actor_repr": held.actor_repr, "actor_id": held.actor_id}
+    where: dict[str, Any] = {"proctitle": held.title, "actor_repr": held.actor_repr, "actor_id": held.actor_id}
     if held.kept is not None:
         return exceptions.RayTaskError(held.function_name, held.text, held.kept, **where).as_instanceof_cause()
     if held.cause is None:
@@ -186,7 +199,8 @@ def to_exception(failure: Failure, obj: ObjectRecord | None = None) -> exception
         chain.append(chain[-1].cause)
     error = _exception_of(chain.pop(), None if chain else obj)
     while chain:
-        error = exceptions.RayTaskError.from_dependency(error, chain.pop().about.spec.func_name).as_instanceof_cause()
+        name, title = names_of(chain.pop().about)
+        error = exceptions.RayTaskError.from_dependency(error, name, proctitle=title).as_instanceof_cause()
     return error
 
 

@@ -336,7 +336,7 @@ ref.future(1, 2) | TypeError | future()
 ray.ActorID(b"x") | ValueError | bytes
 ray.ActorID("x") | TypeError | bytes
 ray.TaskID(b"") | ValueError | bytes
-ray.TaskID.from_hex(5) | TypeError | must be str
+ray.TaskID.from_hex(5) | TypeError | expected the text of an id, int found
 ray.JobID(b"too long for it") | ValueError | bytes
 ray.NodeID(5) | TypeError | bytes
 ray.WorkerID(None) | TypeError | bytes

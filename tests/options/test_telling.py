@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import types
 import warnings
 
 import pytest
@@ -78,16 +76,3 @@ def test_the_level_of_the_logger_is_set():
     ray.shutdown()
     ray.init(num_cpus=1, logging_level=logging.DEBUG, configure_logging=False)
     assert logging.getLogger("miniray").level == logging.ERROR
-
-
-def test_the_tracing_hook_is_called_once_before_the_session(monkeypatch):
-    calls = []
-    hook = types.ModuleType("a_hook")
-    hook.setup = lambda: calls.append(ray.is_initialized())  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "a_hook", hook)
-    for bad, error in (("nothing", ValueError), ("a_hook:missing", AttributeError), ("no_such_module_:x", ImportError)):
-        with pytest.raises(error):
-            ray.init(num_cpus=1, _tracing_startup_hook=bad)
-        assert not ray.is_initialized()
-    ray.init(num_cpus=1, _tracing_startup_hook="a_hook:setup")
-    assert ray.get(ray.remote(f).remote()) == 1 and calls == [False]

@@ -1,5 +1,6 @@
 """Export by OTLP/HTTP: what arrives at a collector, in which form, and what happens if it is away, slow or unwilling."""
 
+import base64
 import email.utils
 import json
 import logging
@@ -12,10 +13,11 @@ import time
 import pytest
 
 import miniray as ray
+from miniray import telemetry
 from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig, config_of
 from miniray.telemetry.export import encoding, exporter, sender
-from miniray.telemetry.export.settings import settings_of
+from miniray.telemetry.export.settings import FLUSH_S, settings_of
 from miniray.util.metrics import Counter
 from tests.telemetry.otlp_collector import Collector, lines, metrics, plain, spans
 
@@ -120,6 +122,7 @@ def test_a_large_number_of_spans_is_sent_in_batches(collector):
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
         ray.get([nothing.remote() for _ in range(600)])
         told = exported()
+        assert telemetry.export_stats().keys() == {"traces", "metrics", "logs"}
     bodies = collector.of("/v1/traces")
     assert [len(spans([body])) for body in bodies] == [512, 512, 176]
     assert len({span["spanId"] for span in spans(bodies)}) == 1200
@@ -138,6 +141,46 @@ def test_every_attempt_is_a_span(collector, tmp_path):
     call, first, second = spans(collector.of("/v1/traces"))
     assert first["parentSpanId"] == second["parentSpanId"] == call["spanId"]
     assert first["status"]["code"] == 2 and "status" not in second
+
+
+def test_a_constructor_that_runs_again_has_one_more_span(collector):
+    """The actor restarts after the spans of its first start were made."""
+
+    @ray.remote(max_restarts=1, max_task_retries=1)
+    class Phoenix:
+        def ping(self):
+            pass
+
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+        calls = exported().signals["traces"].source
+        actor = Phoenix.remote()
+        ray.get(actor.ping.remote())
+        calls.read()
+        first = [json.loads(one) for one in calls.take(100).items]
+        ray.kill(actor, no_restart=False)
+        ray.get(actor.ping.remote())
+    made = [span for span in spans(collector.of("/v1/traces")) if "__init__" in span["name"]]
+    (call, attempt) = [span for span in first if "__init__" in span["name"]]
+    assert [span["parentSpanId"] for span in made] == [call["spanId"]]
+    assert made[0]["name"] == attempt["name"] and made[0]["spanId"] != attempt["spanId"]
+
+
+def test_a_task_that_rebuilds_a_value_has_one_more_span(collector):
+    @ray.remote
+    def make():
+        return b"x" * 200_000
+
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+        calls = exported().signals["traces"].source
+        value = make.remote()
+        ray.get(value)
+        calls.read()
+        assert len(calls.take(100).items) == 2
+        session = context.session
+        (lost,) = session.cluster.objects.values()
+        session.tell(session.cluster.lose_object, lost)
+        ray.get(value)
+    assert len(spans(collector.of("/v1/traces"))) == 1
 
 
 def test_the_program_s_own_spans_are_sent(collector):
@@ -177,8 +220,8 @@ def test_the_standard_variables_alone_export_nothing(collector, monkeypatch):
     """They may be set for another program. miniray exports only for a program that asks it to."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
-    for telemetry in (None, False):
-        with ray.init(num_cpus=1, telemetry=telemetry):
+    for asked in (None, False):
+        with ray.init(num_cpus=1, telemetry=asked):
             ray.get(nothing.remote())
     assert collector.requests == []
     assert config_of(None, os.environ) is None
@@ -200,7 +243,7 @@ def test_a_disabled_sdk_exports_nothing(collector, monkeypatch):
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
         ray.get(nothing.remote())
-        assert context.session.recorders == []
+        assert context.session.recorders == [] and telemetry.export_stats() == {}
     assert collector.requests == []
 
 
@@ -272,6 +315,33 @@ def test_a_variable_with_a_bad_value_is_said_and_ignored(caplog):
     for word in ("OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_EXPORTER_OTLP_TIMEOUT", "http/json", "brotli"):
         assert word in caplog.text
     assert "secret" not in repr(settings_of({"OTEL_EXPORTER_OTLP_HEADERS": "authorization=secret"}))
+
+
+def test_a_password_in_the_address_becomes_a_header():
+    """urllib would take it for a part of the host's name. Nothing that is shown has it."""
+    (to,) = {
+        to.url: to
+        for to in settings_of({}, "http://me:p%40ss@a.example:1/x").destinations.values()
+        if "traces" in to.url
+    }.values()
+    assert to.url == "http://a.example:1/x/v1/traces"
+    assert to.headers == {"Authorization": "Basic " + base64.b64encode(b"me:p@ss").decode()}
+    own = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=mine"}
+    assert settings_of(own, "http://me:p@a").destinations["logs"].headers == {"authorization": "mine"}
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "1 / 0"])
+def test_a_program_that_just_ends_is_exported(collector, ending):
+    code = "import miniray as ray\nray.init(num_cpus=1)\nray.get(ray.remote(lambda: 1).remote())\n" + ending
+    environ = {**os.environ, "MINIRAY_OTLP": collector.url}
+    subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, timeout=60)
+    assert len(spans(collector.of("/v1/traces"))) == 2
+
+
+def test_local_mode_is_exported(collector):
+    with ray.init(local_mode=True, telemetry=TelemetryConfig(otlp=collector.url)):
+        ray.get(nothing.remote())
+    assert len(spans(collector.of("/v1/traces"))) == 2 and collector.of("/v1/metrics")
 
 
 # ------------------------------------------------------------------------------------------------ unwilling collectors
@@ -377,7 +447,7 @@ def test_a_dead_collector_is_said_once_and_everything_is_counted(caplog):
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=f"http://user:secret@127.0.0.1:{closed_port()}")):
         told = exported()
         ray.get([nothing.remote() for _ in range(1000)])
-    assert time.monotonic() - began < exporter.FLUSH_S
+    assert time.monotonic() - began < FLUSH_S
     stats = told.stats()
     assert stats["traces"]["sent"] == 0
     assert stats["traces"]["dropped"] == 512 + (1000 - 256), "the spans of a request, and calls that no request has"
@@ -414,7 +484,7 @@ def test_lines_have_a_bound_too(monkeypatch):
         ray.get(chatty.remote())
         waiting = exported().signals["logs"].source
         assert (len(waiting), waiting.dropped) == (20, 10)
-        assert [record["body"]["stringValue"] for record in waiting.take(2).items] == ["0", "1"]
+        assert [json.loads(one)["body"]["stringValue"] for one in waiting.take(2).items] == ["0", "1"]
 
 
 def test_a_call_that_has_not_ended_waits_for_its_end(collector):
@@ -436,7 +506,7 @@ def test_a_call_that_has_not_ended_waits_for_its_end(collector):
 
 
 def test_a_collector_that_does_not_answer_holds_the_end_for_a_limited_time(collector, monkeypatch, caplog):
-    monkeypatch.setattr(exporter, "FLUSH_S", 0.2)
+    monkeypatch.setenv("OTEL_BSP_EXPORT_TIMEOUT", "200")
     collector.hold.clear()
     began = time.monotonic()
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):

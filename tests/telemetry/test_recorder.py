@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import sqlite3
 import stat
@@ -16,9 +17,11 @@ import time
 import pytest
 
 import miniray as ray
+from miniray.core.transitions import TaskStatus
 from miniray.telemetry import TelemetryConfig, recorder
 from miniray.telemetry.config import config_of
 from miniray.telemetry.recording_file import writer_of
+from miniray.telemetry.restore import restored
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}
 
@@ -461,3 +464,52 @@ def test_without_retention_nothing_is_removed(path):
     recorded(path, retention_secs=0)
     assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
     assert rows(path, "SELECT * FROM dropped") == []
+
+
+# ------------------------------------------------------------ SIGKILL
+
+KILLED = """
+import sys, time
+import miniray as ray
+
+@ray.remote
+def f(n):
+    return n
+
+ray.init(num_cpus=2, telemetry=sys.argv[1])
+number = 0
+while True:
+    ray.get([f.remote(n) for n in range(20)])
+    number += 20
+    print(number, time.time(), flush=True)
+"""
+KILLS = 12  # 200 were tried when this was written
+
+
+@pytest.mark.slow  # each program runs for a second or two
+@pytest.mark.watchdog(180)
+def test_a_killed_process_leaves_everything_up_to_its_last_transaction(tmp_path):
+    """At a random moment, half of them while the session starts: the file opens, and has every task that had ended
+    when the last transaction began. That was at most a few flushes ago."""
+    chance, lags = random.Random(3), []
+    for number in range(KILLS):
+        path = str(tmp_path / f"{number}.db")
+        program = subprocess.Popen(
+            [sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+        )
+        time.sleep(chance.uniform(0, 0.6) if number % 2 else chance.uniform(0.6, 2.5))
+        program.send_signal(signal.SIGKILL)
+        killed = time.time()
+        output, _ = program.communicate()
+        if not os.path.exists(path):
+            continue
+        with restored(path) as runtime:
+            assert runtime.gaps
+            done = sum(task.status is TaskStatus.FINISHED for task in runtime.cluster.tasks.values())
+            lines = [line.split() for line in output.splitlines() if line.count(" ") == 1]
+            told = [int(count) for count, at in lines if float(at) < runtime.now() - 0.001]
+            assert done >= max(told, default=0)
+            if runtime.facts:
+                lags.append(killed - runtime.now())
+        assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+    assert sorted(lags)[len(lags) // 2] < 10 * recorder.FLUSH_S  # on a busy machine

@@ -51,7 +51,8 @@ LOOKED_UP = """
   util.pdb.set_trace
   util.rpdb.set_trace dag.InputNode remote_function.RemoteFunction state.actors logger
   util.client.common.ClientObjectRef util.client.common.ClientActorHandle
-- LoggingConfig cross_language java_function util.tracing util.tracing.tracing_helper data tune serve train util.spark
+  util.tracing util.tracing.tracing_helper
+- LoggingConfig cross_language java_function data tune serve train util.spark
 """
 NAMES = [
     (name, not line.startswith("-")) for line in (USED + LOOKED_UP).splitlines() for name in line.lstrip("-").split()

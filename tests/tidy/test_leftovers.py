@@ -24,6 +24,7 @@ FOUND_BY_NAME = {
     "miniray.experimental.state.api": "Ray's older path to the state API",
     "miniray.util.state.common": "Ray's own path to the row classes",
     "miniray.util.state.exception": "Ray's own path to the state API's error",
+    "miniray.util.tracing.setup_local_tmp_tracing": "the tracing hook in Ray's documentation",
 }
 """Modules that are found by their name and need no import in this repository."""
 

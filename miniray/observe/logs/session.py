@@ -284,8 +284,10 @@ class SessionLogs:
     def recorded(
         self, worker: "WorkerRecord", task: "TaskRecord | None", attempt: Attempt | None, name: str, line: str
     ) -> None:
-        """Add a line from a recording. The caller is the only one to use these logs."""
-        outlet = self.outlets.get(worker.number) or self.outlet_of(worker)
+        """Add a line from a recording. worker: whose log it is in. The caller is the only one to use these logs."""
+        outlet = self.outlets.get(worker.number)
+        if outlet is None:
+            outlet = self.outlets[worker.number] = WorkerLog(worker, self.write, self._open_pipes)
         self._add(outlet, worker, task, attempt, name, [line], "\n")
 
     def _shrink_all(self) -> None:

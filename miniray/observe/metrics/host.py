@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+LEAST_S = 1.0  # over which a speed is measured, unless the process is younger
 SECTOR = 512  # bytes; the unit of /proc/diskstats on every machine
 CGROUP_FILES = (  # bytes in use and the limit, in both versions of cgroups
     ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
@@ -41,15 +42,18 @@ def counters() -> Counters:
 
 
 class Host:
-    """This machine and this process. Each `read` reports speeds since the one before, the first since the start."""
+    """This machine and this process. Speeds are those since the look before, or since an earlier one: several readers
+    may look at the same moment, and a speed over a moment means nothing."""
 
     def __init__(self) -> None:
-        self._last = counters()
+        self._before = self._last = counters()
 
     def node(self) -> Iterator[tuple[str, str, float]]:
         """(name without `ray_node_`, help text, value) of each metric of the machine, then of the process."""
-        before, now = self._last, counters()
-        self._last = now
+        now = counters()
+        if now.at - self._last.at >= LEAST_S:
+            self._before, self._last = self._last, now
+        before = self._before
         seconds = max(now.at - before.at, 1e-3)
         if now.total > before.total:
             busy = (now.busy - before.busy) / (now.total - before.total)

@@ -185,7 +185,7 @@ class Metric:
             series = self._series_type(dict.fromkeys(self._tag_keys, ""), table.boundaries)
             series.overflows = True
             table.series[OVERFLOWING] = series
-            registry.warn_of_overflow(self._name, attachment.registry.most_series)
+            registry.warn_of_overflow(self._name, attachment.registry.most_series, 5)
         return series
 
     def _complete(self, defaults: dict[str, str], tags: dict[str, str] | None) -> dict[str, str]:

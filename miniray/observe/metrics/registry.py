@@ -146,14 +146,14 @@ def curves(now: float) -> list[Curve]:
                 last = one.read()
                 if last is not None:
                     samples.append((now, last))
-            samples = _added(lists)
+            samples = summed(lists)
         if samples:
             kept = samples[:: -(len(samples) // MOST_SAMPLES + 1)][::-1]  # the last one is always among them
             found.append(Curve(name, kind, description, tags, kept, number))
     return found
 
 
-def _added(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+def summed(lists: list[list[tuple[float, float]]]) -> list[tuple[float, float]]:
     """The sum of curves that each hold a value until the next one. The last point has the latest time."""
     changes = sorted((at, place, value) for place, samples in enumerate(lists) for at, value in samples)
     values, total = [0.0] * len(lists), []
@@ -194,19 +194,22 @@ def families(include_system: bool = True, runtime: Any = None) -> list[prometheu
             labelled = [({**session_labels, **labels}, value) for labels, value in samples]
             found.append(prometheus.Family(name, kind, help_text, labelled))
     found += _recorded_families(runtime)
-    return [_capped(family) for family in found]
+    for number, family in enumerate(found):
+        found[number] = _capped(family)
+    return found
 
 
 def _capped(family: prometheus.Family) -> prometheus.Family:
     samples = list(family.samples)
     most = current.most_series
     if len(samples) > most:
-        warn_of_overflow(family.name, most)
+        warn_of_overflow(family.name, most, 4)
     return prometheus.capped(family._replace(samples=samples), most)
 
 
-def warn_of_overflow(name: str, most: int) -> None:
-    """Warn, once for each metric of a session, that it has too many series."""
+def warn_of_overflow(name: str, most: int, stacklevel: int) -> None:
+    """Warn, once for each metric of a session, that it has too many series. stacklevel: of the program's line, as seen
+    from here."""
     with lock:
         if name in current.warned:
             return
@@ -215,7 +218,7 @@ def warn_of_overflow(name: str, most: int) -> None:
         f"The metric {name} has more than {most:,} series. All further ones are counted together, in the series with "
         "the label otel_metric_overflow. Use tags with few values, or set MINIRAY_METRICS_MAX_SERIES.",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=stacklevel + 1,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..._version import __ray_version__
 from ...core.object_store import INLINE_BYTES
-from ...core.records import ACTOR_CREATION_TASK, UNIT, NodeRecord, WorkerRecord
+from ...core.records import ACTOR_CREATION_TASK, UNIT, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.task_events import PLACEMENT_MS, Tally, attempts
 from ...core.transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ...ids import JOB_HEX, worker_hex
@@ -107,6 +107,7 @@ class _Snapshot:
             for wanted in infeasible:
                 for name, units in wanted.need.items():
                     self.pending[name] += units * _queued(wanted)
+        self.finished, self.others = _split(self.tasks)
         self.alive = [node for node in self.nodes if node.alive]
         self.head = self.nodes[0].name if self.nodes else ""
         self.started = min((node.t_started for node in self.nodes), default=self.now)
@@ -131,6 +132,29 @@ class _Snapshot:
 
     def _labels(self, component: str, address: str, **labels: str) -> dict[str, str]:
         return {"Component": component, "NodeAddress": address, **self.labels, **labels}
+
+
+def _split(tasks: list[TaskRecord]) -> tuple[dict[tuple[TaskSpec, WorkerRecord | None], int], list[TaskRecord]]:
+    """How many tasks finished at their first attempt, by specification and owner; and all other tasks.
+
+    There may be a hundred thousand tasks, and nearly all are of the first kind. Those of one specification mostly
+    follow each other, so they are counted in runs.
+    """
+    finished: dict[tuple[TaskSpec, WorkerRecord | None], int] = {}
+    others: list[TaskRecord] = []
+    status, spec, owner, run = TaskStatus.FINISHED, None, None, 0
+    for task in tasks:
+        if task.status is not status or task.attempt:
+            others.append(task)
+        elif task.spec is spec and task.owner is owner:
+            run += 1
+        else:
+            if spec is not None:
+                finished[spec, owner] = finished.get((spec, owner), 0) + run
+            spec, owner, run = task.spec, task.owner, 1
+    if spec is not None:
+        finished[spec, owner] = finished.get((spec, owner), 0) + run
+    return finished, others
 
 
 def _queued(wanted: Any) -> int:
@@ -166,14 +190,14 @@ def _tasks(see: _Snapshot) -> Iterator[Family]:
     live: dict[tuple[str, bool, str], None] = {}
     for (name, retry, finished), number in see.ended.items():
         owner[name, retry, "FINISHED" if finished else "FAILED", see.head] += number
-    finished_status, submitted = TaskStatus.FINISHED, TaskStatus.SUBMITTED_TO_WORKER
-    for task in see.tasks:
+    submitted = TaskStatus.SUBMITTED_TO_WORKER
+    for (spec, worker), number in see.finished.items():
+        place = see.head if worker is None else worker.node.name
+        owner[spec.name, False, "FINISHED", place] += number
+        live[spec.name, False, place] = None
+    for task in see.others:
         place = see.head if task.owner is None else task.owner.node.name
         status, name = task.status, task.spec.name
-        if status is finished_status and not task.attempt:  # nearly every task
-            owner[name, False, "FINISHED", place] += 1
-            live[name, False, place] = None
-            continue
         for name, retry, finished in attempts(task):
             owner[name, retry, "FINISHED" if finished else "FAILED", place] += 1
         retry = task.attempt > 0 and task.spec.kind != ACTOR_CREATION_TASK
@@ -422,11 +446,11 @@ def _objects(see: _Snapshot) -> Iterator[Family]:
 def _scheduler(see: _Snapshot) -> Iterator[Family]:
     dispatched: Counter[str] = Counter()
     executing: Counter[str] = Counter()
-    for task in see.tasks:
+    for task in see.others:
         node = task.node
         if task.status is TaskStatus.SUBMITTED_TO_WORKER and node is not None and task.actor is None:
             (executing if task.t_started else dispatched)[node.name] += 1
-    attempts_kept = sum(1 + len(task.history or ()) for task in see.tasks)
+    attempts_kept = len(see.tasks) + sum(len(task.history or ()) for task in see.others)
     attempts_dropped = sum(see.ended.values())
     samples: Samples = []
     reasons: Samples = []

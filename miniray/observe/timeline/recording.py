@@ -280,8 +280,16 @@ def read(runtime: Any, explained: bool = True) -> Recording:
         _marks(nodes, rows, events),
         curves,
         _logs(runtime, rows) if explained else None,
-        registry.curves(now) if context.session is runtime else [],
+        _metrics(runtime, now),
     )
+
+
+def _metrics(runtime: Any, now: float) -> list[Curve]:
+    """The metrics of the program over time: those of the running session, or of a recording."""
+    if context.recorded is runtime:
+        curves: list[Curve] = runtime.curves()
+        return curves
+    return registry.curves(now) if context.session is runtime else []
 
 
 MOST_EXPLAINED = 100  # kinds of waiting tasks: each explanation takes the lock

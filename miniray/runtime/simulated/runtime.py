@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
+from random import Random
 from typing import Any, Callable, Iterable
 
 from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import WorkerStatus
 from ...process.context import Execution, current
 from ...process.exits import TaskInterrupt, WorkerExit
-from ...process.trace_context import CALL, span_id_of
 from ..handles import WorkerHandle
 from ..interrupts import Interrupts
 from ..outcomes import Outcome
@@ -60,7 +60,7 @@ class SimulatedRuntime(ThreadedRuntime):
         self.simulation, self.baton = simulation, simulation.baton
         self.now = self.baton.now
         self.epoch = EPOCH_S
-        self.trace_seed = simulation.seed << 64 | span_id_of(simulation.seed, 0, CALL)
+        self.trace_seed = Random(f"{simulation.seed} traces").getrandbits(128)
         own: Any = self  # the types of its parts are those of the threaded runtime
         own.allocate_lock = lambda: SimLock(self.baton)
         self.start_thread = self._start_fiber

@@ -5,6 +5,9 @@ traces and spans are hexadecimal and enums are numbers. Whole numbers of 64 bits
 do not have is written, since a strict receiver refuses it.
 
 Times are nanoseconds since the Unix epoch. All text is made valid UTF-8: a lone surrogate becomes an escape.
+
+The thread that encodes takes its time from the program. So spans and lines are written as text piece by piece, and the
+pieces that many of them share are kept.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..._version import __version__
@@ -39,6 +43,33 @@ def attributes(values: Mapping[str, Any]) -> list[Encoded]:
     return [{"key": text_of(key), "value": _value(value)} for key, value in values.items()]
 
 
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return _json(text_of(text))
+
+
+@lru_cache(maxsize=4096)
+def _shared(key: str, value: str) -> str:
+    return f'{{"key":{_quoted(key)},"value":{{"stringValue":{_quoted(value)}}}}}'
+
+
+def _texts(values: Mapping[str, str]) -> str:
+    """Attributes that are all text, as JSON."""
+    return ",".join(
+        [
+            # An id of a task occurs once or twice: to keep it would only drive out what is shared.
+            f'{{"key":"{key}","value":{{"stringValue":"{value}"}}}}'
+            if key == "ray.task_id" and value.isascii() and value.isalnum()
+            else _shared(key, value)
+            for key, value in values.items()
+        ]
+    )
+
+
 def _value(value: Any) -> Encoded:
     if isinstance(value, str):
         return {"stringValue": text_of(value)}
@@ -58,23 +89,23 @@ def _double(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def body(signal: str, resource: Mapping[str, Any], items: list[Encoded]) -> bytes:
-    """A whole request. signal: "traces", "metrics" or "logs". items: what the function of its name returned."""
+def body(signal: str, resource: Mapping[str, Any], items: list[str]) -> bytes:
+    """A whole request. signal: "traces", "metrics" or "logs". items: each as JSON."""
     outer, scoped, inner = {
         "traces": ("resourceSpans", "scopeSpans", "spans"),
         "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
         "logs": ("resourceLogs", "scopeLogs", "logRecords"),
     }[signal]
-    request = {outer: [{"resource": {"attributes": attributes(resource)}, scoped: [{"scope": SCOPE, inner: items}]}]}
-    return json.dumps(request, separators=(",", ":"), allow_nan=False).encode()
+    head = f'{{"{outer}":[{{"resource":{_json({"attributes": attributes(resource)})}'
+    return f'{head},"{scoped}":[{{"scope":{_json(SCOPE)},"{inner}":[{",".join(items)}]}}]}}]}}'.encode()
 
 
 # ------------------------------------------------------------ metrics
 
 
-def metrics(families: Iterable[Family], start_ns: int, now_ns: int) -> Iterator[tuple[list[Encoded], int]]:
+def metrics(families: Iterable[Family], start_ns: int, now_ns: int) -> Iterator[tuple[list[str], int]]:
     """The metrics of one or several requests, each with its number of points."""
-    made: list[Encoded] = []
+    made: list[str] = []
     count = 0
     for family in families:
         samples = list(family.samples)
@@ -83,7 +114,7 @@ def metrics(families: Iterable[Family], start_ns: int, now_ns: int) -> Iterator[
             if count + len(part) > MOST_POINTS and made:
                 yield made, count
                 made, count = [], 0
-            made.append(metric(family._replace(samples=part), start_ns, now_ns))
+            made.append(_json(metric(family._replace(samples=part), start_ns, now_ns)))
             count += len(part)
     if made:
         yield made, count
@@ -122,24 +153,15 @@ def metric(family: Family, start_ns: int, now_ns: int) -> Encoded:
 # ------------------------------------------------------------ traces
 
 
-def span(one: Span) -> Encoded:
-    """A span that has ended."""
-    made: Encoded = {
-        "traceId": f"{one.trace_id:032x}",
-        "spanId": f"{one.span_id:016x}",
-        "flags": SAMPLED,
-        "name": text_of(one.name),
-        "kind": KINDS[one.kind],
-        "startTimeUnixNano": str(one.start_ns),
-        "endTimeUnixNano": str(one.end_ns),
-        "attributes": attributes(one.attributes),
-    }
+def span(one: Span) -> str:
+    """A span that has ended, as JSON."""
+    more = ""
     if one.parent_id is not None:
-        made["parentSpanId"] = f"{one.parent_id:016x}"
+        more = f',"parentSpanId":"{one.parent_id:016x}"'
     if one.state:
-        made["traceState"] = text_of(one.state)
+        more += f',"traceState":{_json(text_of(one.state))}'
     if one.events:
-        made["events"] = [
+        events = [
             {
                 "timeUnixNano": str(event.time_ns),
                 "name": text_of(event.name),
@@ -147,9 +169,14 @@ def span(one: Span) -> Encoded:
             }
             for event in one.events
         ]
+        more += f',"events":{_json(events)}'
     if one.status.code == ERROR:
-        made["status"] = {"code": STATUS_ERROR, "message": text_of(one.status.description)}
-    return made
+        more += f',"status":{_json({"code": STATUS_ERROR, "message": text_of(one.status.description)})}'
+    return (
+        f'{{"traceId":"{one.trace_id:032x}","spanId":"{one.span_id:016x}","flags":{SAMPLED},"name":{_quoted(one.name)},'
+        f'"kind":{KINDS[one.kind]},"startTimeUnixNano":"{one.start_ns}","endTimeUnixNano":"{one.end_ns}",'
+        f'"attributes":[{_texts(one.attributes)}]{more}}}'
+    )
 
 
 # ------------------------------------------------------------ logs
@@ -160,18 +187,17 @@ def log_record(
     observed_ns: int,
     level: str,
     text: str,
-    values: Mapping[str, Any],
+    values: Mapping[str, str],
     trace: tuple[int, int] | None = None,
-) -> Encoded:
-    """A line. level: as in `logging`; "" if it has none. trace: the ids of the trace and of the span around it."""
-    made: Encoded = {
-        "timeUnixNano": str(time_ns),
-        "observedTimeUnixNano": str(observed_ns),
-        "body": {"stringValue": text_of(text)},
-        "attributes": attributes(values),
-    }
+) -> str:
+    """A line, as JSON. level: as in `logging`; "" if it has none. trace: the ids of the trace and of the span around
+    it."""
+    more = ""
     if level:
-        made |= {"severityNumber": SEVERITIES.get(level, 0), "severityText": text_of(level)}
+        more = f',"severityNumber":{SEVERITIES.get(level, 0)},"severityText":{_quoted(level)}'
     if trace is not None:
-        made |= {"traceId": f"{trace[0]:032x}", "spanId": f"{trace[1]:016x}", "flags": SAMPLED}
-    return made
+        more += f',"traceId":"{trace[0]:032x}","spanId":"{trace[1]:016x}","flags":{SAMPLED}'
+    return (
+        f'{{"timeUnixNano":"{time_ns}","observedTimeUnixNano":"{observed_ns}",'
+        f'"body":{{"stringValue":{_json(text_of(text))}}},"attributes":[{_texts(values)}]{more}}}'
+    )

@@ -4,8 +4,8 @@ Theory of operation.
 
 *The program never waits for the collector.* The thread reads, encodes and sends. It takes references of calls and lines
 from bounded queues. What finds no room is counted and not looked at, so a collector that is away or slow costs nothing
-but the looks. Only the end of the session waits, for FLUSH_S seconds at most; for a collector that has failed before,
-for one last attempt of FLUSH_FAILED_S seconds at most.
+but the looks. Only the end of the session waits: for `Settings.flush_s` at most, and if the collector has failed
+before, for one last attempt of FLUSH_FAILED_S seconds.
 
 *A request that fails* is tried again if the answer allows it, or if there was none: after a pause that doubles each
 time up to MOST_PAUSE_S, of which chance takes up to a half, or after the pause for which the collector asks. The
@@ -30,6 +30,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from ...process import context
 from . import encoding
 from .sender import Answer, Sender
 from .settings import SIGNALS, Settings
@@ -38,7 +39,8 @@ from .sources import Calls, Lines, Made, Metrics, resource_of
 READ_S = 0.5  # how often the session is looked at
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 30.0
 GIVE_UP_S = 300.0
-FLUSH_S, FLUSH_FAILED_S = 5.0, 0.5
+FLUSH_FAILED_S = 0.5
+GZIP_LEVEL = 1  # the lowest: a request is repetitive text, and the time is taken from the program
 FLUSH_ORDER = ("metrics", "logs", "traces")  # the smallest first
 
 logger = logging.getLogger(__name__)
@@ -127,12 +129,18 @@ class Exporter:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
-        self._until = time.monotonic() + FLUSH_S
+        limit = FLUSH_FAILED_S * len(self.signals) if self._is_away() else self.settings.flush_s
+        self._until = time.monotonic() + limit
         self._wake.release()
-        if not self._done.acquire(timeout=FLUSH_S + FLUSH_FAILED_S):
+        if not self._done.acquire(timeout=limit + FLUSH_FAILED_S):  # longer, since a request may be on its way
             self._tell_losses(late=True)
         for signal in self.signals.values():
             signal.source.close()
+
+    def _is_away(self) -> bool:
+        """Whether no signal's last request was taken, of those that were sent at all."""
+        tried = [signal for signal in self.signals.values() if signal.requests]
+        return bool(tried) and all(signal.failing for signal in tried)
 
     # ------------------------------------------------------------ the thread
 
@@ -189,7 +197,7 @@ class Exporter:
             return None
         body = encoding.body(signal.name, self.resource, made.items)
         if signal.sender.to.gzip:
-            body = gzip.compress(body, 5, mtime=0)
+            body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         return Request(body, made.number, time.monotonic())
 
     def _send(self, signal: Signal, request: Request, timeout_s: float) -> Answer:
@@ -236,7 +244,8 @@ class Exporter:
             signal.source.read()
         for signal in sorted(self.signals.values(), key=lambda signal: FLUSH_ORDER.index(signal.name)):
             now = time.monotonic()
-            self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if signal.failing else until)
+            short = signal.failing or self._is_away()
+            self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if short else until)
             if signal.request is not None:
                 signal.lost += signal.request.number if signal.name != "metrics" else 0
                 signal.request = None
@@ -270,7 +279,7 @@ class Exporter:
         """Warn once for each signal: a program whose collector is away should not print a line every few seconds."""
         if not signal.told:
             signal.told = True
-            logger.warning("Export of %s to %s: %s.", signal.name, _shown(signal.sender.to.url), text)
+            logger.warning("Export of %s to %s: %s.", signal.name, signal.sender.to.url, text)
 
     def _tell_losses(self, late: bool = False) -> None:
         for signal in self.signals.values():
@@ -289,11 +298,13 @@ class Exporter:
                 )
 
 
-def _shown(url: str) -> str:
-    """A URL without the password that it may hold."""
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+def export_stats() -> dict[str, dict[str, Any]]:
+    """What the running session has exported, by signal: how many items were sent, rejected by the collector and dropped
+    here, how many wait, and the last error. {} if it exports nothing."""
+    for recorder in context.session.recorders if context.session is not None else ():
+        if isinstance(recorder, Exporter):
+            return recorder.stats()
+    return {}
 
 
 def start(runtime: Any, settings: Settings | None) -> Exporter | None:

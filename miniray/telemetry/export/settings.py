@@ -6,6 +6,7 @@ with a bad value is ignored with a warning, as the specification asks for.
 
 from __future__ import annotations
 
+import base64
 import logging
 import urllib.parse
 from collections.abc import Mapping
@@ -15,6 +16,12 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
 SIGNALS = ("traces", "metrics", "logs")
+EXPORT_TIMEOUTS = {  # of one export; ours is one request
+    "traces": "OTEL_BSP_EXPORT_TIMEOUT",
+    "metrics": "OTEL_METRIC_EXPORT_TIMEOUT",
+    "logs": "OTEL_BLRP_EXPORT_TIMEOUT",
+}
+FLUSH_S = 5.0  # how long the end of a session waits at most for the last requests
 QUEUED_CALLS, QUEUED_LINES = 65_536, 65_536  # OpenTelemetry's default is 2048, a fraction of a second of tasks
 
 
@@ -37,7 +44,8 @@ class Settings:
 
     destinations: by signal; a signal that is switched off has none. resource: the attributes of the program.
     metric_interval_s: how often metrics are sent. delay_s, queue, batch: of the spans: how long one waits at most, how
-    many calls may wait, how many spans one request has; the same for lines with `log_`.
+    many calls may wait, how many spans one request has; the same for lines with `log_`. flush_s: how long the end of
+    the session waits at most.
     """
 
     destinations: dict[str, Destination]
@@ -49,6 +57,7 @@ class Settings:
     log_delay_s: float = 1.0
     log_queue: int = QUEUED_LINES
     log_batch: int = 512
+    flush_s: float = FLUSH_S
 
 
 def endpoint_of(text: str) -> str:
@@ -89,6 +98,7 @@ def settings_of(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
         read.ms("OTEL_BLRP_SCHEDULE_DELAY", 1_000),
         read.number("OTEL_BLRP_MAX_QUEUE_SIZE", QUEUED_LINES),
         read.number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512),
+        min(FLUSH_S, read.ms("OTEL_BSP_EXPORT_TIMEOUT", 30_000)),
     )
 
 
@@ -105,18 +115,30 @@ def _destination(read: _Reader, signal: str, base: str) -> Destination:
         url = f"{base.rstrip('/')}/v1/{signal}"
     which = f"OTEL_EXPORTER_OTLP_{signal.upper()}_TIMEOUT"
     timeout = read.ms(which if read.text(which) else "OTEL_EXPORTER_OTLP_TIMEOUT", 10_000)
+    timeout = min(timeout, read.ms(EXPORT_TIMEOUTS[signal], 30_000))
     compression = either("COMPRESSION").lower()
     if compression not in ("", "none", "gzip"):
         logger.warning("The compression %r is not known; miniray sends gzip, or nothing compressed.", compression)
+    headers = read.pairs(either("HEADERS"), "OTEL_EXPORTER_OTLP_HEADERS")
+    url, login = _without_login(url)
+    if login and not any(name.lower() == "authorization" for name in headers):
+        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     return Destination(
         url,
-        read.pairs(either("HEADERS"), "OTEL_EXPORTER_OTLP_HEADERS"),
+        headers,
         timeout,
         compression == "gzip",
         either("CERTIFICATE"),
         either("CLIENT_CERTIFICATE"),
         either("CLIENT_KEY"),
     )
+
+
+def _without_login(url: str) -> tuple[str, str]:
+    """A URL without `user:password@`, and what stood there, "" for nothing."""
+    parts = urllib.parse.urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=host).geturl(), urllib.parse.unquote(login)
 
 
 def _resource(read: _Reader) -> dict[str, str]:

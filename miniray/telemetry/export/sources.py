@@ -7,13 +7,15 @@ of them when a request is built, and never if the collector is not there: what f
 
 from __future__ import annotations
 
-import json
+import os
+import platform
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ...core.records import TaskRecord, WorkerRecord
+from ..._version import __ray_version__, __version__
+from ...core.records import ACTOR_CREATION_TASK, TaskRecord, WorkerRecord
 from ...ids import JOB_HEX
 from ...observe.logs import session as log_session
 from ...observe.metrics import registry
@@ -29,21 +31,28 @@ STREAMS = ("stdout", "stderr")  # what is printed there has no level
 class Made(NamedTuple):
     """The content of a request: what `encoding.body` takes, and how many spans, points or lines that is."""
 
-    items: list[encoding.Encoded]
+    items: list[str]
     number: int
 
 
 class Calls:
     """The calls of a session, and the spans that its program opens.
 
-    waiting: ended calls, oldest first. most: how many may wait, unfinished ones included. dropped: how many calls and
-    spans of the program found no room.
+    waiting: ended calls, oldest first, each with the number of its attempts whose spans were made already. most: how
+    many may wait, unfinished ones included. dropped: how many calls and spans of the program found no room.
+
+    A call that has ended may run again: to rebuild a value, as long as its arguments are kept, or because an actor
+    restarts. Such calls are remembered after their spans were made. Constructors are watched; the others are when the
+    core has said that some call was rebuilt, and they have begun to run again.
     """
 
     def __init__(self, runtime: Any, most: int):
         self.runtime, self.most, self.dropped = runtime, most, 0
-        self.waiting: deque[TaskRecord] = deque()
+        self.waiting: deque[tuple[TaskRecord, int]] = deque()
         self._open: dict[int, TaskRecord] = {}
+        self._may_run: dict[int, tuple[TaskRecord, int]] = {}
+        self._watched: dict[int, tuple[TaskRecord, int]] = {}
+        self._rebuilt = 0
         with runtime.lock:
             cluster = runtime.cluster
             self._seen = len(cluster.tasks) + cluster.dropped["tasks"]
@@ -57,7 +66,8 @@ class Calls:
         ended = [task for task in self._open.values() if task.t_finished]
         for task in ended:
             del self._open[task.number]
-        self.waiting.extend(ended)
+            self.waiting.append((task, 0))
+        self._read_again()
         cluster = self.runtime.cluster
         room = self.most - len(self.waiting) - len(self._open)
         with self.runtime.lock:
@@ -71,10 +81,25 @@ class Calls:
         self.dropped += max(0, count - len(newest))
         for task in reversed(new):
             if task.t_finished:
-                self.waiting.append(task)
+                self.waiting.append((task, 0))
             else:
                 self._open[task.number] = task
         self._read_own()
+
+    def _read_again(self) -> None:
+        """Look for calls that had ended, and have run again."""
+        rebuilt = self.runtime.cluster.task_manager.num_reconstructions
+        if rebuilt != self._rebuilt:
+            self._rebuilt = rebuilt
+            for number, (task, made) in list(self._may_run.items()):
+                if task.attempt >= made:
+                    self._watched[number] = self._may_run.pop(number)
+        for number, (task, made) in list(self._watched.items()):
+            if task.t_finished and task.attempt >= made:
+                del self._watched[number]
+                self.waiting.append((task, made))
+            elif task.t_finished and task.args is None:
+                del self._watched[number]  # it cannot run again
 
     def _read_own(self) -> None:
         tracing = self.runtime.tracing
@@ -94,11 +119,16 @@ class Calls:
 
     def take(self, most: int) -> Made | None:
         """The spans of the oldest calls, about `most` of them; None if none waits."""
-        items: list[encoding.Encoded] = []
+        items: list[str] = []
         while len(items) < most and self.waiting:
-            for span in spans_of(self._look, self.waiting.popleft()):
-                if span.end_ns is not None:
+            task, made = self.waiting.popleft()
+            for span in spans_of(self._look, task):
+                if span.end_ns is not None and (not made or span.attempt is not None and span.attempt >= made):
                     items.append(encoding.span(span))
+            if task.args is not None:
+                known = self._watched if task.spec.kind == ACTOR_CREATION_TASK else self._may_run
+                if len(known) < self.most:
+                    known[task.number] = task, task.attempt + 1
         while len(items) < most and self._own:
             items.append(encoding.span(self._own.popleft()))
         return Made(items, len(items)) if items else None
@@ -113,7 +143,8 @@ class Calls:
 
     def close(self) -> None:
         """The session has ended: the calls that have not are no spans."""
-        self._open.clear()
+        for known in (self._open, self._may_run, self._watched):
+            known.clear()
 
 
 class Line(NamedTuple):
@@ -163,8 +194,8 @@ class Lines:
         observed = self._epoch_ns + round(self.runtime.now() * 1e9)
         return Made([self._record(line, observed) for line in taken], len(taken))
 
-    def _record(self, line: Line, observed_ns: int) -> encoding.Encoded:
-        values: dict[str, Any] = {"ray.job_id": JOB_HEX, "ray.session_name": self._session}
+    def _record(self, line: Line, observed_ns: int) -> str:
+        values = {"ray.job_id": JOB_HEX, "ray.session_name": self._session}
         trace = None
         if line.worker is not None:
             values["log.iostream"] = line.stream
@@ -202,7 +233,7 @@ class Metrics:
     def __init__(self, runtime: Any):
         self.runtime = runtime
         self._start_ns = round((runtime.epoch + runtime.now()) * 1e9)
-        self._waiting: Iterator[tuple[list[encoding.Encoded], int]] = iter(())
+        self._waiting: Iterator[tuple[list[str], int]] = iter(())
         self._next: Made | None = None
 
     def read(self) -> None:
@@ -237,11 +268,6 @@ class Metrics:
 
 def resource_of(runtime: Any, given: dict[str, str]) -> dict[str, Any]:
     """The attributes of the program that OpenTelemetry names, completed by those that the user has given."""
-    import os
-    import platform
-
-    from ..._version import __ray_version__, __version__
-
     return {
         "service.instance.id": session_name(runtime),
         "telemetry.sdk.name": "miniray",
@@ -255,8 +281,3 @@ def resource_of(runtime: Any, given: dict[str, str]) -> dict[str, Any]:
         "ray.worker_id": DRIVER_ID,
         **given,
     }
-
-
-def as_json(made: Made) -> str:
-    """What would be sent, for people."""
-    return json.dumps(made.items, indent=2)

@@ -23,6 +23,7 @@ from ...values.errors import TaskError
 UNSET, ERROR = "UNSET", "ERROR"
 PRODUCER, CONSUMER, INTERNAL = "PRODUCER", "CONSUMER", "INTERNAL"
 DRIVER_ID = worker_hex(0)
+WANTED = ("INTENDED_USER_EXIT", "INTENDED_SYSTEM_EXIT")  # ends of a worker that are no errors, as in Ray
 
 
 class Status(NamedTuple):
@@ -178,27 +179,39 @@ def attempt_name(task: TaskRecord) -> str:
 
 def call_attributes(look: Look, task: TaskRecord) -> dict[str, str]:
     """The attributes of a call's span. As in Ray, the task in it is the caller, not the one that is called."""
-    place = look.place(task.owner)
+    name = call_name(task)
     if task.spec.kind == NORMAL_TASK:
-        made = {"ray.remote": "function", "ray.function": call_name(task), **look.shared, **place}
-        if task.parent != DRIVER:
-            made["ray.task_id"] = task.parent
-        return made
-    return {**_of_method(call_name(task)), **look.shared, **place, "ray.actor_id": task.actor.hex}
+        return function_attributes(look, name, task.owner, task.parent if task.parent != DRIVER else None)
+    cls, _, method = name.rpartition(".")
+    return method_attributes(look, cls, method, task.owner, task.actor.hex)
 
 
 def attempt_attributes(look: Look, task: TaskRecord, worker: WorkerRecord | None) -> dict[str, str]:
     """The attributes of the span of an attempt. worker: that runs it."""
-    place = look.place(worker)
+    name = attempt_name(task)
     if task.spec.kind == NORMAL_TASK:
-        own = {"ray.remote": "function", "ray.function": attempt_name(task)}
-        return {**own, **look.shared, **place, "ray.task_id": task.hex}
-    return {**_of_method(attempt_name(task)), **look.shared, **place, "ray.actor_id": task.actor.hex}
-
-
-def _of_method(name: str) -> dict[str, str]:
+        return function_attributes(look, name, worker, task.hex)
     cls, _, method = name.rpartition(".")
-    return {"ray.remote": "actor", "ray.actor_class": cls, "ray.actor_method": method, "ray.function": name}
+    return method_attributes(look, cls, method, worker, task.actor.hex)
+
+
+def function_attributes(look: Look, name: str, worker: WorkerRecord | None, task_id: str | None) -> dict[str, str]:
+    """The attributes of the span of a function. worker: where the span is made. task_id: which task makes it."""
+    made = {"ray.remote": "function", "ray.function": name, **look.shared, **look.place(worker)}
+    if task_id is not None:
+        made["ray.task_id"] = task_id
+    return made
+
+
+def method_attributes(
+    look: Look, cls: str, method: str, worker: WorkerRecord | None, actor_id: str | None
+) -> dict[str, str]:
+    """The attributes of the span of a method. worker: where the span is made."""
+    own = {"ray.actor_class": cls, "ray.actor_method": method, "ray.function": f"{cls}.{method}"}
+    made = {"ray.remote": "actor", **own, **look.shared, **look.place(worker)}
+    if actor_id is not None:
+        made["ray.actor_id"] = actor_id
+    return made
 
 
 # ------------------------------------------------------------ how an attempt ended
@@ -212,7 +225,8 @@ def _ending(look: Look, task: TaskRecord, row: Row, ended: float) -> tuple[Statu
         return NO_ERROR, ()
     raised = _raised(failure, task)
     if raised is None:
-        return (NO_ERROR if failure.error_type == "TASK_CANCELLED" else Status(ERROR, _text_of(failure))), ()
+        wanted = failure.error_type == "TASK_CANCELLED" or row.worker is not None and row.worker.exit_type in WANTED
+        return (NO_ERROR if wanted else Status(ERROR, _text_of(failure))), ()
     if raised.error_type == "TASK_CANCELLED":
         return NO_ERROR, ()
     error = raised.error

@@ -226,7 +226,7 @@ def test_what_is_too_much_is_counted_together(few_series):
     with pytest.warns(RuntimeWarning, match=r"The metric c has more than 3 series.*MINIRAY_METRICS_MAX_SERIES") as seen:
         for user in ("c", "d", "e", "a"):
             counter.inc(10, {"user": user})
-    assert len(seen) == 1
+    assert len(seen) == 1 and seen[0].filename == __file__, "the warning names the program's line"
     assert counter._attachment.known.keys() == {(("user", "a"),), (("user", "b"),)}
     ours = f'Component="core_worker",WorkerId="{DRIVER_ID}"'
     assert sorted(lines(export_text())) == [
@@ -245,6 +245,7 @@ def test_a_family_of_many_workers_is_capped_on_the_page(few_series):
     with pytest.warns(RuntimeWarning) as seen:
         text = export_text()
         export_text()
+    assert all(one.filename == __file__ for one in seen)
     assert len(seen) == 2, "one for each metric, and none the second time"
     assert [line.split()[-1] for line in lines(text) if line.startswith("ray_g")] == ["4.0", "2.0", "2.0"]
     counts = [line for line in lines(text) if line.startswith("ray_h_count")]

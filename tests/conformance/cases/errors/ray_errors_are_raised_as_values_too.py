@@ -35,7 +35,12 @@ def run(ctx):
     def make(kind):
         if kind == "task error":
             return X.RayTaskError("f", "text", ValueError("x"))
-        return {"timeout": X.GetTimeoutError("t"), "base": X.RayError("r"), "plain": ValueError("v"), "class": X.RayError}[kind]
+        return {
+            "timeout": X.GetTimeoutError("t"),
+            "base": X.RayError("r"),
+            "plain": ValueError("v"),
+            "class": X.RayError,
+        }[kind]
 
     def of(ref):
         try:
@@ -48,4 +53,10 @@ def run(ctx):
         ctx.show(kind, "|", of(ray.put(make(kind))), "|", of(give.remote(kind)), "|", of(two.remote(kind)[1]))
         ctx.show(of(giver.give.remote(kind)), "|", type(ray.get(give_in_list.remote(kind))[0]).__name__)
         ctx.show([of(ref) for ref in stream.remote(kind)], len(ray.wait([give.remote(kind)])[0]))
-        ctx.show(of(take.remote(make(kind))), "|", of(take.remote(give.remote(kind))), "|", of(take.remote(x=ray.put(make(kind)))))
+        ctx.show(
+            of(take.remote(make(kind))),
+            "|",
+            of(take.remote(give.remote(kind))),
+            "|",
+            of(take.remote(x=ray.put(make(kind)))),
+        )

@@ -1,4 +1,5 @@
 """retry_exceptions is about the task's own code: a wrong number of results, or one that does not pickle, is final."""
+
 import threading
 
 

@@ -1,4 +1,5 @@
 """bind refuses at once what a call could not be sent with, wherever it is inside the arguments; other nodes are no hindrance."""
+
 import threading
 
 
@@ -27,6 +28,16 @@ def run(ctx):
         ctx.raises(lambda: bind(lock), "TypeError")
     for thing in ([lock], {"a": (1, lock)}, Holder(lock), lambda: lock, (number for number in [])):
         ctx.raises(lambda: count.bind(1, x=thing), "TypeError")
-    good = [count.bind(1), [count.bind()], Holder(count.bind(1, 2)), ray.put(1), counter, count, Counter, threading, lambda: 1]
+    good = [
+        count.bind(1),
+        [count.bind()],
+        Holder(count.bind(1, 2)),
+        ray.put(1),
+        counter,
+        count,
+        Counter,
+        threading,
+        lambda: 1,
+    ]
     ctx.show(ray.get(count.bind(*good, x=good[1]).execute()))
     ctx.show([type(count.bind(thing)).__name__ for thing in good])

@@ -4,6 +4,7 @@
 def run(ctx):
     import math
     import time
+
     Pool = ctx.sub("util.multiprocessing").Pool
     pool = Pool(processes=2)
     for size in 0, -1, 2, 2.0, "two", True, 100:

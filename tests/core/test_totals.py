@@ -1,0 +1,100 @@
+"""Totals: what stays counted after a record was dropped, so that the metrics never shrink."""
+
+from __future__ import annotations
+
+from miniray.core.task_events import Tally
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_call,
+    a_task,
+    crash,
+    drop,
+    finish,
+    living_actor,
+    one_node,
+    raise_in,
+    running_task,
+    started,
+    submitted,
+)
+
+
+def running(c, name, **options):
+    """A task of this name whose code is running, and its worker."""
+    task = a_task(c, **options)
+    task.spec.name = name
+    c.submit_task(NOW, task)
+    return task, started(c, task)
+
+
+def dropped_tasks(c):
+    c.totals.flush()
+    return {key: number for key, number in c.totals.dropped_tasks.items() if number}
+
+
+def test_a_dropped_task_stays_counted_by_name_and_outcome():
+    """Of a task that was retried, each attempt counts: the first failed, the second is a retry that finished."""
+    c = one_node()
+    c.history.limit = 0
+    for name in ("a", "a", "b", "a"):
+        task, _ = running(c, name)
+        finish(c, task)
+        drop(c, *task.returns)
+    assert dropped_tasks(c) == {("a", False, True): 3, ("b", False, True): 1}
+    task, worker = running(c, "r", retries=1)
+    raise_in(c, task, retry=True)
+    started(c, task)
+    finish(c, task)
+    drop(c, *task.returns)
+    failing, worker = running(c, "f")
+    raise_in(c, failing, retry=False)
+    drop(c, *failing.returns)
+    assert dropped_tasks(c) == {
+        ("a", False, True): 3,
+        ("b", False, True): 1,
+        ("r", False, False): 1,
+        ("r", True, True): 1,
+        ("f", False, False): 1,
+    }
+    assert c.dropped["tasks"] == 6
+
+
+def test_an_actor_that_is_revived_does_not_count_as_dropped():
+    c = one_node()
+    c.actor_manager.dead_kept = 0
+    actor = living_actor(c, max_restarts=1, max_task_retries=1)
+    call = a_call(c, actor)
+    started(c, call)
+    finish(c, call, LARGE)
+    drop(c, actor.handle)
+    assert c.totals.dropped_actors == {actor.class_name: 1} and sum(c.totals.placements.counts) == 1
+    c.lose_object(NOW, call.returns[0])
+    submitted(c, deps=call.returns)
+    assert c.totals.dropped_actors == {actor.class_name: 0}
+
+
+def test_a_crashed_worker_is_counted_by_what_it_ran():
+    c = one_node()
+    _, worker = running(c, "t")
+    crash(c, worker)
+    actor = living_actor(c)
+    crash(c, actor.worker)
+    assert c.totals.worker_failures == {(False, "t"): 1, (True, f"{actor.class_name}.__init__"): 1}
+
+
+def test_a_dropped_worker_stays_counted_with_the_time_that_its_start_took():
+    c = one_node()
+    c.worker_pool.dead_kept = 0
+    _, worker = running_task(c)
+    crash(c, worker)
+    assert c.dropped["workers"] == 1 and sum(c.totals.registrations.counts) == 1
+
+
+def test_a_tally_counts_a_bound_in_its_own_bucket():
+    tally = Tally((1.0, 10.0))
+    for value in (0.5, 1.0, 1.5, 11.0):
+        tally.add(value)
+    copy = tally.copy()
+    tally.add(2.0)
+    assert (copy.counts, copy.sum) == ([2, 1, 1], 14.0)

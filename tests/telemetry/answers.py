@@ -1,0 +1,97 @@
+"""All that the readers in `observe` answer about a session, and the differences between two such answers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from miniray.observe.doctor import findings
+from miniray.observe.explain.bottleneck import explain_run
+from miniray.observe.explain.explanation import explain
+from miniray.observe.logs import session as log_session
+from miniray.observe.logs.reading import get_log, list_logs
+from miniray.observe.state import book, ray_tables
+from miniray.observe.state.query import ListApiOptions
+from miniray.observe.state.ray_rows import SummaryResource
+from miniray.observe.timeline.recording import read
+
+OF_THREADS = {"thread_id"}  # of a thread that is gone
+SLACK_S = 0.003  # the file has microseconds, and some rows have whole milliseconds
+
+
+def answers(runtime: Any) -> dict[str, Any]:
+    """The answers by question."""
+    found: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for resource in book.BOOK:
+            found[f"state.list_{resource.value}"] = book.book_rows(runtime, resource)
+        for resource in ray_tables.TABLES:
+            rows = ray_tables.list_rows(runtime, resource, ListApiOptions(limit=1 << 62, detail=True), False)
+            found[f"util.state.list_{resource.value}"] = [row.asdict() for row in rows]
+        for summary in SummaryResource:
+            found[f"util.state.summarize_{summary.value}"] = ray_tables.summary(runtime, summary, False, True)
+        found["state.summarize_tasks"] = book.book_tasks(runtime)
+        found["state.summarize_actors"] = book.book_actors(runtime)
+        found["state.summarize_objects"] = book.book_objects(runtime)
+        for name in "tasks", "actors", "objects", "placement_groups":
+            column = f"{name[:-1]}_id"
+            ids = [row[column] for row in found[f"state.list_{name}"]]
+            found[f"explain {name}"] = {id: explain(runtime, id).asdict() for id in ids[-200:]}
+        found["explain"] = explain_run(runtime).asdict()
+        found["doctor"] = [{**finding.asdict(), "stacks": None} for finding in findings(runtime)]
+        found["timeline"] = list(of_recording(read(runtime)))
+        if not runtime.local:
+            found["logs"] = dict(of_logs(runtime))
+    return found
+
+
+def of_recording(recording: Any) -> Iterator[Any]:
+    for row in recording.rows:
+        numbers = [one.number if one is not None else None for one in (row.worker, row.node, row.owner)]
+        times = [row.created, row.ready, row.leased, row.started, row.ended, row.finished]
+        failure = row.failure and (row.failure.error_type, row.failure.message)
+        yield [row.hex, row.attempt, row.outcome, numbers, row.parent, row.producers, failure, row.display_name, times]
+    yield recording.reasons
+    yield [(mark.at, mark.kind, mark.text) for mark in recording.marks]
+    yield [[(at, used, spilled) for at, used, spilled in curve] for curve in recording.curves]
+    yield recording.logs
+    yield [(span.name, span.task, span.t_start, span.t_end, span.extra) for span in recording.spans]
+
+
+def of_logs(runtime: Any) -> Iterator[tuple[str, Any]]:
+    assert log_session.running is not None
+    names = list_logs(node_ip=runtime.head.name)
+    yield "names", names
+    for name in sum(names.values(), []):
+        if name != "raylet.out":
+            yield name, "".join(get_log(filename=name, node_ip=runtime.head.name, errors="replace"))
+
+
+def differences(one: Any, other: Any, epoch: float, where: str = "") -> Iterator[str]:
+    """What differs. epoch: add it to a time in `one` that is not in seconds since the epoch."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**one, **other}:
+            if key not in OF_THREADS:
+                yield from differences(one.get(key), other.get(key), epoch, f"{where}/{key}")
+    elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        if len(one) != len(other):
+            yield f"{where}: {len(one)} entries, and {len(other)}"
+        for place, (mine, yours) in enumerate(zip(one, other)):
+            yield from differences(mine, yours, epoch, f"{where}/{place}")
+    elif isinstance(one, (int, float)) and isinstance(other, (int, float)) and not isinstance(one, bool):
+        near = abs(one - other) <= (2.1 if one > 1e9 else SLACK_S) or abs(one + epoch - other) <= SLACK_S
+        if not near:
+            yield f"{where}: {one!r}, and {other!r}"
+    elif one != other and not _near_texts(one, other):
+        yield f"{where}: {one!r}, and {other!r}"
+
+
+def _near_texts(one: Any, other: Any) -> bool:
+    """Whether two texts differ only in the last digits of a time."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    if one.isdigit() and other.isdigit():
+        return abs(int(one) - int(other)) <= 1e9 * SLACK_S
+    return len(one) == len(other) == 26 and one[:22] == other[:22]

@@ -1,0 +1,361 @@
+"""A statement of somebody else's can read the tables, within limits. Nothing else, on a session and on a file."""
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+
+import pytest
+
+import miniray as ray
+from miniray.process import context
+from miniray.telemetry import QueryError, sandbox
+from miniray.telemetry.collector import EVERYTHING, Collector
+from miniray.telemetry.sources import FileSource, LiveSource, facts
+from miniray.telemetry.store import Store
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """The same session, live and as a file."""
+    ray.init(num_cpus=2)
+
+    @ray.remote
+    def f(x):
+        return x
+
+    ray.get([f.remote(i) for i in range(200)])
+    runtime = context.session
+    path = tmp_path_factory.mktemp("recording") / "run.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    store = Store(connection)
+    store.create()
+    store.write(Collector(runtime).collect(EVERYTHING))
+    with connection:
+        store.note(**facts(runtime), ended_us=1)
+    live, file = LiveSource(runtime), FileSource(path)
+    yield {"live": live, "file": file}
+    live.close()
+    file.close()
+    connection.close()
+    ray.shutdown()
+
+
+@pytest.fixture(params=["live", "file"])
+def source(request, sources, tmp_path, monkeypatch):
+    """One of them, in an empty folder. Afterwards it still answers, and the folder is still empty."""
+    monkeypatch.chdir(tmp_path)
+    found = sources[request.param]
+    yield found
+    assert found.query("SELECT count(*) AS n FROM tasks").rows == [{"n": 200}]
+    assert os.listdir(tmp_path) == []
+
+
+STATEMENTS = """
+INSERT INTO actors (id) VALUES (1)
+REPLACE INTO actors (id) VALUES (1)
+UPDATE actors SET id = 2
+DELETE FROM _attempts
+CREATE TABLE evil (a)
+CREATE TEMP TABLE evil (a)
+CREATE TABLE evil AS SELECT 1
+CREATE VIEW evil AS SELECT 1
+CREATE TEMP VIEW evil AS SELECT 1
+CREATE INDEX evil ON actors (id)
+CREATE TRIGGER evil AFTER INSERT ON actors BEGIN SELECT 1; END
+CREATE TEMP TRIGGER evil AFTER INSERT ON actors BEGIN SELECT 1; END
+CREATE VIRTUAL TABLE evil USING fts5(a)
+CREATE VIRTUAL TABLE evil USING fts3tokenize(simple)
+DROP TABLE actors
+DROP VIEW tasks
+DROP INDEX _attempts_id
+ALTER TABLE actors RENAME TO evil
+ALTER TABLE actors ADD COLUMN evil
+ATTACH 'evil.db' AS evil
+ATTACH ':memory:' AS evil
+DETACH information_schema
+PRAGMA journal_mode = OFF
+PRAGMA writable_schema = 1
+PRAGMA table_info(tasks)
+PRAGMA database_list
+VACUUM
+VACUUM INTO 'evil.db'
+REINDEX
+ANALYZE
+BEGIN
+BEGIN IMMEDIATE
+COMMIT
+ROLLBACK
+SAVEPOINT a
+RELEASE a
+EXPLAIN INSERT INTO actors (id) VALUES (1)
+EXPLAIN QUERY PLAN DELETE FROM actors
+WITH a AS (SELECT 1) INSERT INTO actors (id) SELECT * FROM a
+WITH a AS (SELECT 1) DELETE FROM actors
+WITH a AS (SELECT 1) UPDATE actors SET id = 3
+SELECT 1; SELECT 2
+SELECT 1; DROP TABLE actors
+SELECT load_extension('evil')
+SELECT load_extension('evil', 'init')
+SELECT writefile('evil', 'x')
+SELECT readfile('/etc/passwd')
+SELECT edit('x', 'vi')
+SELECT fts3_tokenizer('simple')
+SELECT fts3_tokenizer('simple', x'4141414141414141')
+SELECT * FROM fsdir('/')
+SELECT * FROM sqlite_master
+SELECT count(*) FROM sqlite_master
+SELECT * FROM sqlite_schema
+SELECT * FROM main.sqlite_master
+SELECT * FROM sqlite_temp_master
+SELECT * FROM information_schema.sqlite_master
+SELECT (SELECT sql FROM sqlite_master LIMIT 1)
+SELECT count(*) FROM tasks WHERE EXISTS (SELECT 1 FROM sqlite_master)
+SELECT * FROM sqlite_sequence
+SELECT * FROM sqlite_stat1
+SELECT * FROM pragma_table_info('tasks')
+SELECT * FROM pragma_database_list
+SELECT count(*) FROM pragma_database_list
+SELECT * FROM pragma_journal_mode('off')
+SELECT * FROM dbstat
+SELECT * FROM sqlite_dbpage
+SELECT * FROM bytecode('SELECT 1')
+SELECT * FROM tables_used('SELECT 1')
+/* SELECT */ DROP TABLE actors
+-- SELECT
+( DELETE FROM actors )
+selec 1
+SELECT
+.schema
+.shell ls
+"""
+
+
+@pytest.mark.parametrize("statement", [line for line in STATEMENTS.splitlines() if line])
+def test_whatever_does_more_than_reading_is_refused(source, statement):
+    """Each kind of statement, each way to the outside, and each way around the list of tables."""
+    with pytest.raises(QueryError) as caught:
+        source.query(statement)
+    assert len(str(caught.value)) > 10
+
+
+def test_a_second_statement_behind_a_comment_is_refused(source):
+    with pytest.raises(QueryError, match="several statements"):
+        source.query("SELECT 1; -- and\nDROP TABLE actors")
+
+
+@pytest.mark.parametrize("statement", ["", " \n", "-- only a comment", "/* SELECT 1", ";", "\ufeffDROP TABLE actors"])
+def test_a_text_without_a_statement_is_refused(source, statement):
+    with pytest.raises(QueryError, match="must begin with SELECT"):
+        source.query(statement)
+
+
+def test_a_nul_ends_nothing(source):
+    with pytest.raises(QueryError, match="NUL"):
+        source.query("SELECT 1\0; DROP TABLE actors")
+
+
+def test_a_lone_surrogate_is_refused(source):
+    with pytest.raises(QueryError, match="surrogate"):
+        source.query("SELECT '\ud800'")
+
+
+def test_a_long_text_is_refused(source):
+    with pytest.raises(QueryError, match="at most 100,000"):
+        source.query("SELECT " + "1+" * 100_000 + "1")
+
+
+BOMBS = {
+    "an endless recursion": "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c",
+    "an endless result": "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c WHERE n < 0",
+    "a cross join": "SELECT count(*) FROM tasks a, tasks b, tasks c, tasks d, tasks e",
+    "a cross join of text": "SELECT count(*) FROM tasks a, tasks b, tasks c, tasks d "
+    "WHERE a.name || b.name || c.name || d.name LIKE '%xx%'",
+    "a random blob": "SELECT randomblob(1000000000)",
+    "a blob of zeros": "SELECT zeroblob(1000000000)",
+    "the length of one": "SELECT length(zeroblob(1000000000))",
+    "hexadecimal digits": "SELECT length(hex(zeroblob(399000)))",
+    "replace": "SELECT length(replace(replace(hex(zeroblob(9999)), '0', hex(zeroblob(9999))), '0', 'aaaaaaaaaa'))",
+    "doubling": "WITH RECURSIVE c(x) AS (SELECT 'a' UNION ALL SELECT x || x FROM c) SELECT length(x) FROM c",
+    "nested doubling": "SELECT length(x || x) FROM (SELECT x || x AS x FROM (" * 20
+    + "SELECT hex(zeroblob(1000)) AS x"
+    + "))" * 20,
+    "concatenation": "SELECT length(group_concat(hex(zeroblob(9999)))) FROM tasks",
+    "an array": "SELECT length(json_group_array(hex(zeroblob(9999)))) FROM tasks",
+    "memory": "WITH RECURSIVE c(x, n) AS (SELECT zeroblob(300000), 1 UNION ALL SELECT zeroblob(300000), n + 1 FROM c) "
+    "SELECT max(n) FROM (SELECT * FROM c ORDER BY x, n)",
+    "distinct rows": "WITH RECURSIVE c(x) AS (SELECT randomblob(200000) UNION SELECT randomblob(200000) FROM c) "
+    "SELECT count(*) FROM c",
+    "minus signs": "SELECT " + "-(" * 500 + "1" + ")" * 500,
+    "a long chain": "SELECT " + "1+" * 5_000 + "1",
+    "many parts": " UNION ALL ".join(["SELECT 1"] * 1_000),
+    "many columns": "SELECT " + ", ".join(["1"] * 5_000),
+    "many joins": "SELECT count(*) FROM " + ", ".join(f"tasks t{i}" for i in range(100)),
+    "many named queries": "WITH "
+    + ", ".join(f"a{i} AS (SELECT * FROM {f'a{i - 1}' if i else 'tasks'} x, tasks y)" for i in range(40))
+    + " SELECT count(*) FROM a39",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_stopped_at_its_limit(source, bomb):
+    """Each is stopped soon after its time, or at once, and SQLite gives back the memory."""
+    before, memory = time.monotonic(), sandbox.memory_used()
+    with pytest.raises(QueryError):
+        source.query(BOMBS[bomb], timeout_s=0.5)
+    assert time.monotonic() - before < 5
+    assert sandbox.memory_used() - memory < 50 << 20
+
+
+HARMLESS = {
+    "printf('%1000000000d', 1)": "SELECT length(printf('%1000000000d', 1)) AS n",
+    "LIKE": "SELECT printf('%.399000c', 'a') LIKE '%a%a%a%a%a%a%a%a%b' AS n",
+    "GLOB": "SELECT printf('%.99000c', 'a') GLOB '*a*a*a*a*a*a*a*b' AS n",
+}
+
+
+@pytest.mark.parametrize("statement", HARMLESS)
+def test_what_looks_like_a_bomb_ends_soon(source, statement):
+    before = time.monotonic()
+    with contextlib.suppress(QueryError):  # newer versions of SQLite refuse the first one
+        assert source.query(HARMLESS[statement]).rows in ([{"n": None}], [{"n": 0}])
+    assert time.monotonic() - before < 5
+
+
+DEEP = {
+    "brackets": "SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " AS n",
+    "queries": "SELECT * FROM (" * 2_000 + "SELECT 1 AS n" + ")" * 2_000,
+}
+
+
+@pytest.mark.parametrize("nested", DEEP)
+def test_deep_nesting_overflows_no_stack(source, nested):
+    """Newer versions of SQLite have a parser that grows, and answer; older ones refuse."""
+    with contextlib.suppress(QueryError):
+        assert source.query(DEEP[nested]).rows == [{"n": 1}]
+
+
+def test_a_search_of_a_long_value_is_short_enough(source):
+    """Nothing can stop a function of SQLite, so values are short enough for every function to end."""
+    before = time.monotonic()
+    source.query("SELECT instr(printf('%.399000c', 'a'), printf('%.200000c', 'a') || 'b') AS n", timeout_s=0.1)
+    assert time.monotonic() - before < 10
+
+
+@pytest.mark.parametrize(
+    "statement, rows",
+    [
+        ("SELECT 1 AS one", [{"one": 1}]),
+        ("VALUES (1, 'a'), (2, 'b')", [{"column1": 1, "column2": "a"}, {"column1": 2, "column2": "b"}]),
+        ("WITH a AS (SELECT 1 AS x) SELECT * FROM a", [{"x": 1}]),
+        (
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 3) SELECT sum(n) AS s FROM c",
+            [{"s": 6}],
+        ),
+        ("  -- a comment\n /* another */ SELECT 2 AS two -- and one more", [{"two": 2}]),
+        ("SELECT 1 AS one;", [{"one": 1}]),
+        ("SELECT 'a; b -- c' AS text", [{"text": "a; b -- c"}]),
+        ("SELECT value FROM json_each('[1, 2]')", [{"value": 1}, {"value": 2}]),
+        ("SELECT count(*) AS n FROM (SELECT 1 UNION SELECT 2)", [{"n": 2}]),
+        ("SELECT 1 AS a, 2 AS a, 3 AS a", [{"a": 1, "a_2": 2, "a_3": 3}]),
+        ("SELECT CAST(x'ff41' AS TEXT) AS text, x'ff' AS data", [{"text": "\ufffdA", "data": b"\xff"}]),
+        ("SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 'task_events'", [{"n": 4}]),
+    ],
+)
+def test_what_reads_is_answered(source, statement, rows):
+    assert source.query(statement).rows == rows
+
+
+def test_explain_is_answered(source):
+    assert source.query("EXPLAIN QUERY PLAN SELECT name FROM tasks").columns[-1] == "detail"
+    assert source.query("EXPLAIN SELECT 1").columns[0] == "addr"
+
+
+def test_parameters_are_values(source):
+    """They are bound, never pasted into the text."""
+    assert source.query("SELECT ? AS x, ? AS y", ["'; DROP TABLE actors", None]).rows == [
+        {"x": "'; DROP TABLE actors", "y": None}
+    ]
+    assert source.query("SELECT :a AS x", {"a": 2}).rows == [{"x": 2}]
+    with pytest.raises(QueryError, match="binding"):
+        source.query("SELECT ?")
+    with pytest.raises(QueryError, match="too large"):
+        source.query("SELECT ?", [1 << 70])
+
+
+@pytest.mark.parametrize("params", ["ab", 5, [object()], [[1]], None])
+def test_parameters_of_other_types_are_refused(source, params):
+    """An object of the program would have to be asked for its value."""
+    with pytest.raises(TypeError):
+        source.query("SELECT ?", params)
+
+
+@pytest.mark.parametrize("arguments", [{"limit": -1}, {"limit": 1.5}, {"timeout_s": 0}, {"timeout_s": "1"}])
+def test_wrong_limits_are_refused(source, arguments):
+    with pytest.raises(ValueError):
+        source.query("SELECT 1", **arguments)
+
+
+def test_a_limit_truncates_and_says_so(source):
+    result = source.query("SELECT number FROM tasks ORDER BY number", limit=3)
+    assert (len(result), result.truncated) == (3, True)
+    assert not source.query("SELECT number FROM tasks", limit=200).truncated
+    assert source.query("SELECT number FROM tasks", limit=0).truncated
+    assert len(source.query("SELECT number FROM tasks", limit=None)) == 200
+
+
+@pytest.mark.parametrize(
+    "statement, said",
+    [
+        ("SELECT * FROM taks", "no table taks. The closest names: tasks"),
+        ("SELECT * FROM Actor_Evnts", "The closest names: actor_events"),
+        ("SELECT * FROM information_schema.tabels", "information_schema.tables"),
+        ("SELECT stat FROM tasks", "no column stat. The closest names: state"),
+        ("SELECT t.nam FROM tasks t", "no column t.nam. The closest names: name"),
+        ("SELECT to_date(1)", "no function: to_date|no function to_date"),
+        ("ATTACH 'x' AS y", "must begin with SELECT"),
+        ("EXPLAIN DELETE FROM actors", "Refused: DELETE actors"),
+        ("SELECT load_extension('x')", "Refused: the function load_extension"),
+        (
+            "SELECT sql FROM sqlite_master",
+            "Refused: reading sqlite_master; the tables are in information_schema.tables",
+        ),
+        ("SELECT 1; SELECT 2", "several statements"),
+        ("SELECT randomblob(1e9)", "larger than 400,000 bytes"),
+        ("SELECT name FROM tasks WHERE", "SQLite says: incomplete input"),
+    ],
+)
+def test_an_error_says_what_was_refused_or_which_name_is_close(source, statement, said):
+    with pytest.raises(QueryError, match=said):
+        source.query(statement)
+
+
+def test_a_timeout_says_so(source):
+    with pytest.raises(QueryError, match=r"ran longer than timeout_s=0\.2 and was stopped"):
+        source.query(BOMBS["an endless recursion"], timeout_s=0.2)
+
+
+def test_queries_of_many_threads_come_one_after_the_other(source):
+    """One connection serves them all; each gets its own answer."""
+    answers = {}
+
+    def ask(number):
+        try:
+            answers[number] = source.query("SELECT ? AS n, count(*) AS c FROM tasks", [number]).rows
+        except QueryError as error:
+            answers[number] = error
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {number: [{"n": number, "c": 200}] for number in range(8)}
+
+
+def test_the_file_is_opened_read_only(sources):
+    """Even without the authorizer nothing could be written."""
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        sources["file"].connection.execute("INSERT INTO actors (id) VALUES (1)")
