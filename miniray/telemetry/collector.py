@@ -466,7 +466,11 @@ class Collector:
             batch.dropped["log_lines"], self._lines.lost = self._lines.lost, 0
 
     def _spans(self, batch: Batch) -> None:
-        """The spans of `miniray.profile`, and the waits."""
+        """The spans of `miniray.profile`, the waits, and the samples of profiles."""
+        samples = newest(self.runtime.stack_samples, self._counts.get("stack_samples", 0), lambda row: row[0])
+        if samples:
+            self._counts["stack_samples"] = samples[-1][0]
+            batch.add("stack_samples", samples)
         spans = newest(self.runtime.spans, self._counts.get("profile_events", 0), lambda span: span.number + 1)
         if spans:
             self._counts["profile_events"] = spans[-1].number + 1

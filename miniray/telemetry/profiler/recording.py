@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from ...process import context
 from .forms import form_of, save
 from .sampler import HZ, MOST_HZ, Sampler
 from .samples import Samples
@@ -18,7 +20,8 @@ class Profile(Samples):
     path: where `stop` writes the profile; the ending decides the form: a page (.html), speedscope's JSON (.json), or
     collapsed stacks (.txt, .folded). None writes nothing. hz: samples a second.
 
-    It needs no session, and may begin before one and last longer. `start` and `stop` do the same as the `with`
+    It needs no session, and may begin before one and last longer. A profile that ends while a session runs is in the
+    session's table `stack_samples`, which SQL and recordings have. `start` and `stop` do the same as the `with`
     statement. Raises ValueError for another ending or a bad hz, before anything begins, and OSError from `stop` if the
     file cannot be written; the profile is there all the same, and `save` writes it elsewhere.
     """
@@ -47,9 +50,17 @@ class Profile(Samples):
             return self
         sampler.stop()
         self.take(sampler)
+        self._give_rows(context.session)
         if self.path is not None:
             self.save(self.path)
         return self
+
+    def _give_rows(self, runtime: Any) -> None:
+        """Add the rows to those of the running session, if there is one, with numbers after theirs."""
+        if runtime is not None:
+            kept = runtime.stack_samples
+            before = kept[-1][0] if kept else 0
+            kept.extend((row["id"] + before, *list(row.values())[1:]) for row in self.rows())
 
     def __enter__(self) -> Profile:
         return self.start()

@@ -70,9 +70,9 @@ class Node:
 
 
 class Seen:
-    """What the last sample saw of a thread: its name, the place of its innermost call, and the node of its stack; and the
-    clock of the time of a CPU that the thread uses, with what it showed when it was last read. native: the system's
-    number of the thread."""
+    """What the last sample saw of a thread: its name, the place of its innermost call, the node of its stack. clock,
+    cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native: the
+    system's number of the thread."""
 
     __slots__ = ("name", "place", "node", "native", "clock", "cpu_s")
 
