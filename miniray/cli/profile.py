@@ -77,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         return _of_running(args)
     if args.seconds is not None:
         args.usage_error("--seconds is for a program that is running; a program after -- is sampled until it ends")
+    if args.program[0] != "-m" and not os.path.isfile(args.program[0]):
+        return complain(f"there is no file {args.program[0]!r} to run", 2)
     profile = Profile(hz=args.hz).start()
     try:
         code = run_program(args.program)

@@ -91,7 +91,7 @@ def test_a_coroutine_has_what_it_awaits(session):
     inner, last = found["through_task"]["awaits"]
     assert inner.startswith("asyncio task inner one: Waiter.on_reference, at ") and last == reference
     assert inner.endswith("in on_reference")
-    assert found["gathers"]["awaits"][0] == "gather of 2, of which 1 are not done"
+    assert found["gathers"]["awaits"][0] == "gather of 2, 1 of them not done"
     assert found["gathers"]["awaits"][-1] == reference
     assert [frame["function"] for frame in found["iterates"]["stack"]][:2] == ["iterates", "items"]
     assert found["iterates"]["awaits"] == ["a Future that is not done"]

@@ -78,7 +78,7 @@ def _told(awaited: Any, awaits: list[str], all_frames: bool) -> Any:
 def _several(what: str, children: list[Any], awaits: list[str]) -> Any:
     """Say how many futures these are. Returns the first that is not done."""
     pending = [child for child in children if not child.done()]
-    awaits.append(f"{what} {len(children)}, of which {len(pending)} are not done")
+    awaits.append(f"{what} {len(children)}, {len(pending)} of them not done")
     return pending[0] if pending else None
 
 

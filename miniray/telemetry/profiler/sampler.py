@@ -70,16 +70,18 @@ class Node:
 
 
 class Seen:
-    """What the last sample saw of a thread: its name, the place of its innermost call, the node of its stack. clock,
-    cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native: the
-    system's number of the thread."""
+    """What the last sample saw of a thread: the name it counts for, the place of its innermost call, and its node.
 
-    __slots__ = ("name", "place", "node", "native", "clock", "cpu_s")
+    clock, cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native:
+    the system's number of the thread.
+    """
+
+    __slots__ = ("known_as", "place", "leaf", "native", "clock", "cpu_s")
 
     def __init__(self) -> None:
-        self.name = ""
+        self.known_as = ""
         self.place: tuple[int, ...] = ()
-        self.node: Node | None = None
+        self.leaf: Node | None = None
         self.native = 0
         self.clock: int | None = None
         self.cpu_s = 0.0
@@ -220,10 +222,10 @@ class Sampler:
         place = id(frame), frame.f_lasti, id(outer), outer.f_lasti if outer is not None else 0
         # Most threads wait where they waited at the last sample. The frame of a call has the address of an earlier one
         # at times; then its caller decides.
-        node = seen.node if seen.place == place and seen.name == name else None
+        node = seen.leaf if seen.place == place and seen.known_as == name else None
         if node is None:
-            node = seen.node = self._node(name, frame, nested)
-            seen.place, seen.name = place, name
+            node = seen.leaf = self._node(name, frame, nested)
+            seen.place, seen.known_as = place, name
         line = frame.f_lineno
         node.samples += 1
         node.ran += ran
