@@ -6,8 +6,9 @@ import os
 from typing import Any
 
 from ...process import context
+from . import HZ, MOST_HZ
 from .forms import form_of, save
-from .sampler import HZ, MOST_HZ, Sampler
+from .sampler import Sampler
 from .samples import Samples
 
 

@@ -32,8 +32,6 @@ from ...process.threads import real_main_thread
 from ...process.worker_process import STARTED_IN, native_ids, threads
 from ...runtime.frames import current_frames
 
-HZ = 100.0
-MOST_HZ = 1000.0
 MOST_NODES = 500_000  # of the tree; beyond, a stack is counted where it leaves the tree
 MOST_DEPTH = 512  # the innermost calls of a stack that are noted
 SATURATED = 0.9  # the part of the time that the process used a CPU, from which on the GIL counts as never free
