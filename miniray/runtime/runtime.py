@@ -62,8 +62,6 @@ class Runtime(Getting, Verbs):
     (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
-    stack_samples: rows of the table of this name, of the profiles that have ended (see `telemetry.profiler`).
-
     recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
@@ -78,7 +76,6 @@ class Runtime(Getting, Verbs):
         super().__init__(options, dropped)
         self.cluster.references.plain_types = PLAIN | {Serialized}
         self.spans: deque[Any] = deque(maxlen=100_000)
-        self.stack_samples: deque[Any] = deque(maxlen=100_000)
         self.collector = CollectorPace()
         self.forgotten = ForgottenFunctions()
         self.asks_caller = False

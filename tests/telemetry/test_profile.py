@@ -183,7 +183,7 @@ def test_tasks_of_one_name_are_one_name(session):
     rows = [row for row in profile.rows() if row["name"] == "part"]
     assert rows and None in {row["task_id"] for row in rows}
     assert list(rows[0]) == [
-        "id", "timestamp_us", "task_id", "actor_id", "worker_id", "name", "state", "frames_json", "samples",
+        "id", "timestamp_us", "task_id", "actor_id", "worker_id", "name", "state", "stack", "samples",
     ]  # fmt: skip
     assert [row["id"] for row in profile.rows()] == list(range(1, len(profile.rows()) + 1))
     now = time.time() * 1e6
@@ -200,10 +200,10 @@ def test_rows_are_those_of_the_table(session):
         with telemetry.profile(hz=500) as profile:
             until(lambda profile=profile: profile._sampler.samples > 5)
         assert list(profile.rows()[0]) == [column.name for column in table.columns]
-    found = ray.sql("SELECT id, name, frames_json FROM stack_samples ORDER BY id").rows
+    found = ray.sql("SELECT id, name, stack FROM stack_samples ORDER BY id").rows
     assert [row["id"] for row in found] == list(range(1, len(found) + 1)) and len(found) >= 2
     assert {row["name"] for row in found} == {DRIVER}
-    assert all(type(json.loads(row["frames_json"])) is list for row in found)
+    assert all(row["stack"] for row in found)
 
 
 def test_an_async_actor_s_calls_are_told_apart(session, tmp_path):

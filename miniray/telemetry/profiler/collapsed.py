@@ -3,7 +3,6 @@ speedscope and inferno read them. The number counts samples."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from ...observe.escape import escaped
@@ -13,7 +12,7 @@ from .samples import WAITING, Samples
 def collapsed(profile: Samples) -> Iterator[str]:
     """Yield the lines. A stack that only waits ends in `[waiting]`, so that waiting is a bar of its own."""
     for row in profile.rows():
-        words = [part(row["name"]), *map(part, json.loads(row["frames_json"]))]
+        words = [part(row["name"]), *row["stack"].split(";")]
         if row["state"] == WAITING:
             words.append("[waiting]")
         yield f"{';'.join(escaped(word) for word in words if word)} {row['samples']}\n"

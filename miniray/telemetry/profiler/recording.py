@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections import deque
 
-from ...process import context
 from . import HZ, MOST_HZ
 from .forms import form_of, save
 from .sampler import Sampler
 from .samples import Samples
+
+
+finished: deque[Samples] = deque(maxlen=16)  # the last profiles that have stopped, for the table `stack_samples`
 
 
 class Profile(Samples):
@@ -51,17 +53,10 @@ class Profile(Samples):
             return self
         sampler.stop()
         self.take(sampler)
-        self._give_rows(context.session)
+        finished.append(self)
         if self.path is not None:
             self.save(self.path)
         return self
-
-    def _give_rows(self, runtime: Any) -> None:
-        """Add the rows to those of the running session, if there is one, with numbers after theirs."""
-        if runtime is not None:
-            kept = runtime.stack_samples
-            before = kept[-1][0] if kept else 0
-            kept.extend((row["id"] + before, *list(row.values())[1:]) for row in self.rows())
 
     def __enter__(self) -> Profile:
         return self.start()

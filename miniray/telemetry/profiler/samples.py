@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,7 +68,7 @@ class Samples:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each stack and state, in the columns of the table `stack_samples`: id, timestamp_us (when it was
         last seen), task_id, actor_id and worker_id (None for the driver, and if there were several), name, state
-        ("running" or "waiting"), frames_json (the names of the functions, the outermost first, as JSON), samples."""
+        ("running" or "waiting"), stack (function names with semicolons between them, the outermost first), samples."""
         found: list[dict[str, Any]] = []
         for stack in self.stacks:
             for state, share in ((RUNNING, stack.running_s), (WAITING, stack.waiting_s)):
@@ -84,7 +83,7 @@ class Samples:
                             "worker_id": stack.ids[2],
                             "name": stack.name,
                             "state": state,
-                            "frames_json": json.dumps([place[0] for place in stack.places]),
+                            "stack": ";".join(place[0].replace(";", ":") for place in stack.places),
                             "samples": samples,
                         }
                     )
