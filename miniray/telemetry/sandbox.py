@@ -147,8 +147,9 @@ def _text(data: bytes) -> str:
 
 
 @contextlib.contextmanager
-def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float) -> Iterator[None]:
-    """Within the block, the connection only reads, within the limits and for at most this time."""
+def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql: str = "") -> Iterator[None]:
+    """Within the block, the connection only reads, within the limits and for at most this time. sql: the statement, so
+    that an error can name what it may have meant."""
     watch = _Watch(timeout_s)
     connection.execute("PRAGMA query_only = 1")
     before = _limit(connection, _LIMITS)
@@ -157,9 +158,9 @@ def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float) -> I
     try:
         yield
     except sqlite3.Error as error:
-        raise QueryError(explained(error, guard, watch)) from None
+        raise QueryError(explained(error, guard, watch, sql)) from None
     except sqlite3.Warning as error:  # Python 3.10: a second statement
-        raise QueryError(explained(error, guard, watch)) from None
+        raise QueryError(explained(error, guard, watch, sql)) from None
     except (MemoryError, OverflowError) as error:
         raise QueryError(
             f"The statement needs too much memory, or a number is too large: {error}".rstrip(": ")
@@ -220,7 +221,7 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
     """The stored tables and views that a statement reads. It is compiled, but not run."""
     text = sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}"
-    with guarded(connection, guard, 10.0):
+    with guarded(connection, guard, 10.0, sql):
         connection.execute(text, params).close()
     return set(guard.read)
 
@@ -234,7 +235,7 @@ def run(
     timeout_s: float = 10.0,
 ) -> Result:
     """Run a statement that `check` has passed, and return its rows. Raises QueryError."""
-    with guarded(connection, guard, timeout_s):
+    with guarded(connection, guard, timeout_s, sql):
         cursor = connection.execute(sql, params)
         try:
             if cursor.description is None:
@@ -268,7 +269,7 @@ def _distinct(names: list[str]) -> list[str]:
 # ------------------------------------------------------------ errors
 
 
-def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
+def explained(error: Exception, guard: Guard, watch: _Watch, sql: str) -> str:
     """The text of an error of SQLite, with what was refused and the closest names."""
     said = str(error)
     if watch.why:
@@ -282,19 +283,21 @@ def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
     unknown = re.search(r"no such (table|column|function): (\S+)", said)
     if unknown is not None:
         kind, name = unknown.groups()
-        return f"There is no {kind} {name}.{closest(kind, name, guard.read)}"
+        return f"There is no {kind} {name}.{closest(kind, name, sql)}"
     return f"SQLite says: {said}"
 
 
-def closest(kind: str, name: str, tables: set[str]) -> str:
-    """A sentence with the names that are most like an unknown one. tables: those that the statement reads."""
+def closest(kind: str, name: str, sql: str) -> str:
+    """A sentence with the names that are most like an unknown one: of the columns, those of the tables that the
+    statement names."""
     prefix, _, name = name.lower().replace('"', "").rpartition(".")
     if kind == "table":
         known = [table for table in BY_NAME if not table.startswith("_")]
         if prefix == "information_schema":
             known, name = ["information_schema.tables", "information_schema.columns"], f"{prefix}.{name}"
     elif kind == "column":
-        known = list(dict.fromkeys(c.name for t in tables if t in BY_NAME for c in BY_NAME[t].columns))
+        words = set(re.findall(r"\w+", sql.lower()))
+        known = list(dict.fromkeys(c.name for table in BY_NAME if table in words for c in BY_NAME[table].columns))
         known = known or list(dict.fromkeys(c.name for table in BY_NAME.values() for c in table.columns))
     else:
         return " See https://sqlite.org/lang_corefunc.html for the functions."

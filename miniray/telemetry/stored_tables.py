@@ -448,7 +448,7 @@ attempt INTEGER | Its attempt.
     ),
     Table(
         "stack_samples",
-        "What the sampler found: how often it saw each stack.",
+        "What `miniray.telemetry.profile` saw: a row for each stack and state.",
         columns("""
 id INTEGER | A number.
 timestamp_us INTEGER us | When the stack was last seen.
@@ -457,7 +457,7 @@ actor_id TEXT | The actor.
 worker_id TEXT | The worker.
 name TEXT | The name of the task, or of the thread.
 state TEXT | running or waiting.
-frames_json TEXT json | The frames, outermost first.
+stack TEXT | The functions, the outermost first, with semicolons between them.
 samples INTEGER | How often it was seen.
 """),
         ("id",),
