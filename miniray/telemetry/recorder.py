@@ -3,9 +3,9 @@
 Theory of operation.
 
 *One thread, which the program never waits for.* The recorder's thread asks the collector every FLUSH_S seconds for what
-has changed, and writes it in one transaction. The program only appends to the collector's list. Only the end of the
-session waits, for the last transaction. The thread is started through `_thread`, as those of the workers are: it does
-not keep the process alive.
+has changed, and writes it in one transaction. The program does nothing for it: the collector reads the core's tables,
+and holds the core's lock for a few records at a time. Only the end of the session waits, for the last transaction. The
+thread is started through `_thread`, as those of the workers are: it does not keep the process alive.
 
 *What a killed process leaves.* Each transaction is complete or absent (SQLite's write-ahead log), so the file opens at
 any time, and lacks at most what happened after the last transaction began: FLUSH_S seconds, and the time that the last
