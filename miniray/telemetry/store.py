@@ -10,6 +10,7 @@ the program.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -19,6 +20,7 @@ from .collector import Batch
 from .numbers import Row
 from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
+from .stored_tables import SEARCH_DDL
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
@@ -48,6 +50,9 @@ class Store:
                 self.connection.execute(index)
         for view in VIEWS:
             self.connection.execute(view.ddl())
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
+            for statement in SEARCH_DDL:
+                self.connection.execute(statement)
         self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
         self.note(schema_version=schema.VERSION)
 
