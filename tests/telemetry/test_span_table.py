@@ -1,0 +1,130 @@
+"""The table `spans` says what the spans of a session say, in a running session and in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import miniray as ray
+from miniray.telemetry.tracing.spans import Span
+from miniray.util import tracing
+
+OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.fixture(params=["threaded", "simulated", "local"])
+def session(request) -> Iterator[None]:
+    """A session of each runtime."""
+    local = request.param == "local"
+    ray.init(num_cpus=2, local_mode=local, runtime="threaded" if local else request.param)
+    yield
+    ray.shutdown()
+
+
+@ray.remote
+def leaf(x=1):
+    return x
+
+
+@ray.remote
+def parent():
+    return ray.get(leaf.remote(2))
+
+
+def as_rows(found: list[Span]) -> dict[str, dict]:
+    """The spans as the table `spans` shows them, by id."""
+    return {
+        f"{span.span_id:016x}": {
+            "trace_id": f"{span.trace_id:032x}",
+            "parent_span_id": f"{span.parent_id:016x}" if span.parent_id else None,
+            "name": span.name,
+            "kind": span.kind,
+            "status": span.status.code,
+            "status_description": span.status.description or None,
+            "attributes_json": span.attributes,
+            "events_json": [(event.name, event.attributes) for event in span.events],
+            "task_id": span.task_id,
+            "attempt_number": span.attempt,
+            "ended": span.end_ns is not None,
+        }
+        for span in found
+    }
+
+
+def from_rows(rows: list[dict]) -> dict[str, dict]:
+    """The rows of the table in the same form."""
+    found = {}
+    for row in rows:
+        made = {name: row[name] for name in ("trace_id", "parent_span_id", "name", "kind", "status", "task_id")}
+        made |= {name: row[name] for name in ("status_description", "attempt_number")}
+        made["attributes_json"] = json.loads(row["attributes_json"])
+        made["events_json"] = [(event["name"], event["attributes"]) for event in json.loads(row["events_json"])]
+        made["ended"] = row["end_ns"] is not None
+        found[row["span_id"]] = made
+    return found
+
+
+def run_everything() -> None:
+    """Calls that end in every way, and spans of the program."""
+
+    @ray.remote(max_retries=1, retry_exceptions=True)
+    def flaky(seen):
+        with tracing.start_span("in flaky", text='"quoted" \\ and é\n'):
+            if ray.get(seen.add.remote()) == 1:
+                raise ValueError('text: with "quotes", \\, \x1b[31mcolour\x1b[0m,\r\n\tlines and é')
+
+    @ray.remote
+    class Seen:
+        n = 0
+
+        def add(self):
+            self.n += 1
+            return self.n
+
+        def leave(self):
+            ray.actor.exit_actor()
+
+        def crash(self):
+            os._exit(1)
+
+    @ray.remote
+    class Bad:
+        def __init__(self):
+            raise KeyError("k")
+
+    with tracing.extract({"traceparent": OF_CLIENT, "tracestate": "a=1"}):
+        ray.get(flaky.remote(Seen.remote()))
+    with pytest.raises(KeyError), tracing.start_span("fails"):
+        raise KeyError("own")
+    bad = Bad.remote()
+    failing = [Seen.remote().leave.remote(), Seen.remote().crash.remote(), bad.__ray_ready__.remote()]
+    queued = leaf.options(resources={"nothing has": 1}).remote()
+    ray.cancel(queued)
+    for ref in [*failing, queued]:
+        with pytest.raises(ray.exceptions.RayError):
+            ray.get(ref)
+    ray.get(parent.remote())
+
+
+def test_the_table_of_spans_says_what_the_spans_say(session):
+    run_everything()
+    rows = ray.sql("select * from spans").rows
+    assert from_rows(rows) == as_rows(tracing.spans())
+    (joined,) = ray.sql(
+        "select c.name as name, p.name as above from spans c join spans p on c.parent_id = p.id "
+        "where c.name = 'in flaky' and c.status = 'ERROR'"
+    ).rows
+    assert joined["above"].endswith("flaky ray.remote_worker")
+
+
+def test_a_recording_has_the_spans(tmp_path):
+    path = tmp_path / "run.db"
+    ray.init(num_cpus=2, telemetry=str(path))
+    run_everything()
+    expected = as_rows(tracing.spans())
+    ray.shutdown()
+    source = ray.telemetry.open(str(path))
+    assert from_rows(source.query("select * from spans").rows) == expected
