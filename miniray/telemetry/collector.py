@@ -59,9 +59,9 @@ class Batch:
 
     rows: for each stored table, rows in the order of its columns; a row replaces the one with its key. finished: the
     values of the rows of tasks that succeeded at their first attempt, one row after the other: of each the first
-    FINISHED_COLUMNS columns of `_attempts`. (A tuple for each row would keep Python's garbage collector busy.) dropped: how many rows
-    of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch. now: that
-    clock. The rows under "_released" are (number of an object, time): a look found it released.
+    FINISHED_COLUMNS columns of `_attempts`. (A tuple for each row would keep Python's garbage collector busy.) dropped:
+    how many rows of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch.
+    now: that clock. The rows under "_released" are (number of an object, time): a look found it released.
     """
 
     def __init__(self, epoch: float, now: float):
