@@ -10,20 +10,22 @@ the program.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 from . import schema
-from .collector import Batch
+from .collector import FINISHED_COLUMNS, Batch
 from .numbers import Numbers, Row
 from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
+from .stored_tables import SEARCH_DDL
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
 SIZES = (2_000, 200, 20, 1)  # rows of one INSERT
-FINISHED_COLUMNS = 12  # of `_attempts`, see Batch.finished
 
 
 TRIMS = {
@@ -66,6 +68,9 @@ class Store:
                 self.connection.execute(index)
         for view in VIEWS:
             self.connection.execute(view.ddl())
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
+            for statement in SEARCH_DDL:
+                self.connection.execute(statement)
         self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
         self.note(schema_version=schema.VERSION)
 
@@ -88,7 +93,7 @@ class Store:
         """Write a batch in the transaction that the caller has begun."""
         finished = batch.finished
         if finished:
-            self.insert("finished", finished, batch.epoch, between)
+            self._insert_finished(finished, batch.epoch, between)
         for name, rows in batch.rows.items():
             if name == "_released":
                 self._released(rows, batch.epoch)
@@ -126,6 +131,17 @@ class Store:
             while len(rows) - done >= size:
                 execute(self._statement(name, size, epoch), list(chain.from_iterable(rows[done : done + size])))
                 done += size
+                if between is not None:
+                    between()
+
+    def _insert_finished(self, values: list[Any], epoch: float, between: Callable[[], object] | None) -> None:
+        done = 0
+        for size in SIZES:
+            number = min(size, MOST_VALUES // FINISHED_COLUMNS) * FINISHED_COLUMNS
+            while len(values) - done >= number:
+                statement = self._statement("finished", number // FINISHED_COLUMNS, epoch)
+                self.connection.execute(statement, values[done : done + number])
+                done += number
                 if between is not None:
                     between()
 
