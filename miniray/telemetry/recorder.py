@@ -170,9 +170,8 @@ class Recorder:
     def _run(self) -> None:
         try:
             while not self._finishing and not self.stopped:
+                self.flush()
                 self._wake.acquire(True, FLUSH_S)
-                if not self._finishing:
-                    self.flush()
             self._end()
         finally:
             self._done.release()
