@@ -405,7 +405,7 @@ def test_the_command_record(tmp_path):
             print(sys.argv[1:], ray.get(ray.remote(lambda: 7).remote()))
             ray.shutdown()
             ray.init(num_cpus=1)
-            sys.exit(3)
+            sys.exit(3)  # while the second session runs
             """
         )
     )
@@ -419,6 +419,11 @@ def test_the_command_record(tmp_path):
     )
     assert done.returncode == 3
     assert done.stdout == "['a', '-b'] 7\n"
+    told = [dict(rows(str(tmp_path / name), "SELECT * FROM session")) for name in ("own.db", "own-2.db")]
+    assert [(one["how_it_ended"], one["status"]) for one in told] == [
+        ("shutdown", "SUCCEEDED"),
+        ("exit code 3", "FAILED"),
+    ]
     first, second = done.stderr.splitlines()
     assert first.startswith("Recorded in own.db: 1 task, ") and second.startswith("Recorded in own-2.db: 0 tasks, ")
 
