@@ -18,7 +18,7 @@ from typing import Any
 
 from . import schema
 from .collector import FINISHED_COLUMNS, Batch
-from .numbers import Row
+from .numbers import Numbers, Row
 from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
 from .stored_tables import SEARCH_DDL
@@ -26,6 +26,24 @@ from .stored_tables import SEARCH_DDL
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
 SIZES = (2_600, 200, 20, 1)  # rows of one INSERT
+
+
+TRIMS = {
+    "actors": "DELETE FROM actors WHERE dead_us < ? AND id NOT IN (SELECT abs(actor) FROM _attempts "
+    "WHERE actor IS NOT NULL) AND id NOT IN (SELECT actor FROM objects WHERE actor IS NOT NULL)",
+    "actor_events": "DELETE FROM actor_events WHERE timestamp_us < ? AND actor NOT IN (SELECT id FROM actors)",
+    "workers": "DELETE FROM workers WHERE end_us < ? AND number NOT IN (SELECT worker FROM _attempts "
+    "WHERE worker IS NOT NULL) AND number NOT IN (SELECT worker FROM actors WHERE worker IS NOT NULL)",
+}
+"""What else `trim` deletes: dead actors and workers to which no row refers any longer."""
+UNUSED = (
+    "DELETE FROM _specs WHERE id NOT IN (SELECT spec FROM _attempts)",
+    "DELETE FROM _callers WHERE id NOT IN (SELECT caller FROM _attempts)",
+    "DELETE FROM _failures WHERE id NOT IN (SELECT failure FROM _attempts WHERE failure IS NOT NULL "
+    "UNION SELECT error FROM _attempts WHERE error IS NOT NULL UNION SELECT failure FROM actors WHERE failure "
+    "IS NOT NULL UNION SELECT failure FROM objects WHERE failure IS NOT NULL UNION SELECT cause FROM _failures "
+    "WHERE cause IS NOT NULL)",
+)
 
 
 class Store:
@@ -147,17 +165,28 @@ class Store:
             )
         return found
 
-    def trim(self, before_us: int) -> dict[str, int]:
-        """Delete the rows of what ended before a moment, and count them in `dropped`. Returns the counts by table."""
+    def trim(self, before_us: int, numbers: Numbers | None = None) -> dict[str, int]:
+        """Delete the rows of what ended before a moment, and count them in `dropped`. Returns the counts by table.
+
+        numbers: of the collector whose batches are written here. It forgets what it has told: rows that only deleted
+        rows referred to are deleted as well, and a thing that comes again gets a new number.
+        """
         counts: dict[str, int] = {}
+        execute = self.connection.execute
         with self.connection:
-            self.connection.execute("BEGIN")
+            execute("BEGIN")
             for table in TABLES:
-                if not table.time or table.name == "workers":
-                    continue
-                cursor = self.connection.execute(f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,))
-                if cursor.rowcount > 0:
-                    counts[table.name] = cursor.rowcount
+                if table.time and table.name != "workers":
+                    counts[table.name] = execute(
+                        f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,)
+                    ).rowcount
+            for name, statement in TRIMS.items():  # records that other rows may still refer to
+                counts[name] = counts.get(name, 0) + execute(statement, (before_us,)).rowcount
+            if numbers is not None and any(counts.values()):
+                numbers.forget()
+                for statement in UNUSED:
+                    execute(statement)
+            counts = {name: count for name, count in counts.items() if count > 0}
             for name, count in counts.items():
                 public = "task_attempts" if name == "_attempts" else name
                 self.drop(public, "older than the retention", count, before_us)
