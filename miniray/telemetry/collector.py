@@ -517,7 +517,7 @@ class Collector:
     def _profiles(self, batch: Batch) -> None:
         """The profiles that have stopped since the last look. Most sessions make none, and do not load the profiler."""
         recording = sys.modules.get(f"{__package__}.profiler.recording")
-        if recording is None or context.session is not self.runtime:
+        if recording is None or context.session not in (self.runtime, None):  # at the end of the session there is none
             return
         started = self.runtime.epoch + next(iter(self.runtime.cluster.nodes.values())).t_started
         for profile in list(recording.finished):
