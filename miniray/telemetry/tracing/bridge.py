@@ -213,6 +213,17 @@ class CallSpans:
             actor_id = worker.actor.hex  # as in Ray: that of the actor which calls, until the new one is known
         return self._call(f"{cls}.{method}", spans.method_attributes(look, cls, method, worker, actor_id))
 
+    @contextmanager
+    def of_creation(self, cls: str, twice: bool) -> Iterator[list[Any]]:
+        """A context manager for the creation of an actor. Its value are the spans. twice: as Ray does for an actor that
+        is to be created only if it does not exist, and does not: the call that creates it is inside of another one."""
+        with self.of_method(cls, "__init__") as outer:
+            if not twice:
+                yield [outer]
+            else:
+                with self.of_method(cls, "__init__") as inner:
+                    yield [outer, inner]
+
     def of_method_once(self, called: Any, cls: str, method: str, actor_id: str) -> Any:
         """As `of_method`, for a `remote` that calls itself in the context manager; None if it has done so. called: the
         method that is called."""
