@@ -25,7 +25,9 @@ to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
@@ -33,6 +35,7 @@ from typing import Any
 from ..core.records import TaskRecord
 from ..core.transitions import TaskStatus
 from ..observe.state.task_columns import Look, task_state
+from ..process import context
 from . import rows as make
 from .metric_rows import NewPoints
 from .changes import final, newest, plain, what_of_actor, what_of_object, what_of_task, what_of_worker
@@ -46,6 +49,8 @@ STEP = 200  # records that are read under one hold of the lock
 TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
 MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
 FINISHED = TaskStatus.FINISHED
+FINISHED_COLUMNS = 12  # see Batch.finished
+STACK_COLUMNS = "timestamp_us task_id actor_id worker_id name state stack samples".split()
 EVERYTHING = frozenset({"tasks", "actors", "objects", "workers", "rest"})
 
 
@@ -53,15 +58,16 @@ class Batch:
     """What changed.
 
     rows: for each stored table, rows in the order of its columns; a row replaces the one with its key. finished: the
-    rows of tasks that succeeded at their first attempt: the first twelve columns of `_attempts`. dropped: how many rows
-    of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch. now: that
-    clock. The rows under "_released" are (number of an object, time): a look found it released.
+    values of the rows of tasks that succeeded at their first attempt, one row after the other: of each the first
+    FINISHED_COLUMNS columns of `_attempts`. (A tuple for each row would keep Python's garbage collector busy.) dropped:
+    how many rows of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch.
+    now: that clock. The rows under "_released" are (number of an object, time): a look found it released.
     """
 
     def __init__(self, epoch: float, now: float):
         self.epoch, self.now = epoch, now
         self.rows: dict[str, list[Row]] = {}
-        self.finished: list[Row] = []
+        self.finished: list[Any] = []
         self.dropped: dict[str, int] = {}
 
     def add(self, table: str, rows: Iterable[Row]) -> None:
@@ -72,7 +78,7 @@ class Batch:
         found.extend(rows)
 
     def __len__(self) -> int:
-        return len(self.finished) + sum(map(len, self.rows.values()))
+        return len(self.finished) // FINISHED_COLUMNS + sum(map(len, self.rows.values()))
 
     def __bool__(self) -> bool:
         return bool(len(self) or self.dropped)
@@ -117,6 +123,7 @@ class Collector:
         self._counts: dict[str, int] = {}  # how much of a log was read
         self._classes: dict[int, Any] = {}
         self._driver_told = False
+        self._told_profiles: deque[Any] = deque(maxlen=16)
         self._points = NewPoints(runtime)
         self._lines = NewLines(runtime)
 
@@ -235,7 +242,7 @@ class Collector:
         """The rows of those of these tasks that have succeeded at once: most have, and never change again, so they are
         read without the lock. Returns the others."""
         numbers, finished, opened = self.numbers, batch.finished, self._open
-        add = finished.append
+        add = finished.extend
         spec = parent = trace = owner = None
         spec_number = caller = 0
         others = []
@@ -459,6 +466,7 @@ class Collector:
         if points:
             batch.add("metric_points", points)
         self._own_spans(batch)
+        self._profiles(batch)
         lines = self._lines.rows(int((batch.now + batch.epoch) * 1e6))
         if lines:
             batch.add("log_lines", lines)
@@ -497,6 +505,21 @@ class Collector:
                     for index, wait in enumerate(waits)
                 ],
             )
+
+    def _profiles(self, batch: Batch) -> None:
+        """The profiles that have stopped since the last look. Most sessions make none, and do not load the profiler."""
+        recording = sys.modules.get(f"{__package__}.profiler.recording")
+        if recording is None or context.session is not self.runtime:
+            return
+        started = self.runtime.epoch + next(iter(self.runtime.cluster.nodes.values())).t_started
+        for profile in list(recording.finished):
+            if profile.began + profile.seconds < started or profile in self._told_profiles:
+                continue
+            self._told_profiles.append(profile)
+            first = self._counts.get("stack_samples", 0)
+            found = [(first + row["id"], *(row[name] for name in STACK_COLUMNS)) for row in profile.rows()]
+            self._counts["stack_samples"] = first + len(found)
+            batch.add("stack_samples", found)
 
     def _own_spans(self, batch: Batch) -> None:
         """The spans that the program has opened with `miniray.util.tracing`."""

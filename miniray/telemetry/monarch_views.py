@@ -33,6 +33,7 @@ _LATEST = (
     "actor_events x WHERE x.actor = o.id ORDER BY x.seq DESC LIMIT 1) THEN 'Stopped' ELSE 'Failed' END "
     "WHEN 'ALIVE' THEN CASE WHEN o.num_running_calls THEN 'Processing' ELSE 'Idle' END ELSE 'Initializing' END"
 )
+_FRAMES = """'["' || replace(replace(replace(k.stack, '\\', '\\\\'), '"', '\\"'), ';', '","') || '"]'"""
 _SNAPSHOT = "snapshot_id TEXT | 'now' | The snapshot: there is one."
 _SERIES = "OVER (PARTITION BY p.name, p.kind, p.worker_id, p.tags_json ORDER BY p.id)"
 _POINT = """
@@ -430,7 +431,7 @@ owns_gil INTEGER | NULL | NULL.
         columns("""
 dump_id INTEGER | k.id | The dump.
 thread_id TEXT | k.worker_id | The worker.
-frame_depth INTEGER | json_array_length(k.frames_json) - 1 - e.key | 0 for the innermost.
+frame_depth INTEGER | length(k.stack) - length(replace(k.stack, ';', '')) - e.key | 0 for the innermost.
 name TEXT | e.value | The frame.
 filename TEXT | NULL | NULL.
 module TEXT | NULL | NULL.
@@ -438,7 +439,7 @@ short_filename TEXT | NULL | NULL.
 line INTEGER | NULL | NULL.
 is_entry INTEGER | e.key = 0 | Whether it is the outermost.
 """),
-        "stack_samples k, json_each(k.frames_json) e",
+        f"stack_samples k, json_each({_FRAMES}) e",
     ),
     View(
         "pyspy_local_variables",

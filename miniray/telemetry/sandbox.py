@@ -28,6 +28,7 @@ from typing import Any
 
 from .result import QueryError, Result
 from .schema import BY_NAME
+from .stored_tables import SHADOWS
 
 STEPS = 4_000  # between two looks at the clock: about 0.1 ms, and few enough for large values to be noticed in time
 MOST_TEXT = 100_000  # characters of a statement
@@ -75,7 +76,6 @@ class Guard:
         self.active = False
         self.read: set[str] = set()
         self.refused = ""
-        self.extra: frozenset[str] = frozenset()  # further tables that may be read: those behind a full-text index
 
     def __call__(
         self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
@@ -93,12 +93,12 @@ class Guard:
             elif database is None and not second:  # count(*) of a subquery: SQLite gives its name, which may be any
                 known = name in BY_NAME or not name.startswith(("sqlite", "pragma"))
             else:
-                known = name in BY_NAME or name in _TABLE_FUNCTIONS or name in self.extra
+                known = name in BY_NAME or name in _TABLE_FUNCTIONS or name in SHADOWS
             if known:
                 self.read.add(name)
                 return sqlite3.SQLITE_OK
             return self._refuse(f"reading {first}; the tables are in information_schema.tables")
-        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self.extra:
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and database == "main":
             return sqlite3.SQLITE_OK  # the full-text index asks whether it has changed
         return self._refuse(f"{_ACTIONS.get(action, f'action {action}')} {first or ''}".strip())
 
@@ -111,10 +111,10 @@ def protect(connection: sqlite3.Connection) -> Guard:
     """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
     connection.text_factory = _text
-    for function in ("json_each", "json_tree"):
-        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON
+    for virtual in ("json_each('[]')", "json_tree('[]')", "log_search"):
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON or FTS5
             # Its first use in a connection declares a virtual table, which the Guard would refuse.
-            connection.execute(f"SELECT * FROM {function}('[]')").close()
+            connection.execute(f"SELECT * FROM {virtual} LIMIT 0").close()
     connection.execute("ATTACH ':memory:' AS information_schema")
     connection.execute(
         "CREATE TABLE information_schema.tables (table_catalog TEXT, table_schema TEXT, table_name TEXT, "
@@ -147,8 +147,9 @@ def _text(data: bytes) -> str:
 
 
 @contextlib.contextmanager
-def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float) -> Iterator[None]:
-    """Within the block, the connection only reads, within the limits and for at most this time."""
+def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql: str = "") -> Iterator[None]:
+    """Within the block, the connection only reads, within the limits and for at most this time. sql: the statement, so
+    that an error can name what it may have meant."""
     watch = _Watch(timeout_s)
     connection.execute("PRAGMA query_only = 1")
     before = _limit(connection, _LIMITS)
@@ -157,9 +158,9 @@ def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float) -> I
     try:
         yield
     except sqlite3.Error as error:
-        raise QueryError(explained(error, guard, watch)) from None
+        raise QueryError(explained(error, guard, watch, sql)) from None
     except sqlite3.Warning as error:  # Python 3.10: a second statement
-        raise QueryError(explained(error, guard, watch)) from None
+        raise QueryError(explained(error, guard, watch, sql)) from None
     except (MemoryError, OverflowError) as error:
         raise QueryError(
             f"The statement needs too much memory, or a number is too large: {error}".rstrip(": ")
@@ -220,7 +221,7 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
     """The stored tables and views that a statement reads. It is compiled, but not run."""
     text = sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}"
-    with guarded(connection, guard, 10.0):
+    with guarded(connection, guard, 10.0, sql):
         connection.execute(text, params).close()
     return set(guard.read)
 
@@ -234,7 +235,7 @@ def run(
     timeout_s: float = 10.0,
 ) -> Result:
     """Run a statement that `check` has passed, and return its rows. Raises QueryError."""
-    with guarded(connection, guard, timeout_s):
+    with guarded(connection, guard, timeout_s, sql):
         cursor = connection.execute(sql, params)
         try:
             if cursor.description is None:
@@ -268,7 +269,7 @@ def _distinct(names: list[str]) -> list[str]:
 # ------------------------------------------------------------ errors
 
 
-def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
+def explained(error: Exception, guard: Guard, watch: _Watch, sql: str) -> str:
     """The text of an error of SQLite, with what was refused and the closest names."""
     said = str(error)
     if watch.why:
@@ -282,19 +283,21 @@ def explained(error: Exception, guard: Guard, watch: _Watch) -> str:
     unknown = re.search(r"no such (table|column|function): (\S+)", said)
     if unknown is not None:
         kind, name = unknown.groups()
-        return f"There is no {kind} {name}.{closest(kind, name, guard.read)}"
+        return f"There is no {kind} {name}.{closest(kind, name, sql)}"
     return f"SQLite says: {said}"
 
 
-def closest(kind: str, name: str, tables: set[str]) -> str:
-    """A sentence with the names that are most like an unknown one. tables: those that the statement reads."""
+def closest(kind: str, name: str, sql: str) -> str:
+    """A sentence with the names that are most like an unknown one: of the columns, those of the tables that the
+    statement names."""
     prefix, _, name = name.lower().replace('"', "").rpartition(".")
     if kind == "table":
         known = [table for table in BY_NAME if not table.startswith("_")]
         if prefix == "information_schema":
             known, name = ["information_schema.tables", "information_schema.columns"], f"{prefix}.{name}"
     elif kind == "column":
-        known = list(dict.fromkeys(c.name for t in tables if t in BY_NAME for c in BY_NAME[t].columns))
+        words = set(re.findall(r"\w+", sql.lower()))
+        known = list(dict.fromkeys(c.name for table in BY_NAME if table in words for c in BY_NAME[table].columns))
         known = known or list(dict.fromkeys(c.name for table in BY_NAME.values() for c in table.columns))
     else:
         return " See https://sqlite.org/lang_corefunc.html for the functions."

@@ -448,7 +448,7 @@ attempt INTEGER | Its attempt.
     ),
     Table(
         "stack_samples",
-        "What the sampler found: how often it saw each stack.",
+        "What `miniray.telemetry.profile` saw: a row for each stack and state.",
         columns("""
 id INTEGER | A number.
 timestamp_us INTEGER us | When the stack was last seen.
@@ -457,7 +457,7 @@ actor_id TEXT | The actor.
 worker_id TEXT | The worker.
 name TEXT | The name of the task, or of the thread.
 state TEXT | running or waiting.
-frames_json TEXT json | The frames, outermost first.
+stack TEXT | The functions, the outermost first, with semicolons between them.
 samples INTEGER | How often it was seen.
 """),
         ("id",),
@@ -484,3 +484,20 @@ last_us INTEGER us | When this last happened.
         ("table_name", "reason"),
     ),
 )
+
+SEARCH = Table(
+    "log_search",
+    "The words of `log_lines`, where SQLite has FTS5: `WHERE log_search MATCH 'timeout OR refused'`; its `rowid` is "
+    "`log_lines.id`.",
+    columns("line TEXT | The words of the line."),
+    ("rowid",),
+)
+SEARCH_DDL = (
+    "CREATE VIRTUAL TABLE log_search USING fts5 (line, content = 'log_lines', content_rowid = 'id')",
+    "CREATE TRIGGER _log_search_new AFTER INSERT ON log_lines BEGIN "
+    "INSERT INTO log_search (rowid, line) VALUES (new.id, new.line); END",
+    "CREATE TRIGGER _log_search_old AFTER DELETE ON log_lines BEGIN "
+    "INSERT INTO log_search (log_search, rowid, line) VALUES ('delete', old.id, old.line); END",
+)
+SHADOWS = frozenset(f"log_search_{name}" for name in ("data", "idx", "docsize", "config", "content"))
+"""The tables in which FTS5 keeps the words. SQLite asks for the permission to read them, too."""

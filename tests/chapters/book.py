@@ -169,7 +169,10 @@ def _console(block: Block, where: pathlib.Path, wrong: list[str]) -> None:
 
 
 def refresh() -> None:
-    """Regenerate the excerpts and pictures of every page."""
+    """Regenerate the excerpts and pictures of every page, and the page that is made from the schema."""
+    from tests.chapters import tables
+
+    (ROOT / tables.PAGE).write_text(tables.page(), encoding="utf-8")
     for path in pages():
         text = path.read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.ahead import ahead, programs
-from tests.chapters import book
+from tests.chapters import book, tables
 
 PAGES = book.pages()
 
@@ -57,6 +57,11 @@ def test_the_links_and_names_of_a_page_exist(page):
         if not (book.ROOT / path).exists():
             missing.append(path)
     assert not missing, missing
+
+
+def test_the_page_of_tables_is_made_from_the_schema():
+    """`make refresh` updates it."""
+    assert (book.ROOT / tables.PAGE).read_text(encoding="utf-8") == tables.page()
 
 
 def test_every_solution_is_folded():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import os
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from miniray.util.metrics import Counter as Counts, Gauge, Histogram
 from miniray.util.placement_group import placement_group
 from tests.telemetry.answers import answers, differences
 from tests.telemetry.test_recorder import ENVIRONMENT, rows, run, wait_for_rows
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -432,7 +435,7 @@ def test_record_without_a_session(tmp_path):
 # ------------------------------------------------------------ pytest
 
 
-def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester):
+def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester, monkeypatch):
     """A test that passes leaves nothing. A session of several tests is kept if one of them failed."""
     pytester.makepyfile(
         test_it="""
@@ -460,6 +463,7 @@ def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester):
             pass
         """
     )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     done = pytester.runpytest_subprocess("-p", "miniray.testing.plugin", "--miniray-record", "kept")
     done.assert_outcomes(passed=3, failed=2)
     kept = pytester.path / "kept"

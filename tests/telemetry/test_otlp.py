@@ -1,5 +1,6 @@
 """Export by OTLP/HTTP: what arrives at a collector, in which form, and what happens if it is away, slow or unwilling."""
 
+import _thread
 import base64
 import email.utils
 import json
@@ -18,6 +19,7 @@ from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig, config_of
 from miniray.telemetry.export import encoding, exporter, sender
 from miniray.telemetry.export.settings import FLUSH_S, settings_of
+from miniray.util import tracing
 from miniray.util.metrics import Counter
 from tests.telemetry.otlp_collector import Collector, lines, metrics, plain, spans
 
@@ -184,7 +186,6 @@ def test_a_task_that_rebuilds_a_value_has_one_more_span(collector):
 
 
 def test_the_program_s_own_spans_are_sent(collector):
-    tracing = pytest.importorskip("miniray.util.tracing")
 
     with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
         with tracing.start_span("a step", size="3"):
@@ -336,6 +337,28 @@ def test_a_program_that_just_ends_is_exported(collector, ending):
     environ = {**os.environ, "MINIRAY_OTLP": collector.url}
     subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, timeout=60)
     assert len(spans(collector.of("/v1/traces"))) == 2
+
+
+def test_a_session_may_be_recorded_and_exported_at_once(collector, tmp_path):
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(tmp_path / "run.db", otlp=collector.url)):
+        ray.get(nothing.remote())
+    assert len(spans(collector.of("/v1/traces"))) == 2
+    rows = telemetry.open(tmp_path / "run.db").query("select name, state from tasks").rows
+    assert [row["state"] for row in rows] == ["FINISHED"]
+
+
+def test_many_sessions_leave_nothing_behind(collector):
+    """Neither threads nor connections."""
+    for _ in range(3):
+        with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+            ray.get(nothing.remote())
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0, _thread._count()
+    for _ in range(10):
+        with ray.init(num_cpus=1, telemetry=TelemetryConfig(otlp=collector.url)):
+            ray.get(nothing.remote())
+    after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0, _thread._count()
+    assert after[0] <= before[0] + 5 and after[1] <= before[1] + 5, (before, after)
+    assert len(spans(collector.of("/v1/traces"))) == 26
 
 
 def test_local_mode_is_exported(collector):

@@ -38,8 +38,8 @@ class Made(NamedTuple):
 class Calls:
     """The calls of a session, and the spans that its program opens.
 
-    waiting: ended calls, oldest first, each with the number of its attempts whose spans were made already. most: how
-    many may wait, unfinished ones included. dropped: how many calls and spans of the program found no room.
+    waiting: ended calls, oldest first. most: how many may wait, unfinished ones included. dropped: how many calls and
+    spans of the program found no room.
 
     A call that has ended may run again: to rebuild a value, as long as its arguments are kept, or because an actor
     restarts. Such calls are remembered after their spans were made. Constructors are watched; the others are when the
@@ -48,7 +48,8 @@ class Calls:
 
     def __init__(self, runtime: Any, most: int):
         self.runtime, self.most, self.dropped = runtime, most, 0
-        self.waiting: deque[tuple[TaskRecord, int]] = deque()
+        self.waiting: deque[TaskRecord] = deque()
+        self._made: dict[int, int] = {}  # of the attempts of a waiting call that has run again: whose spans were made
         self._open: dict[int, TaskRecord] = {}
         self._may_run: dict[int, tuple[TaskRecord, int]] = {}
         self._watched: dict[int, tuple[TaskRecord, int]] = {}
@@ -66,8 +67,8 @@ class Calls:
         ended = [task for task in self._open.values() if task.t_finished]
         for task in ended:
             del self._open[task.number]
-            self.waiting.append((task, 0))
-        self._read_again()
+        self.waiting.extend(ended)
+        rebuilt = self._read_again()
         cluster = self.runtime.cluster
         room = self.most - len(self.waiting) - len(self._open)
         with self.runtime.lock:
@@ -76,30 +77,36 @@ class Calls:
             newest = list(islice(reversed(cluster.tasks.values()), min(count, room))) if count > 0 and room > 0 else []
             last = cluster.number
         self._seen = total
-        new = [task for task in newest if task.number > self._last]  # an older one runs again, to rebuild a value
-        self._last = last
         self.dropped += max(0, count - len(newest))
-        for task in reversed(new):
-            if task.t_finished:
-                self.waiting.append((task, 0))
-            else:
-                self._open[task.number] = task
+        newest.reverse()
+        if rebuilt:  # a call that had been dropped from the table may be at its end again
+            newest = [task for task in newest if task.number > self._last]
+        self._last = last
+        ended = [task for task in newest if task.t_finished]
+        if len(ended) < len(newest):
+            known = {task.number for task in ended}
+            self._open.update((task.number, task) for task in newest if task.number not in known)
+        self.waiting.extend(ended)
         self._read_own()
 
-    def _read_again(self) -> None:
-        """Look for calls that had ended, and have run again."""
-        rebuilt = self.runtime.cluster.task_manager.num_reconstructions
-        if rebuilt != self._rebuilt:
-            self._rebuilt = rebuilt
+    def _read_again(self) -> bool:
+        """Look for calls that had ended, and have run again. Returns whether the core has rebuilt any since the last
+        look."""
+        number_rebuilt = self.runtime.cluster.task_manager.num_reconstructions
+        rebuilt: bool = number_rebuilt != self._rebuilt
+        if rebuilt:
+            self._rebuilt = number_rebuilt
             for number, (task, made) in list(self._may_run.items()):
                 if task.attempt >= made:
                     self._watched[number] = self._may_run.pop(number)
         for number, (task, made) in list(self._watched.items()):
             if task.t_finished and task.attempt >= made:
                 del self._watched[number]
-                self.waiting.append((task, made))
+                self._made[number] = made
+                self.waiting.append(task)
             elif task.t_finished and task.args is None:
                 del self._watched[number]  # it cannot run again
+        return rebuilt
 
     def _read_own(self) -> None:
         tracing = self.runtime.tracing
@@ -121,23 +128,30 @@ class Calls:
         """The spans of the oldest calls, about `most` of them; None if none waits."""
         items: list[str] = []
         while len(items) < most and self.waiting:
-            task, made = self.waiting.popleft()
-            for span in spans_of(self._look, task):
-                if span.end_ns is not None and (not made or span.attempt is not None and span.attempt >= made):
-                    items.append(encoding.span(span))
-            if task.args is not None:
-                known = self._watched if task.spec.kind == ACTOR_CREATION_TASK else self._may_run
-                if len(known) < self.most:
-                    known[task.number] = task, task.attempt + 1
+            self._spans(self.waiting.popleft(), items)
         while len(items) < most and self._own:
             items.append(encoding.span(self._own.popleft()))
         return Made(items, len(items)) if items else None
 
+    def _spans(self, task: TaskRecord, items: list[str]) -> None:
+        """Append the spans of a call, without those that were made before. It may be running again by now: then the
+        last attempt has no end, and its turn comes later."""
+        made = self._made.pop(task.number, 0)
+        over, last = task.t_finished > 0, task.attempt
+        until = last + 1 if over else last  # the first attempt whose span is not made now
+        for span in spans_of(self._look, task):
+            if span.end_ns is not None and (not made if span.attempt is None else made <= span.attempt < until):
+                items.append(encoding.span(span))
+        if task.args is not None or not over:
+            known = self._watched if task.spec.kind == ACTOR_CREATION_TASK or not over else self._may_run
+            if len(known) < self.most:
+                known[task.number] = task, until
+
     def drop_all(self) -> int:
         """Forget what waits. Returns how much that was."""
         number = len(self)
-        self.waiting.clear()
-        self._own.clear()
+        for known in (self.waiting, self._own, self._made):
+            known.clear()
         self.dropped += number
         return number
 
