@@ -327,7 +327,7 @@ def test_spans_in_methods_and_what_one_call_leaves_open(session):
     ray.get(actor.m.remote())
     assert tree(tracing.spans())[1:] == [
         ran("Actor.spanned", ["in method", ran("leaf")]),
-        ran("Actor.leaves_open"),
+        ran("Actor.leaves_open", ["left open"]),
         ran("Actor.m", ran("leaf")),
     ]
 

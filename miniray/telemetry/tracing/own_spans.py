@@ -33,7 +33,7 @@ from ...process.trace_context import (
     trace_of,
 )
 from . import headers
-from .spans import ERROR, INTERNAL, Event, Span, Status
+from .spans import ERROR, INTERNAL, NO_ERROR, Event, Span, Status
 
 KEPT = 100_000  # spans of user code that a session keeps, as many as of `miniray.profile`
 
@@ -292,12 +292,13 @@ class OwnSpan(Here):
         if span is None:
             return
         if runtime is not None:
-            span.end_ns = max(span.start_ns, now_ns(runtime))
-            span.attributes = dict(self.attributes)
+            end_ns, status = max(span.start_ns, now_ns(runtime)), NO_ERROR
+            events: tuple[Event, ...] = ()
             if isinstance(error, Exception):
-                span.status, event = _noted(error, span.end_ns)
-                span.events = (event,)
-            tracing_of(runtime).own_spans.add(span)
+                status, event = _noted(error, end_ns)
+                events = (event,)
+            ended = replace(span, end_ns=end_ns, attributes=dict(self.attributes), status=status, events=events)
+            tracing_of(runtime).own_spans.add(ended)
         self._spans.forget(span)  # last: if an interrupt of the attempt ends this method, the span is open still
 
 
