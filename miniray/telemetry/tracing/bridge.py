@@ -13,7 +13,6 @@ between its items belongs to the span of its task.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,11 +30,6 @@ from .own_spans import context_of_attempt, tracing_of
 TRACER = "ray.util.tracing.tracing_helper"  # the name of Ray's tracer
 OF_EVERY_ACTOR = "miniray.calls.actor_classes"  # the module of the methods that every actor has
 OWN_TRACER = "miniray.util.tracing"  # of the spans that the program opens with `miniray.util.tracing`
-
-
-def is_imported() -> bool:
-    """Whether the program has imported OpenTelemetry."""
-    return "opentelemetry.trace" in sys.modules
 
 
 def connect(runtime: Any, hooked: bool = False) -> None:
@@ -306,8 +300,8 @@ class CallSpans:
         return traced_coroutine if inspect.iscoroutinefunction(function) else traced
 
     def end(self, span: Any, error: BaseException | None = None) -> None:
-        """End a span. As in Ray, only an Exception is an error, and the span of an attempt that has
-        ended its process is lost."""
+        """End a span. As in Ray, only an Exception is an error, and the span of an attempt that has ended its process
+        is lost."""
         if isinstance(error, (WorkerExit, SessionEnded)):
             return
         if isinstance(error, Exception) and span.is_recording():
