@@ -8,11 +8,9 @@ import signal
 import sys
 from typing import Any
 
+from ..observe.escape import for_terminal
 from ..observe.timeline.text import duration
-from ..telemetry.profiler.forms import FORMS, form_of, save
-from ..telemetry.profiler.recording import Profile
-from ..telemetry.profiler.sampler import HZ, MOST_HZ
-from ..telemetry.profiler.samples import Samples
+from ..telemetry.profiler import ENDINGS, HZ, MOST_HZ
 from ._grammar import Command
 from ._look import CODES, complain, run_program
 from .stack import accept_pid
@@ -27,7 +25,7 @@ def add_parser(subparsers: Any) -> Command:
         "profile",
         help="sample where the tasks of a program spend their time, and write a flame graph",
         description="Sample where each task, actor method and thread of a program stands, by task name, and tell "
-        f"running from waiting. The ending of the file decides the form: {', '.join(FORMS)}: a page that needs no "
+        f"running from waiting. The ending of the file decides the form: {', '.join(ENDINGS)}: a page that needs no "
         "network, speedscope's JSON, or collapsed stacks. Name a program that is running by its process id, or start "
         "one.",
         usage="miniray profile -o FILE [--hz HZ] -- script.py [args]\n"
@@ -64,6 +62,9 @@ def _hz(word: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Profile the program, and write the file."""
+    from ..telemetry.profiler.forms import form_of
+    from ..telemetry.profiler.recording import Profile
+
     try:
         form_of(args.output)
     except ValueError as problem:
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         return _of_running(args)
     if args.seconds is not None:
         args.usage_error("--seconds is for a program that is running; a program after -- is sampled until it ends")
+    if args.program[0] != "-m" and not os.path.isfile(args.program[0]):
+        return complain(f"there is no file {args.program[0]!r} to run", 2)
     profile = Profile(hz=args.hz).start()
     try:
         code = run_program(args.program)
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_running(args: argparse.Namespace) -> int:
+    from ..telemetry.profiler.samples import Samples
     from ..telemetry.stack_socket import NoAnswer, ask
 
     seconds = SECONDS if args.seconds is None else args.seconds
@@ -101,9 +105,9 @@ def _of_running(args: argparse.Namespace) -> int:
     return _written(Samples.from_dict(part["profile"]), args.output)
 
 
-def _written(profile: Samples, path: str) -> int:
-    """Write the file and a summary. Returns the exit code."""
-    from ..observe.escape import for_terminal
+def _written(profile: Any, path: str) -> int:
+    """Write the file and a summary. profile: its `Samples`. Returns the exit code."""
+    from ..telemetry.profiler.forms import save
 
     try:
         save(profile, path)

@@ -47,7 +47,8 @@ def accept_pid(parser: Command) -> None:
 
 def _pid(word: str) -> int:
     if not word.isdecimal() or not int(word):
-        raise argparse.ArgumentTypeError(f"{word!r} is not a process id, which is a positive number")
+        hint = f"; put -- before the script: ... -- {word}" if word.endswith(".py") else ""
+        raise argparse.ArgumentTypeError(f"{word!r} is not a process id, which is a positive number{hint}")
     return int(word)
 
 

@@ -10,6 +10,7 @@ A value beyond one of the thresholds below is worth a look; it is not necessaril
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,8 @@ from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK
 from .amounts import count
 from .run_tables import Row, Tables, last_line, last_words
 from .explain.evidence import STRAGGLER_TIMES, kind_of_error, typical
+from .stacks.frames import as_lines
+from .stacks.reading import CallStack
 from .stacks.report import Running
 from .state.short_ids import short
 
@@ -166,6 +169,68 @@ def deadlocks(tables: Tables) -> Iterator[Finding]:
         )
 
 
+def queues(tables: Tables) -> Iterator[Finding]:
+    """Does an actor's queue not move, and which call blocks it?"""
+    circles = {link["id"] for why in tables.endless for link in why.chain}
+    calls: dict[str, list[Row]] = defaultdict(list)
+    for row in tables.tasks:
+        if row["state"] == "RUNNING" and row["type"] == ACTOR_TASK:
+            calls[row["actor_id"]].append(row)
+    for actor in tables.actors:
+        rows = calls[actor["actor_id"]]
+        # A queue moves when any of the calls that run ends, so the shortest of them decides.
+        if not actor["mailbox_backlog"] or not rows or not all(_runs_on(tables, row) for row in rows):
+            continue
+        if any(row["task_id"] in circles for row in rows):
+            continue
+        longest = max(rows, key=lambda row: row["duration_ms"])
+        tables.blocking.update(row["task_id"] for row in rows)
+        tables.stalled.add(actor["actor_id"])
+        stood = tables.stack_of(longest["task_id"])
+        others = f", and {count(len(rows) - 1, 'other call')}" if len(rows) > 1 else ""
+        yield Finding(
+            "QUEUE",
+            f"the queue of actor {actor['class_name']} does not move: {count(actor['mailbox_backlog'], 'call')} "
+            f"{'waits' if actor['mailbox_backlog'] == 1 else 'wait'} behind {longest['name']}{others}, which has been "
+            f"running for {longest['duration_ms'] / 1000:,.1f} s{_standing(stood)}{_awaiting(tables, longest)}"
+            f"{last_words(task_id=longest['task_id'])}",
+            _few(rows, "name", "state", "duration_ms", "actor_id", "task_id"),
+            "Look at the line where the call stands. Give its loop an end and its wait a timeout. If its calls mostly "
+            "wait, make the actor async, or give it max_concurrency.",
+            "state.stacks(); state.list_actors() and its mailbox_backlog",
+            "stack --after 3",
+            ("RUNNING",),
+            {
+                f"{longest['name']}, which blocks the queue": as_lines(stood.frames) if stood is not None else [],
+                **tables.if_awaited([row for row in tables.tasks if row["actor_id"] == actor["actor_id"]]),
+            },
+        )
+
+
+def _runs_on(tables: Tables, row: Row) -> bool:
+    """Whether a task has been running for very long, compared with the others of its name."""
+    done = [r["duration_ms"] for r in tables.by_name[row["name"]] if r["end_time_ms"] and r["start_time_ms"]]
+    least: float = max(RUNNING_FROM_S * 1000, STRAGGLER_TIMES * median(done) if done else 0.0)
+    return bool(row["duration_ms"] >= least)
+
+
+def _standing(stack: CallStack | None) -> str:
+    """The end of a sentence: the line in which a task stands."""
+    if stack is None or not stack.frames:
+        return ""
+    frame = stack.frames[-1]
+    return f" and stands in {frame.function}, line {frame.line} of {os.path.basename(frame.file)}"
+
+
+def _awaiting(tables: Tables, row: Row) -> str:
+    """The end of a sentence: what a call waits for that is in get() or wait(), or in an await."""
+    stack = tables.stack_of(row["task_id"])
+    if stack is not None and stack.awaits:
+        return f"; it awaits {stack.awaits[-1]}"
+    blocked = any(one.blocked and any(task.hex == row["task_id"] for task in one.tasks) for one in tables.busy)
+    return f"; {tables.why(row)}" if blocked else ""
+
+
 def running(tables: Tables) -> Iterator[Finding]:
     """Does a task run on and on?"""
     rows_of = {row["task_id"]: row for row in tables.tasks}
@@ -173,19 +238,20 @@ def running(tables: Tables) -> Iterator[Finding]:
     for worker in tables.busy:
         for task in worker.tasks:
             row = rows_of.get(task.hex)
-            if row is None or row["state"] != "RUNNING" or worker.blocked:
+            if row is None or row["state"] != "RUNNING" or worker.blocked or row["task_id"] in tables.blocking:
                 continue  # a task that is blocked waits for another one, which has a finding of its own
-            done = [r["duration_ms"] for r in tables.by_name[row["name"]] if r["end_time_ms"] and r["start_time_ms"]]
-            if row["duration_ms"] >= max(RUNNING_FROM_S * 1000, STRAGGLER_TIMES * median(done) if done else 0.0):
+            if _runs_on(tables, row):
                 groups[row["name"]].append((row, worker))
     for name, members in groups.items():
         rows = sorted((row for row, _ in members), key=lambda row: -row["duration_ms"])
         longest = next(worker for row, worker in members if row is rows[0])
+        stood = tables.stack_of(rows[0]["task_id"])
         has = "has" if len(rows) == 1 else "have"
         yield Finding(
             "RUNNING",
             f"{count(len(rows), 'task')} {name} {has} been running for "
             f"{rows[0]['duration_ms'] / 1000:,.1f} s{' or less' if len(rows) > 1 else ''}, and {has} not ended"
+            f"{_standing(stood).replace(' and stands', '; it stands' if len(rows) == 1 else '; the first stands')}"
             f"{'; the driver waits for it' if any(row['task_id'] in tables.awaited for row in rows) else ''}"
             f"{last_words(task_id=rows[0]['task_id'])}",
             _few(rows, "name", "state", "duration_ms", "worker_id", "task_id"),
@@ -193,7 +259,12 @@ def running(tables: Tables) -> Iterator[Finding]:
             "needed (ray.cancel).",
             "state.list_tasks(filters=[('state', '=', 'RUNNING')]); state.get_log(task_id=...)",
             "stack --after 3",
-            stacks={f"worker {longest.worker.number}, which runs {name}": longest.lines, **tables.if_awaited(rows)},
+            stacks={
+                f"worker {longest.worker.number}, which runs {name}": as_lines(stood.frames)
+                if stood
+                else longest.lines,
+                **tables.if_awaited(rows),
+            },
         )
 
 
@@ -214,7 +285,7 @@ def idle(tables: Tables) -> Iterator[Finding]:
     named = set()
     for actor_id, rows in calls.items():
         waiting = sum(row["state"] == "SUBMITTED_TO_WORKER" for row in rows)
-        if waiting >= QUEUE_CALLS and free >= 1:
+        if waiting >= QUEUE_CALLS and free >= 1 and actor_id not in tables.stalled:
             named.add(actor_id)
             yield Finding(
                 "IDLE",
@@ -471,6 +542,7 @@ def dropped(tables: Tables) -> Iterator[Finding]:
 RUNBOOK: dict[str, Callable[[Tables], Iterator[Finding]]] = {
     "DEADLOCK": deadlocks,
     "PENDING": pending,
+    "QUEUE": queues,
     "RUNNING": running,
     "DEAD_ACTOR": dead_actors,
     "FAILED": failures,

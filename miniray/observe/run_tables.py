@@ -14,6 +14,7 @@ from .explain.evidence import Evidence
 from .explain.explanation import explain, find_deadlock
 from .explain.sentence import Explanation
 from .logs.reading import get_log
+from .stacks.reading import CallStack
 from .stacks.report import Running, busy_workers, driver_stack
 from .state import book, ray_tables as state
 from .state.query import ListApiOptions, RayStateApiException
@@ -32,6 +33,8 @@ class Tables:
 
     driver: the stack of the driver's main thread, if it waits for objects or was interrupted. awaited: the ids of the
     tasks whose results the driver waits for. endless: what the waits say that can never return, one for each circle.
+    blocking, stalled: the ids of the tasks, and of the actors, that an earlier question has found: they block an
+    actor's queue, or have one that does not move.
     """
 
     def __init__(self, runtime: Any, interrupted: list[str] | None = None):
@@ -43,6 +46,8 @@ class Tables:
         self.awaited = {obj.task.hex for objects in waits for obj in objects if getattr(obj, "task", None) is not None}
         waits += [getattr(running.worker.handle, "waiting", ()) for running in self.busy if running.blocked]
         self.endless = _circles(runtime, waits)
+        self.blocking: set[str] = set()
+        self.stalled: set[str] = set()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # dropped records are a finding of their own
             self.tasks = book.book_rows(runtime, StateResource.TASKS)
@@ -66,6 +71,11 @@ class Tables:
         """The driver's stack under its title, if the driver waits for one of these tasks or was interrupted."""
         awaited = not self.awaited or any(row["task_id"] in self.awaited for row in rows)
         return {"the driver": self.driver} if self.driver and awaited else {}
+
+    def stack_of(self, task_id: str) -> CallStack | None:
+        """The stack of a task that runs; None if it runs no longer, and in a recording."""
+        stacks = [stack for running in self.busy for stack in running.stacks]
+        return next((stack for stack in stacks if stack.task is not None and stack.task.hex == task_id), None)
 
     # ------------------------------------------------------------ what the timeline's page and `explain` read too
 

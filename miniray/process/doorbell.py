@@ -20,7 +20,7 @@ from typing import Any, Callable
 
 NUMBER: int = int(getattr(signal, "SIGURG", 0))  # 0 where there is no such signal
 _set_handler, _get_handler = _signal.signal, _signal.getsignal  # the originals: a session replaces them
-_start_new_thread = _thread.start_new_thread
+start_real_thread, new_real_lock = _thread.start_new_thread, _thread.allocate_lock  # also while a simulation runs
 _main_thread = threading.main_thread
 _answer: Callable[[], None] = lambda: None
 
@@ -28,7 +28,7 @@ _answer: Callable[[], None] = lambda: None
 def ring(number: int, frame: FrameType | None) -> None:
     """The handler of the signal."""
     try:
-        _start_new_thread(_answer, ())
+        start_real_thread(_answer, ())
     except (RuntimeError, MemoryError):  # no more threads: whoever asks gets no answer in time
         return
 

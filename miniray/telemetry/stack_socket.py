@@ -18,7 +18,6 @@ handlers run between two steps of Python. The asker waits for a limited time, an
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import errno
 import json
@@ -297,7 +296,7 @@ def _stacks(runtime: Any, question: Part) -> Iterator[Part]:
 
 def within(seconds: float, read: Callable[[], Any]) -> Any:
     """What `read()` returns, or None if that takes longer. It then goes on on a thread of its own, until it can end."""
-    done = _thread.allocate_lock()
+    done = doorbell.new_real_lock()
     done.acquire()
     found: list[Any] = []
 
@@ -307,7 +306,7 @@ def within(seconds: float, read: Callable[[], Any]) -> Any:
         finally:
             done.release()
 
-    _thread.start_new_thread(run, ())
+    doorbell.start_real_thread(run, ())
     done.acquire(True, seconds)
     return found[0] if found else None
 
@@ -324,7 +323,7 @@ def _profile(runtime: Any, question: Part) -> Iterator[Part]:
     same: it ends by itself."""
     from .profiler.recording import Profile
 
-    never = _thread.allocate_lock()
+    never = doorbell.new_real_lock()
     never.acquire()
     profile = Profile(hz=question["hz"]).start()
     try:

@@ -223,6 +223,68 @@ def test_a_queue_at_one_actor_while_cpus_are_free(session):
     del calls
 
 
+@pytest.mark.parametrize("kind", ["computes", "gets", "awaits"])
+def test_a_queue_that_does_not_move_is_found_with_the_call_that_blocks_it(session, monkeypatch, kind):
+    """The finding has the line in which the call stands, what it waits for, and its stack. The call is not told again
+    as one that runs on, nor the actor as one that is busy."""
+    monkeypatch.setattr(doctor, "RUNNING_FROM_S", 0.0)
+
+    @ray.remote
+    class Shop:
+        def __init__(self, refs):
+            self.refs = refs
+
+        def serve(self):
+            if kind == "gets":
+                ray.get(self.refs[0])
+            time.sleep(1000)
+
+    @ray.remote
+    class AsyncShop:
+        def __init__(self, refs):
+            self.refs = refs
+
+        async def serve(self):
+            await self.refs[0]
+
+    never = double.options(num_gpus=1).remote(1)
+    shop = AsyncShop.options(max_concurrency=1).remote([never]) if kind == "awaits" else Shop.remote([never])
+    calls = [shop.serve.remote() for _ in range(12)]
+    line = {"computes": "time.sleep(1000)", "gets": "ray.get(self.refs[0])", "awaits": "await self.refs[0]"}[kind]
+    until(lambda: line in str([row["stack"] for row in state.stacks()]))
+    until(lambda: any(finding.symptom == "QUEUE" for finding in found()))
+    findings = {finding.symptom: finding for finding in found()}
+    assert set(findings) == {"PENDING", "QUEUE"}
+    finding = findings["QUEUE"]
+    name = "AsyncShop" if kind == "awaits" else "Shop"
+    assert f".{name} does not move: 11 calls wait behind {name}.serve" in finding.sentence
+    assert "stands in serve, line " in finding.sentence and "of test_doctor.py" in finding.sentence
+    waits = {
+        "computes": "",
+        "gets": "blocked in get() or wait()",
+        "awaits": f"awaits ObjectRef({never.hex()}) of double",
+    }
+    assert waits[kind] in finding.sentence
+    assert line in "".join(finding.stacks[f"{name}.serve, which blocks the queue"])
+    assert finding.rows[0]["task_id"] == calls[0].task_id().hex()
+
+
+def test_a_queue_that_moves_is_no_finding(session, monkeypatch):
+    """One of two calls that run has just begun: it may let the next one in."""
+    monkeypatch.setattr(doctor, "RUNNING_FROM_S", 0.2)
+
+    @ray.remote
+    class Shop:
+        def serve(self, length):
+            time.sleep(length)
+
+    shop = Shop.options(max_concurrency=2).remote()
+    calls = [shop.serve.remote(1000), *(shop.serve.remote(0.01) for _ in range(1000))]
+    until(lambda: state.list_tasks(filters=[("state", "=", "RUNNING")])[0]["duration_ms"] > 250)
+    assert "QUEUE" not in {finding.symptom for finding in found()}
+    del calls
+
+
 def test_dropped_records_are_a_finding(session):
     """All other answers then cover only the remaining records."""
     tables = doctor.Tables(context.session)
@@ -428,3 +490,5 @@ def test_a_task_that_runs_on_has_its_stack(session, monkeypatch, kind):
     until(lambda: line in "".join(next(iter(found("RUNNING").stacks.values()))))
     finding = found("RUNNING")
     assert ("Endless.wait" if kind == "coroutine" else "endless") in finding.sentence
+    place = "it stands in wait, line " if kind == "coroutine" else "it stands in endless, line "
+    assert place in finding.sentence

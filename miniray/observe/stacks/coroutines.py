@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from .frames import Frame, Place, shown
@@ -32,30 +32,54 @@ def chain_of(coroutine: Any, task: Any = None, all_frames: bool = False) -> Chai
     """The chain that begins with a coroutine. task: the asyncio task that runs it, if one does."""
     found = Chain()
     seen: set[int] = set()
-    awaited = _follow(coroutine, found.stack.append)
-    if awaited is None and task is not None:
-        awaited = getattr(task, "_fut_waiter", None)
+    awaited = _awaited_by(coroutine, task, found.stack)
     while awaited is not None and id(awaited) not in seen and len(seen) < MOST_LINKS:
         seen.add(id(awaited))
         awaited = _told(awaited, found.awaits, all_frames)
     return found
 
 
+def _awaited_by(coroutine: Any, task: Any, stack: list[Place]) -> Any:
+    """Note the calls of a coroutine, and return the future or the futures that it awaits; None if it awaits nothing."""
+    frames: list[FrameType] = []
+    end = _follow(coroutine, frames)
+    stack += [(frame.f_code, frame.f_lineno) for frame in frames]
+    for frame in reversed(frames):  # these two wait for a future of their own, which their argument completes
+        name = INSIDE.get(frame.f_code.co_name) if "asyncio" in frame.f_code.co_filename else None
+        inside = frame.f_locals.get(name) if name is not None else None
+        if inside is not None:
+            return inside
+    return end if end is not None else getattr(task, "_fut_waiter", None)
+
+
+INSIDE = {"wait_for": "fut", "_wait": "fs"}
+"""Functions of asyncio, and which of their variables has the future, or the futures, that they wait for."""
+
+
 def _told(awaited: Any, awaits: list[str], all_frames: bool) -> Any:
-    """Say what this future is. Returns the future that it waits for in turn, or None."""
+    """Say what this is that a coroutine awaits. Returns the future that it waits for in turn, or None."""
     if hasattr(awaited, "get_coro"):  # an asyncio task
         coroutine = awaited.get_coro()
         stack: list[Place] = []
-        end = _follow(coroutine, stack.append)
+        end = _awaited_by(coroutine, awaited, stack)
         awaits.append(f"asyncio task {awaited.get_name()}: {name_of(coroutine)}{_at(shown(stack, all_frames))}")
-        return end if end is not None else getattr(awaited, "_fut_waiter", None)
-    children = getattr(awaited, "_children", None)  # of `gather`
+        return end
+    if not _is_future(awaited):
+        if not isinstance(awaited, (set, frozenset, list, tuple)):
+            return _awaited_by(awaited, None, [])  # a coroutine
+        return _several("wait for", list(awaited), awaits)
+    children = getattr(awaited, "_children", None)
     if children:
-        pending = [child for child in list(children) if not child.done()]
-        awaits.append(f"gather of {len(children)}, of which {len(pending)} are not done")
-        return pending[0] if pending else None
+        return _several("gather of", list(children), awaits)
     awaits.append(_future(awaited))
     return None
+
+
+def _several(what: str, children: list[Any], awaits: list[str]) -> Any:
+    """Say how many futures these are. Returns the first that is not done."""
+    pending = [child for child in children if not child.done()]
+    awaits.append(f"{what} {len(children)}, {len(pending)} of them not done")
+    return pending[0] if pending else None
 
 
 def _at(frames: list[Frame]) -> str:
@@ -78,13 +102,13 @@ def name_of(coroutine: Any) -> str:
     return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__name__)
 
 
-def _follow(awaitable: Any, note: Callable[[Place], None]) -> Any:
-    """Note the place of each coroutine and generator from this one inwards. Returns the future at the end, or None."""
+def _follow(awaitable: Any, frames: list[FrameType]) -> Any:
+    """Note the frame of each coroutine and generator from this one inwards. Returns the future at the end, or None."""
     for _ in range(MOST_LINKS):
         for frame_slot, next_slot in SLOTS:
             frame = getattr(awaitable, frame_slot, None)
             if frame is not None:
-                note((frame.f_code, frame.f_lineno))
+                frames.append(frame)
                 awaitable = getattr(awaitable, next_slot, None)
                 break
         else:

@@ -20,7 +20,7 @@ from ...core.records import TaskRecord, WorkerRecord
 from ...process import context, our_code
 from ...process.context import current
 from ...process.threads import real_main_thread
-from ...process.worker_process import STAMP, STARTED_IN, WorkerProcess, threads
+from ...process.worker_process import STAMP, STARTED_IN, WorkerProcess, serving, threads
 from ...runtime.frames import current_frames
 from .coroutines import chain_of, name_of
 from .frames import Frame, Place, shown
@@ -87,8 +87,7 @@ def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
     try:
         # First of all, and without anything in between: the threads go on, and a call that has returned meanwhile no
         # longer leads to its caller.
-        for ident, frame in frames.items():
-            stacks[ident] = _outermost_first(frame)
+        stacks.update((ident, _outermost_first(frame)) for ident, frame in frames.items())
         return _Reading(runtime, all_frames).read(stacks)
     finally:
         frames.clear()  # they contain this very frame, which would keep it, and all others, alive
@@ -192,6 +191,8 @@ class _Reading:
             number, attempt = getattr(thread, STARTED_IN, None) or (0, 0)
             task = self.runtime.cluster.tasks.get(number)  # None if its record has been dropped
             made.belongs_to(task, process.handle.record if process.handle is not None else None, attempt)
+        elif ident in serving and not self.runtime.local and not self.all_frames:
+            return  # a worker of an ended session, whose thread could not be interrupted
         else:
             made = CallStack(DRIVER, "driver" if ident == real_main_thread().ident else name, frames, self.now)
             made.waiting = ident in self.driver_waits or runs_another

@@ -33,7 +33,7 @@ def row(stack: CallStack, runtime: Any) -> dict[str, Any]:
         "worker_id": process_of(worker).hex if worker is not None else worker_hex(0),
         "thread_id": stack.thread or None,
         "thread_name": stack.thread_name or None,
-        "start_time_ms": int((since + runtime.epoch) * 1000) if since else None,
+        "start_time_ms": (since + runtime.epoch) * 1000 if since else None,
         "duration_ms": (stack.now - since) * 1000 if since else None,
         "awaits": stack.awaits,
         "stack": [frame.asdict() for frame in stack.frames],

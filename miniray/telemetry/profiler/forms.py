@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from ...observe.timeline.files import write_whole
+from . import ENDINGS
 from .collapsed import collapsed
 from .samples import Samples
 from .speedscope import speedscope
@@ -17,13 +18,9 @@ def _page(samples: Samples) -> Iterator[str]:
     return page(samples)
 
 
-FORMS: dict[str, Callable[[Samples], Iterator[str]]] = {
-    ".html": _page,
-    ".htm": _page,
-    ".json": speedscope,
-    ".txt": collapsed,
-    ".folded": collapsed,
-}
+FORMS: dict[str, Callable[[Samples], Iterator[str]]] = dict(
+    zip(ENDINGS, (_page, _page, speedscope, collapsed, collapsed))
+)
 
 
 def form_of(path: str | os.PathLike[str]) -> Callable[[Samples], Iterator[str]]:

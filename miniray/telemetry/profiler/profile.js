@@ -172,7 +172,10 @@
       change();
     } else if (event.key.startsWith("Arrow") && byId("flame").contains(event.target)) {
       const next = step(event.key);
-      if (next) next.group.focus();
+      if (next) {
+        next.group.focus();
+        about(next);
+      }
     } else if (event.key === "Enter" && focused && byId("flame").contains(event.target)) {
       zoom(focused.node);
       if (focused) focused.group.focus();

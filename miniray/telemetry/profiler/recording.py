@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import deque
 
+from . import HZ, MOST_HZ
 from .forms import form_of, save
-from .sampler import HZ, MOST_HZ, Sampler
+from .sampler import Sampler
 from .samples import Samples
 
 
@@ -22,7 +23,8 @@ class Profile(Samples):
     path: where `stop` writes the profile; the ending decides the form: a page (.html), speedscope's JSON (.json), or
     collapsed stacks (.txt, .folded). None writes nothing. hz: samples a second.
 
-    It needs no session, and may begin before one and last longer. `start` and `stop` do the same as the `with`
+    It needs no session, and may begin before one and last longer. A profile that ends while a session runs is in the
+    session's table `stack_samples`, which SQL and recordings have. `start` and `stop` do the same as the `with`
     statement. Raises ValueError for another ending or a bad hz, before anything begins, and OSError from `stop` if the
     file cannot be written; the profile is there all the same, and `save` writes it elsewhere.
     """

@@ -27,12 +27,11 @@ from typing import Any
 
 from ...process import context, our_code
 from ...process.context import current
+from ...process.doorbell import new_real_lock, start_real_thread
 from ...process.threads import real_main_thread
 from ...process.worker_process import STARTED_IN, native_ids, threads
 from ...runtime.frames import current_frames
 
-HZ = 100.0
-MOST_HZ = 1000.0
 MOST_NODES = 500_000  # of the tree; beyond, a stack is counted where it leaves the tree
 MOST_DEPTH = 512  # the innermost calls of a stack that are noted
 SATURATED = 0.9  # the part of the time that the process used a CPU, from which on the GIL counts as never free
@@ -69,13 +68,18 @@ class Node:
 
 
 class Seen:
-    """What the last sample saw of a thread: the place of its innermost call; and the clock of the time of a CPU that
-    the thread uses, with what it showed when it was last read. native: the system's number of the thread."""
+    """What the last sample saw of a thread: the name it counts for, the place of its innermost call, and its node.
 
-    __slots__ = ("frame", "at", "native", "clock", "cpu_s")
+    clock, cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native:
+    the system's number of the thread.
+    """
+
+    __slots__ = ("known_as", "place", "leaf", "native", "clock", "cpu_s")
 
     def __init__(self) -> None:
-        self.frame = self.at = -1
+        self.known_as = ""
+        self.place: tuple[int, ...] = ()
+        self.leaf: Node | None = None
         self.native = 0
         self.clock: int | None = None
         self.cpu_s = 0.0
@@ -89,33 +93,34 @@ class Sampler:
         self.roots: dict[str, Node] = {}
         self.nodes = self.samples = self.full = 0
         self.began = self.ended = 0.0
-        self.epoch = time.time() - _now()
+        self.epoch = 0.0
         self.spent_s = 0.0  # the time of a CPU that the sampler itself has taken
         self.codes: dict[int, tuple[CodeType, bytes]] = {}  # by id() of the code: its instructions
         self.seen: dict[int, Seen] = {}
         self.running = self.crowd = 0  # how many threads ran at this sample; how many share the GIL, 1 if it was free
         self.process_s = 0.0  # the time of a CPU that the process had used at the last sample
         self.problem: Exception | None = None  # what ended the sampler before its time
-        self._stop, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._stop, self._done = new_real_lock(), new_real_lock()
 
     def start(self) -> None:
         """Start the thread."""
         self._stop.acquire()
         self._done.acquire()
-        self.began, self.process_s = _now(), time.process_time()
-        _thread.start_new_thread(self._run, ())
+        start_real_thread(self._run, ())
 
     def stop(self) -> None:
         """End the thread, and wait until it has ended."""
         self._stop.release()
         self._done.acquire()
-        self.ended = _now()
         self.codes.clear()
         self.seen.clear()
 
     def _run(self) -> None:
         try:
-            here, last = _thread.get_ident(), _now()
+            # Here, since a simulation has a clock of its own for the thread that begins the profile.
+            self.began, self.process_s = _now(), time.process_time()
+            self.epoch = time.time() - self.began
+            here, last = _thread.get_ident(), self.began
             due = last + self.interval_s
             while not self._stop.acquire(True, max(0.0, due - _now())):
                 now = _now()
@@ -126,6 +131,7 @@ class Sampler:
         except Exception as problem:
             self.problem = problem
         finally:
+            self.ended = _now()
             self._done.release()
 
     # ------------------------------------------------------------ one sample
@@ -210,8 +216,33 @@ class Sampler:
             seen = self.seen[ident] = Seen()
         ran = 0.0 if waiting else self._ran(ident, frame, seen, seconds)
         self.running += ran > 0.0
-        seen.frame, seen.at = id(frame), frame.f_lasti
+        outer = frame.f_back
+        place = id(frame), frame.f_lasti, id(outer), outer.f_lasti if outer is not None else 0
+        # Most threads wait where they waited at the last sample. The frame of a call has the address of an earlier one
+        # at times; then its caller decides.
+        node = seen.leaf if seen.place == place and seen.known_as == name else None
+        if node is None:
+            node = seen.leaf = self._node(name, frame, nested)
+            seen.place, seen.known_as = place, name
         line = frame.f_lineno
+        node.samples += 1
+        node.ran += ran
+        node.waited += seconds - ran
+        node.last = now
+        if line is not None:
+            node.lines[line] = node.lines.get(line, 0.0) + seconds
+        records = task, task.actor if task is not None else None, worker
+        numbers = tuple([one.number if one is not None else 0 for one in records])
+        if node.numbers != numbers:
+            if node.samples == 1:
+                node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
+            else:
+                same = [one == before for one, before in zip(numbers, node.numbers)]
+                node.numbers = tuple(one if kept else -1 for one, kept in zip(numbers, same))
+                node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
+
+    def _node(self, name: str, frame: FrameType, nested: bool) -> Node:
+        """The node of a stack, given by its innermost frame."""
         codes: list[CodeType] = []
         at: FrameType | None = frame
         while at is not None and len(codes) < MOST_DEPTH:
@@ -232,21 +263,7 @@ class Sampler:
                 self.nodes += 1
                 child = node.children[id(code)] = Node(code)
             node = child
-        node.samples += 1
-        node.ran += ran
-        node.waited += seconds - ran
-        node.last = now
-        if line is not None:
-            node.lines[line] = node.lines.get(line, 0.0) + seconds
-        records = task, task.actor if task is not None else None, worker
-        numbers = tuple([one.number if one is not None else 0 for one in records])
-        if node.numbers != numbers:
-            if node.samples == 1:
-                node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
-            else:
-                same = [one == before for one, before in zip(numbers, node.numbers)]
-                node.numbers = tuple(one if kept else -1 for one, kept in zip(numbers, same))
-                node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
+        return node
 
     def _ran(self, ident: int, frame: FrameType, seen: Seen, seconds: float) -> float:
         """How many of the seconds since the last sample a thread ran, if it does not wait for objects."""
@@ -260,7 +277,7 @@ class Sampler:
         if used is not None:
             used *= self.crowd
             return min(used, seconds) if used > IDLE_SHARE * seconds else 0.0
-        return 0.0 if seen.frame == id(frame) and seen.at == frame.f_lasti else seconds
+        return 0.0 if seen.place[:2] == (id(frame), frame.f_lasti) else seconds
 
     def _used(self, ident: int, seen: Seen) -> float | None:
         """How many seconds of a CPU a thread has used since it was last asked, or since it began; None if the system

@@ -68,7 +68,7 @@ class Samples:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each stack and state, in the columns of the table `stack_samples`: id, timestamp_us (when it was
         last seen), task_id, actor_id and worker_id (None for the driver, and if there were several), name, state
-        ("running" or "waiting"), stack (function names with semicolons between them), samples."""
+        ("running" or "waiting"), stack (function names with semicolons between them, the outermost first), samples."""
         found: list[dict[str, Any]] = []
         for stack in self.stacks:
             for state, share in ((RUNNING, stack.running_s), (WAITING, stack.waiting_s)):
