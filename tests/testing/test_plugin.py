@@ -191,7 +191,7 @@ def test_a_test_that_takes_too_long_fails_with_reasons_and_stacks(tests, more, o
             "Pending:",
             "  task sits *",
             "  task too_large needs 100 CPU*",
-            "Worker 1 runs sits",
+            "Worker 1 runs sits (task *",
             "    ray.get(too_large.remote())",
             "Thread MainThread",
             "    ray.get(sits.remote())",
