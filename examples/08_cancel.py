@@ -29,7 +29,7 @@ class Bell:
 
 @ray.remote(max_retries=0)
 def sleep_long(bell):
-    ray.get(bell.ring.remote())
+    bell.ring.remote()  # without `get`: a task that waits lends its CPU, and then the other one could start
     for _ in range(1000):
         time.sleep(0.1)
 

@@ -49,6 +49,7 @@ STEP = 200  # records that are read under one hold of the lock
 TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
 MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
 FINISHED = TaskStatus.FINISHED
+FINISHED_COLUMNS = 12  # see Batch.finished
 STACK_COLUMNS = "timestamp_us task_id actor_id worker_id name state stack samples".split()
 EVERYTHING = frozenset({"tasks", "actors", "objects", "workers", "rest"})
 
@@ -57,15 +58,16 @@ class Batch:
     """What changed.
 
     rows: for each stored table, rows in the order of its columns; a row replaces the one with its key. finished: the
-    rows of tasks that succeeded at their first attempt: the first twelve columns of `_attempts`. dropped: how many rows
-    of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch. now: that
-    clock. The rows under "_released" are (number of an object, time): a look found it released.
+    values of the rows of tasks that succeeded at their first attempt, one row after the other: of each the first
+    FINISHED_COLUMNS columns of `_attempts`. (A tuple for each row would keep Python's garbage collector busy.) dropped:
+    how many rows of a table were missed. epoch: add it to a time on the runtime's clock to get seconds since the epoch.
+    now: that clock. The rows under "_released" are (number of an object, time): a look found it released.
     """
 
     def __init__(self, epoch: float, now: float):
         self.epoch, self.now = epoch, now
         self.rows: dict[str, list[Row]] = {}
-        self.finished: list[Row] = []
+        self.finished: list[Any] = []
         self.dropped: dict[str, int] = {}
 
     def add(self, table: str, rows: Iterable[Row]) -> None:
@@ -76,7 +78,7 @@ class Batch:
         found.extend(rows)
 
     def __len__(self) -> int:
-        return len(self.finished) + sum(map(len, self.rows.values()))
+        return len(self.finished) // FINISHED_COLUMNS + sum(map(len, self.rows.values()))
 
     def __bool__(self) -> bool:
         return bool(len(self) or self.dropped)
@@ -240,7 +242,7 @@ class Collector:
         """The rows of those of these tasks that have succeeded at once: most have, and never change again, so they are
         read without the lock. Returns the others."""
         numbers, finished, opened = self.numbers, batch.finished, self._open
-        add = finished.append
+        add = finished.extend
         spec = parent = trace = owner = None
         spec_number = caller = 0
         others = []

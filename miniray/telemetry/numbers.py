@@ -64,6 +64,11 @@ class Numbers:
         self._last[table] += 1
         return self._last[table]
 
+    def forget(self) -> None:
+        """Nothing is remembered: the rows may be gone. Whatever comes again gets a new number."""
+        for memory in (self._seen_specs, self._specs, self._callers, self._failures):
+            memory.clear()
+
     def spec(self, spec: TaskSpec, repr_name: str = "") -> int:
         """The number of a specification. repr_name: of the actor, if rows show it in the name of its calls."""
         seen = self._seen_specs.get((id(spec), repr_name))

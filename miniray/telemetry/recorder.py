@@ -256,7 +256,8 @@ class Recorder:
         if not retention or now < self._next_sweep or self._waiting:
             return
         if self._next_sweep:
-            self._store.trim(self._us(now - retention))
+            assert self._collector is not None
+            self._store.trim(self._us(now - retention), self._collector.numbers)
         self._next_sweep = now + min(max(retention * SWEEP_SHARE, SWEEP_LEAST_S), SWEEP_MOST_S)
 
     # ------------------------------------------------------------ the end

@@ -28,6 +28,7 @@ from typing import Any
 
 from .result import QueryError, Result
 from .schema import BY_NAME
+from .stored_tables import SHADOWS
 
 STEPS = 4_000  # between two looks at the clock: about 0.1 ms, and few enough for large values to be noticed in time
 MOST_TEXT = 100_000  # characters of a statement
@@ -75,7 +76,6 @@ class Guard:
         self.active = False
         self.read: set[str] = set()
         self.refused = ""
-        self.extra: frozenset[str] = frozenset()  # further tables that may be read: those behind a full-text index
 
     def __call__(
         self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
@@ -93,12 +93,12 @@ class Guard:
             elif database is None and not second:  # count(*) of a subquery: SQLite gives its name, which may be any
                 known = name in BY_NAME or not name.startswith(("sqlite", "pragma"))
             else:
-                known = name in BY_NAME or name in _TABLE_FUNCTIONS or name in self.extra
+                known = name in BY_NAME or name in _TABLE_FUNCTIONS or name in SHADOWS
             if known:
                 self.read.add(name)
                 return sqlite3.SQLITE_OK
             return self._refuse(f"reading {first}; the tables are in information_schema.tables")
-        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self.extra:
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and database == "main":
             return sqlite3.SQLITE_OK  # the full-text index asks whether it has changed
         return self._refuse(f"{_ACTIONS.get(action, f'action {action}')} {first or ''}".strip())
 
@@ -111,10 +111,10 @@ def protect(connection: sqlite3.Connection) -> Guard:
     """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
     connection.text_factory = _text
-    for function in ("json_each", "json_tree"):
-        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON
+    for virtual in ("json_each('[]')", "json_tree('[]')", "log_search"):
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON or FTS5
             # Its first use in a connection declares a virtual table, which the Guard would refuse.
-            connection.execute(f"SELECT * FROM {function}('[]')").close()
+            connection.execute(f"SELECT * FROM {virtual} LIMIT 0").close()
     connection.execute("ATTACH ':memory:' AS information_schema")
     connection.execute(
         "CREATE TABLE information_schema.tables (table_catalog TEXT, table_schema TEXT, table_name TEXT, "

@@ -14,7 +14,7 @@ from .ddl import Table, View
 from .monarch_views import MONARCH_VIEWS
 from .ray_views import RAY_VIEWS
 from .span_view import SPANS
-from .stored_tables import TABLES
+from .stored_tables import SEARCH, TABLES
 
 __all__ = ["BY_NAME", "STEPS", "TABLES", "VERSION", "VIEWS"]
 
@@ -28,4 +28,5 @@ VIEWS: tuple[View, ...] = (*RAY_VIEWS, SPANS, *MONARCH_VIEWS)
 BY_NAME: dict[str, Table | View] = {
     **{table.name: table for table in TABLES},
     **{view.name: view for view in VIEWS},
+    SEARCH.name: SEARCH,
 }

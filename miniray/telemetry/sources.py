@@ -34,6 +34,7 @@ PARTS = {
     "nodes": {"workers"},
     "node_resources": {"workers"},
     "workers": {"workers"},
+    "log_search": {"rest"},
 }
 OWN_S = 5.0  # the most that our own statements on a file may take
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
@@ -102,7 +103,7 @@ class LiveSource:
         """Bring the tables that a statement reads up to date, and delete what the session has dropped."""
         wanted = set()
         for name in read:
-            if name in BY_NAME and not isinstance(BY_NAME[name], View):
+            if name in PARTS or name in BY_NAME and not isinstance(BY_NAME[name], View):
                 wanted |= PARTS.get(name, {"rest"})
         if not wanted:
             return

@@ -10,20 +10,40 @@ the program.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 from . import schema
-from .collector import Batch
-from .numbers import Row
+from .collector import FINISHED_COLUMNS, Batch
+from .numbers import Numbers, Row
 from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
+from .stored_tables import SEARCH_DDL
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement
 SIZES = (2_000, 200, 20, 1)  # rows of one INSERT
-FINISHED_COLUMNS = 12  # of `_attempts`, see Batch.finished
+
+
+TRIMS = {
+    "actors": "DELETE FROM actors WHERE dead_us < ? AND id NOT IN (SELECT abs(actor) FROM _attempts "
+    "WHERE actor IS NOT NULL) AND id NOT IN (SELECT actor FROM objects WHERE actor IS NOT NULL)",
+    "actor_events": "DELETE FROM actor_events WHERE timestamp_us < ? AND actor NOT IN (SELECT id FROM actors)",
+    "workers": "DELETE FROM workers WHERE end_us < ? AND number NOT IN (SELECT worker FROM _attempts "
+    "WHERE worker IS NOT NULL) AND number NOT IN (SELECT worker FROM actors WHERE worker IS NOT NULL)",
+}
+"""What else `trim` deletes: dead actors and workers to which no row refers any longer."""
+UNUSED = (
+    "DELETE FROM _specs WHERE id NOT IN (SELECT spec FROM _attempts)",
+    "DELETE FROM _callers WHERE id NOT IN (SELECT caller FROM _attempts)",
+    "DELETE FROM _failures WHERE id NOT IN (SELECT failure FROM _attempts WHERE failure IS NOT NULL "
+    "UNION SELECT error FROM _attempts WHERE error IS NOT NULL UNION SELECT failure FROM actors WHERE failure "
+    "IS NOT NULL UNION SELECT failure FROM objects WHERE failure IS NOT NULL UNION SELECT cause FROM _failures "
+    "WHERE cause IS NOT NULL)",
+)
 
 
 class Store:
@@ -48,6 +68,9 @@ class Store:
                 self.connection.execute(index)
         for view in VIEWS:
             self.connection.execute(view.ddl())
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
+            for statement in SEARCH_DDL:
+                self.connection.execute(statement)
         self.connection.executemany("INSERT INTO _states VALUES (?, ?)", enumerate(schema.STEPS))
         self.note(schema_version=schema.VERSION)
 
@@ -70,7 +93,7 @@ class Store:
         """Write a batch in the transaction that the caller has begun."""
         finished = batch.finished
         if finished:
-            self.insert("finished", finished, batch.epoch, between)
+            self._insert_finished(finished, batch.epoch, between)
         for name, rows in batch.rows.items():
             if name == "_released":
                 self._released(rows, batch.epoch)
@@ -111,6 +134,17 @@ class Store:
                 if between is not None:
                     between()
 
+    def _insert_finished(self, values: list[Any], epoch: float, between: Callable[[], object] | None) -> None:
+        done = 0
+        for size in SIZES:
+            number = min(size, MOST_VALUES // FINISHED_COLUMNS) * FINISHED_COLUMNS
+            while len(values) - done >= number:
+                statement = self._statement("finished", number // FINISHED_COLUMNS, epoch)
+                self.connection.execute(statement, values[done : done + number])
+                done += number
+                if between is not None:
+                    between()
+
     def _statement(self, name: str, size: int, epoch: float) -> str:
         key = name, size, epoch
         found = self._inserts.get(key)
@@ -137,17 +171,28 @@ class Store:
             )
         return found
 
-    def trim(self, before_us: int) -> dict[str, int]:
-        """Delete the rows of what ended before a moment, and count them in `dropped`. Returns the counts by table."""
+    def trim(self, before_us: int, numbers: Numbers | None = None) -> dict[str, int]:
+        """Delete the rows of what ended before a moment, and count them in `dropped`. Returns the counts by table.
+
+        numbers: of the collector whose batches are written here. It forgets what it has told: rows that only deleted
+        rows referred to are deleted as well, and a thing that comes again gets a new number.
+        """
         counts: dict[str, int] = {}
+        execute = self.connection.execute
         with self.connection:
-            self.connection.execute("BEGIN")
+            execute("BEGIN")
             for table in TABLES:
-                if not table.time or table.name == "workers":
-                    continue
-                cursor = self.connection.execute(f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,))
-                if cursor.rowcount > 0:
-                    counts[table.name] = cursor.rowcount
+                if table.time and table.name != "workers":
+                    counts[table.name] = execute(
+                        f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,)
+                    ).rowcount
+            for name, statement in TRIMS.items():  # records that other rows may still refer to
+                counts[name] = counts.get(name, 0) + execute(statement, (before_us,)).rowcount
+            if numbers is not None and any(counts.values()):
+                numbers.forget()
+                for statement in UNUSED:
+                    execute(statement)
+            counts = {name: count for name, count in counts.items() if count > 0}
             for name, count in counts.items():
                 public = "task_attempts" if name == "_attempts" else name
                 self.drop(public, "older than the retention", count, before_us)

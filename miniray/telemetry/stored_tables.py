@@ -484,3 +484,20 @@ last_us INTEGER us | When this last happened.
         ("table_name", "reason"),
     ),
 )
+
+SEARCH = Table(
+    "log_search",
+    "The words of `log_lines`, where SQLite has FTS5: `WHERE log_search MATCH 'timeout OR refused'`; its `rowid` is "
+    "`log_lines.id`.",
+    columns("line TEXT | The words of the line."),
+    ("rowid",),
+)
+SEARCH_DDL = (
+    "CREATE VIRTUAL TABLE log_search USING fts5 (line, content = 'log_lines', content_rowid = 'id')",
+    "CREATE TRIGGER _log_search_new AFTER INSERT ON log_lines BEGIN "
+    "INSERT INTO log_search (rowid, line) VALUES (new.id, new.line); END",
+    "CREATE TRIGGER _log_search_old AFTER DELETE ON log_lines BEGIN "
+    "INSERT INTO log_search (log_search, rowid, line) VALUES ('delete', old.id, old.line); END",
+)
+SHADOWS = frozenset(f"log_search_{name}" for name in ("data", "idx", "docsize", "config", "content"))
+"""The tables in which FTS5 keeps the words. SQLite asks for the permission to read them, too."""

@@ -1,13 +1,19 @@
 """The bodies of OTLP/HTTP: the exact JSON of spans, metrics and values, and the protocol's own parser."""
 
 import base64
+import importlib.util
 import json
 import math
+import pathlib
+import socket
+import subprocess
+import time
 
 import pytest
 
 import miniray as ray
 from miniray.observe.metrics.prometheus import Family
+from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig
 from miniray.telemetry.export import encoding
 from miniray.telemetry.tracing.spans import Event, Span, Status
@@ -171,3 +177,46 @@ def _without_defaults(value):
         kept = {key: _without_defaults(one) for key, one in value.items()}
         return {key: one for key, one in kept.items() if one not in ("", "0", [], 0, False) or key in KEPT}
     return value
+
+
+def test_a_real_collector_takes_everything(tmp_path):
+    """rotel (of PyPI) is a collector of OTLP; here it receives, and prints what it has received."""
+    rotel = importlib.util.find_spec("rotel")
+    if rotel is None or rotel.origin is None:
+        pytest.skip("rotel is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        http, grpc = (f"127.0.0.1:{server.getsockname()[1]}" for server in (one, other))
+    words = ["start", "--otlp-http-endpoint", http, "--otlp-grpc-endpoint", grpc, "--exporter", "blackhole"]
+    words += ["--pid-file", str(tmp_path / "pid"), "--log-file", str(tmp_path / "log")]
+    words += [word for signal in ("traces", "metrics", "logs") for word in ("--debug-log", signal)]
+    agent = pathlib.Path(rotel.origin).parent / "rotel-agent"
+    with open(tmp_path / "out", "wb") as out:
+        process = subprocess.Popen([agent, *words, "--debug-log-verbosity", "detailed"], stdout=out, stderr=out)
+    try:
+        config = TelemetryConfig(otlp=f"http://{http}")
+        with ray.init(num_cpus=2, telemetry=config, log_to_driver=False):
+            until = time.monotonic() + 30
+            while not _answers(http) and time.monotonic() < until:
+                pass
+            ray.get([outer.remote() for _ in range(300)])
+            ray.wait([failing.remote()])
+            Counter("c", "d", ("a",)).inc(1, {"a": '"\n\\'})
+            Gauge("g").set(math.nan)
+            told = next(iter(context.session.recorders))
+        stats = told.stats()
+    finally:
+        process.terminate()
+        process.wait()
+    assert stats["traces"]["sent"] == 1202 and stats["logs"]["sent"] == 300 and stats["metrics"]["sent"] > 50
+    assert not any(one["failures"] or one["rejected"] or one["dropped"] for one in stats.values())
+    seen = (tmp_path / "out").read_bytes()
+    assert seen.count(b"outer ray.remote_worker") == 300 and b"boom" in seen and b"ray_tasks" in seen
+
+
+def _answers(address):
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True

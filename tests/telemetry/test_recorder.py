@@ -459,6 +459,32 @@ def test_retention_trims_and_counts(path):
         assert rows(path, "SELECT count(*) FROM tasks") == [(0,)]
 
 
+def test_retention_removes_what_no_row_refers_to(path):
+    """Dead actors and workers, names, failures. What comes again has all of its columns again."""
+
+    @ray.remote
+    class Short:
+        def fail(self):
+            raise ValueError("again")
+
+    def once():
+        actor = Short.options(name="short").remote()
+        with pytest.raises(ValueError, match="again"):
+            ray.get(actor.fail.remote())
+        ray.kill(actor)
+        ray.get(double.options(name="once").remote(1))
+
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(path, retention_secs=0.2)):
+        once()
+        gone = " AND ".join(
+            f"NOT EXISTS (SELECT 1 FROM {table})" for table in ("actors", "_specs", "_failures", "_callers")
+        )
+        wait_for_rows(path, f"SELECT 1 WHERE {gone} AND EXISTS (SELECT 1 FROM dropped WHERE table_name = 'actors')")
+        once()
+    named = set(rows(path, "SELECT func_or_class_name, error_type FROM tasks"))  # on a busy machine some are gone
+    assert named <= {("Short.__init__", None), ("Short.fail", "TASK_EXECUTION_EXCEPTION"), ("double", None)}
+
+
 def test_without_retention_nothing_is_removed(path):
     """retention_secs=0 keeps everything."""
     recorded(path, retention_secs=0)

@@ -512,3 +512,26 @@ def test_a_profile_fills_the_samples(session):
     assert {(row["name"], row["stack"].rpartition(".")[2]) for row in found} == {("spin", "spin")}
     assert ray.sql("SELECT DISTINCT thread_name AS n FROM pyspy_stack_traces WHERE thread_name = 'spin'").rows
     assert ray.sql("SELECT count(*) > 0 AS some FROM pyspy_frames WHERE frame_depth = 0").rows == [{"some": 1}]
+
+
+def test_lines_are_found_by_their_words(session):
+    """Where SQLite has FTS5."""
+
+    @ray.remote
+    def say(text):
+        print(text)
+
+    ray.get([say.remote(text) for text in ("the disk is full", "all is well", "the disk was replaced")])
+    statement = "SELECT l.line FROM log_search s JOIN log_lines l ON l.id = s.rowid WHERE log_search MATCH ? ORDER BY 1"
+    try:
+        found = ray.sql(statement, ["disk NOT replaced"])
+    except QueryError as error:
+        pytest.skip(f"this SQLite has no FTS5: {error}")
+    assert [row["line"] for row in found] == ["the disk is full"]
+    ray.get(say.remote("another disk"))
+    assert len(ray.sql(statement, ["disk"])) == 3
+    shown = ray.sql("SELECT highlight(log_search, 0, '[', ']') AS x FROM log_search WHERE log_search MATCH 'well'")
+    assert shown.rows == [{"x": "all is [well]"}]
+    for wrong in ("INSERT INTO log_search (log_search) VALUES ('optimize')", "SELECT * FROM log_search_nothing"):
+        with pytest.raises(QueryError):
+            ray.sql(wrong)

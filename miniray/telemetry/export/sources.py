@@ -128,18 +128,24 @@ class Calls:
         """The spans of the oldest calls, about `most` of them; None if none waits."""
         items: list[str] = []
         while len(items) < most and self.waiting:
-            task = self.waiting.popleft()
-            made = self._made.pop(task.number, 0)
-            for span in spans_of(self._look, task):
-                if span.end_ns is not None and (not made or span.attempt is not None and span.attempt >= made):
-                    items.append(encoding.span(span))
-            if task.args is not None:
-                known = self._watched if task.spec.kind == ACTOR_CREATION_TASK else self._may_run
-                if len(known) < self.most:
-                    known[task.number] = task, task.attempt + 1
+            self._spans(self.waiting.popleft(), items)
         while len(items) < most and self._own:
             items.append(encoding.span(self._own.popleft()))
         return Made(items, len(items)) if items else None
+
+    def _spans(self, task: TaskRecord, items: list[str]) -> None:
+        """Append the spans of a call, without those that were made before. It may be running again by now: then the
+        last attempt has no end, and its turn comes later."""
+        made = self._made.pop(task.number, 0)
+        over, last = task.t_finished > 0, task.attempt
+        until = last + 1 if over else last  # the first attempt whose span is not made now
+        for span in spans_of(self._look, task):
+            if span.end_ns is not None and (not made if span.attempt is None else made <= span.attempt < until):
+                items.append(encoding.span(span))
+        if task.args is not None or not over:
+            known = self._watched if task.spec.kind == ACTOR_CREATION_TASK or not over else self._may_run
+            if len(known) < self.most:
+                known[task.number] = task, until
 
     def drop_all(self) -> int:
         """Forget what waits. Returns how much that was."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...core.records import NORMAL_TASK, Failure, TaskRecord, WorkerRecord
-from ...core.restoring import KeptText
 from ...ids import JOB_HEX, worker_hex
 from ...observe.state.task_columns import process_of
 from ...observe.timeline.recording import Row, earlier_row_of, row_of
@@ -231,16 +230,11 @@ def _ending(look: Look, task: TaskRecord, row: Row, ended: float) -> tuple[Statu
     if raised.error_type == "TASK_CANCELLED":
         return NO_ERROR, ()
     error = raised.error
-    name, _, message = raised.message.partition(": ")
-    text = str(error)  # of a KeptText, in a recording
-    if isinstance(error, TaskError):
-        message, text = error.repr_text, error.text
-        if error.type_text.startswith("<class '"):
-            name = error.type_text[8:-2]
+    name = error.type_text[8:-2] if error.type_text.startswith("<class '") else error.class_name
     attributes = {
         "exception.type": name,
-        "exception.message": message,
-        "exception.stacktrace": text,
+        "exception.message": error.repr_text,
+        "exception.stacktrace": error.text,
         "exception.escaped": "False",
     }
     return Status(ERROR, raised.message), (Event("exception", look.ns(ended), attributes),)
@@ -249,7 +243,7 @@ def _ending(look: Look, task: TaskRecord, row: Row, ended: float) -> tuple[Statu
 def _raised(failure: Failure | None, task: TaskRecord) -> Failure | None:
     """The failure of a chain that holds the exception which the task's own code has raised, if there is one."""
     while failure is not None:
-        if isinstance(failure.error, (TaskError, KeptText)) and failure.about is task:
+        if isinstance(failure.error, TaskError) and failure.about is task:
             return failure
         failure = failure.cause
     return None
