@@ -209,7 +209,7 @@ class Recorder:
             return
         try:
             for one in self._waiting:
-                self._store.write_open(one, collector.take)
+                self._store.write_open(one, collector.take_in_time)
             rebuilt = self.runtime.cluster.task_manager.num_reconstructions
             noted: dict[str, object] = {
                 "written_us": self._us(now),

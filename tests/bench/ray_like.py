@@ -142,6 +142,9 @@ class Miniray(Ray):
         state = importlib.import_module("miniray.state")
         return len(state.list_tasks())
 
+    def sql(self, statement):
+        return len(self.ray.sql(statement, limit=None))
+
     def settle(self):
         """Do nothing: the tables are always current."""
 

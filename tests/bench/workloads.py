@@ -476,6 +476,33 @@ def timeline(b, n, suffix):
     return n, spent, {"ms": spent * 1e3, "file_mb": size / 1e6}
 
 
+@workload("sql_count", 100_000, peer="plain", statement="SELECT state, count(*) FROM tasks GROUP BY state")
+@workload(
+    "sql_join",
+    100_000,
+    peer="plain",
+    statement="SELECT * FROM (SELECT a.name, e.timestamp_us, row_number() OVER (PARTITION BY a.name ORDER BY "
+    "e.timestamp_us) AS n FROM task_attempts a JOIN task_events e USING (task_id, attempt_number) "
+    "WHERE e.state = 'RUNNING') WHERE n <= 3",
+)
+@workload(
+    "sql_all_events",
+    100_000,
+    peer="plain",
+    statement="SELECT * FROM (SELECT a.task_id, e.state, row_number() OVER (PARTITION BY a.task_id ORDER BY "
+    "e.timestamp_us DESC) AS n FROM task_attempts a JOIN task_events e USING (task_id)) WHERE n > 5",
+)
+def sql(b, n, statement):
+    """one SQL statement over n finished tasks: counts by state, a window over n joined events, over 5 n; per task"""
+    run_tasks(b, n)
+    t0 = clock()
+    b.sql("SELECT count(*) FROM task_attempts")
+    t1 = clock()
+    b.sql(statement)
+    spent = clock() - t1
+    return n, spent, {"ms": spent * 1e3, "first_ms": (t1 - t0) * 1e3}
+
+
 def run_tasks(b: Backend, n: int) -> None:
     """Run n tasks, so that the backend's tables list them."""
     if isinstance(b, Plain):
