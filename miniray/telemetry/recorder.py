@@ -104,9 +104,9 @@ def _claimed(runtime: Any, config: TelemetryConfig, path: str) -> Recorder:
 class Recorder:
     """The recording of one session.
 
-    path: the file. exit_code: of the program, if that is known when the session ends, otherwise 0. stopped: why the recording ended before its session; "" as long as it has not. num_tasks: how many
-    tasks the file has at the end. Only the recorder's thread uses the connection once `begin` has been called, or the
-    thread that ends a simulated session.
+    path: the file. exit_code: of the program, if that is known when the session ends, otherwise 0. stopped: why the
+    recording ended before its session; "" as long as it has not. num_tasks: how many tasks the file has at the end. Only
+    the recorder's thread uses the connection once `begin` has been called, or the thread that ends a simulated session.
     """
 
     def __init__(self, runtime: Any, config: TelemetryConfig, path: str):
