@@ -105,8 +105,9 @@ class Recorder:
     """The recording of one session.
 
     path: the file. exit_code: of the program, if that is known when the session ends, otherwise 0. stopped: why the
-    recording ended before its session; "" as long as it has not. num_tasks: how many tasks the file has at the end. Only
-    the recorder's thread uses the connection once `begin` has been called, or the thread that ends a simulated session.
+    recording ended before its session; "" as long as it has not. num_tasks: how many tasks the file has at the end.
+    Only the recorder's thread uses the connection once `begin` has been called, or the thread that ends a simulated
+    session.
     """
 
     def __init__(self, runtime: Any, config: TelemetryConfig, path: str):
