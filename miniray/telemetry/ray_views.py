@@ -36,7 +36,7 @@ leased_us INTEGER us | a.leased_us | A worker was told to run it.
 started_us INTEGER us | a.started_us | The worker entered the function.
 ended_us INTEGER us | a.ended_us | The function returned or raised.
 finished_us INTEGER us | a.finished_us | The values, or the error, were stored.
-duration_us INTEGER us | a.finished_us - a.started_us | How long it ran.
+duration_us INTEGER us | coalesce(a.ended_us, a.finished_us) - a.started_us | How long the function ran.
 required_resources_json TEXT json | {_spec("resources_json")} | The amounts that the program asked for.
 runtime_env_json TEXT json | {_spec("runtime_env_json")} | Its runtime environment, with every value masked.
 producers_json TEXT json | a.producers | The numbers of the tasks whose values it takes.

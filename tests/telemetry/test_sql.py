@@ -1,6 +1,7 @@
 """SQL on the running session, and on a file."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -250,6 +251,50 @@ def test_the_queries_of_monarch_s_documentation_run_unchanged(session):
     latest = {row["id"]: row["latest_status"] for row in ray.sql(LATEST_ACTORS)}
     assert sorted(latest.values()) == ["Failed", "Idle", "Stopped", "Stopped"]
     del kept
+
+
+def test_the_life_of_an_actor(session):
+    """Restarts with their reasons. A constructor that crashes has not made its actor ALIVE."""
+
+    @ray.remote(max_restarts=3)
+    class Fragile:
+        def __init__(self, counter):
+            if ray.get(counter.add.remote(1)) == 1:
+                os._exit(1)
+
+        def die(self):
+            os._exit(1)
+
+        def live(self):
+            return 1
+
+    fragile = Fragile.remote(Counter.remote())
+    assert ray.get(fragile.live.remote()) == 1
+    failed(fragile.die.remote())
+    assert ray.get(fragile.live.options(max_task_retries=-1).remote()) == 1
+    ray.kill(fragile)
+    events = ray.sql(
+        "SELECT e.state, e.reason, e.intended FROM actor_events e JOIN actors a ON a.id = e.actor "
+        "WHERE a.class_name LIKE '%Fragile' ORDER BY e.seq"
+    ).rows
+    assert [row["state"] for row in events] == [
+        "DEPENDENCIES_UNREADY",
+        "PENDING_CREATION",
+        "RESTARTING",
+        "ALIVE",
+        "RESTARTING",
+        "ALIVE",
+        "DEAD",
+    ]
+    assert "os._exit(1)" in events[2]["reason"] and "ray.kill" in events[6]["reason"] and events[6]["intended"]
+    attempts = ray.sql(
+        "SELECT attempt_number, state, error_type FROM task_attempts WHERE name LIKE '%Fragile.__init__' ORDER BY 1"
+    ).rows
+    assert [(row["state"], row["error_type"]) for row in attempts] == [
+        ("FAILED", "WORKER_DIED"),
+        ("FINISHED", None),
+        ("FINISHED", None),
+    ]
 
 
 def test_messages_are_counted_by_endpoint(session):
