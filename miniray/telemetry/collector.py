@@ -535,9 +535,13 @@ class Collector:
             return
         own = self.runtime.tracing.own_spans
         seen = self._counts.get("_own_spans", 0)
+        opened = own_rows(own.opened())  # first: the row of one that ends meanwhile replaces its row here
         first, kept = own.kept_since(seen)
-        if kept:
-            batch.add("_own_spans", own_rows(kept))
+        told = self._last.setdefault("_own_spans", {})
+        new = [row for row in opened if told.get(row[0]) != row]
+        self._last["_own_spans"] = {row[0]: row for row in opened}
+        if new or kept:
+            batch.add("_own_spans", new + own_rows(kept))
         if first > seen:
             batch.dropped["spans"] = first - seen
         self._counts["_own_spans"] = first + len(kept)

@@ -43,6 +43,12 @@ def spin(loops):
     return x
 
 
+def compute_100us():
+    until = time.perf_counter() + 100e-6
+    while time.perf_counter() < until:
+        pass
+
+
 def wait_for_file(path):
     while not os.path.exists(path):
         time.sleep(0.005)
@@ -142,6 +148,24 @@ def task_async(b, n):
     b.get(refs)
     t2 = clock()
     return n, t2 - t0, {"submit_us": (t1 - t0) / n * 1e6}
+
+
+@workload("task_in_a_file", 200_000, peer="miniray")
+def task_in_a_file(b, n):
+    """task_async, ten times as many; miniray-in-a-file records them meanwhile"""
+    submit = b.task(identity)
+    t0 = clock()
+    b.get([submit(i) for i in range(n)])
+    return n, clock() - t0
+
+
+@workload("task_100us_in_a_file", 20_000, peer="miniray")
+def task_100us_in_a_file(b, n):
+    """tasks that compute for 100 us; miniray-in-a-file records them meanwhile"""
+    submit = b.task(compute_100us)
+    t0 = clock()
+    b.get([submit() for _ in range(n)])
+    return n, clock() - t0
 
 
 @workload("task_list", 20_000)

@@ -207,7 +207,7 @@ def test_rows_are_those_of_the_table(session):
 
 
 def test_an_async_actor_s_calls_are_told_apart(session, tmp_path):
-    """While a call's code runs, it counts for the call; a loop that is idle counts for nobody."""
+    """While a call's code runs, it counts for the call. A call that is suspended waits where it awaits."""
 
     @ray.remote
     class Actor:
@@ -219,13 +219,16 @@ def test_an_async_actor_s_calls_are_told_apart(session, tmp_path):
             await asyncio.sleep(1000)
 
     actor = Actor.remote()
-    actor.sleeps.remote()
+    naps = [actor.sleeps.remote() for _ in range(300)]
     call = actor.computes.remote(str(tmp_path / "end"))
-    profile = sampled(of="Actor.computes")
+    profile = sampled(of="Actor.computes", at_least=60)
     (tmp_path / "end").touch()
     ray.get(call)
     assert {stack.ids[0] for stack in profile.by_name()["Actor.computes"]} == {call.task_id().hex()}
-    assert "Actor.sleeps" not in profile.by_name()
+    (asleep,) = profile.by_name()["Actor.sleeps"]
+    assert [place[0].rpartition(".")[2] for place in asleep.places] == ["sleeps", "sleep"]
+    assert asleep.running_s == 0 and asleep.waiting_s == pytest.approx(300 * profile.seconds, rel=0.4)
+    assert asleep.ids == [None, actor._actor_id.hex(), asleep.ids[2]] and naps
 
 
 def test_local_mode_counts_for_the_innermost_task():
@@ -248,7 +251,8 @@ def test_local_mode_counts_for_the_innermost_task():
     finally:
         ray.shutdown()
     names = profile.by_name()
-    assert "inner" in names and "outer" not in names
+    of_outer, of_inner = (sum(stack.seconds for stack in names.get(name, ())) for name in ("outer", "inner"))
+    assert of_inner > 5 * of_outer
     assert {stack.places[0][0].rpartition(".")[2] for stack in names["inner"] if stack.places} == {"inner"}
 
 

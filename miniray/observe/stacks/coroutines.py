@@ -42,7 +42,7 @@ def chain_of(coroutine: Any, task: Any = None, all_frames: bool = False) -> Chai
 def _awaited_by(coroutine: Any, task: Any, stack: list[Place]) -> Any:
     """Note the calls of a coroutine, and return the future or the futures that it awaits; None if it awaits nothing."""
     frames: list[FrameType] = []
-    end = _follow(coroutine, frames)
+    end = follow(coroutine, frames)
     stack += [(frame.f_code, frame.f_lineno) for frame in frames]
     for frame in reversed(frames):  # these two wait for a future of their own, which their argument completes
         name = INSIDE.get(frame.f_code.co_name) if "asyncio" in frame.f_code.co_filename else None
@@ -102,7 +102,7 @@ def name_of(coroutine: Any) -> str:
     return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__name__)
 
 
-def _follow(awaitable: Any, frames: list[FrameType]) -> Any:
+def follow(awaitable: Any, frames: list[FrameType]) -> Any:
     """Note the frame of each coroutine and generator from this one inwards. Returns the future at the end, or None."""
     for _ in range(MOST_LINKS):
         for frame_slot, next_slot in SLOTS:

@@ -6,6 +6,7 @@ program that waits or runs; frames of this library, of the test runner and of th
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
@@ -18,6 +19,7 @@ from ...process.our_code import FOLDER
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 INSTALLED = os.path.join(LIBRARY, "site-packages") + os.sep
 AS_LIBRARY = tuple(FOLDER + name + os.sep for name in ("util", "experimental"))  # they use miniray as a program does
+NEVER_OUTERMOST = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 Place = tuple[CodeType, Optional[int]]  # a function's code, and the line in which it stands
 
 RUNS_THE_PROGRAM = re.compile(r"[/\\](_pytest|pluggy|miniray[/\\]cli)[/\\]")
@@ -77,6 +79,15 @@ def _is_ours(name: str) -> bool:
 def is_librarys(name: str) -> bool:
     """Whether a file belongs to the standard library."""
     return name.startswith("<frozen") or name.startswith(LIBRARY) and not name.startswith(INSTALLED)
+
+
+def begins_a_thread(code: CodeType) -> bool:
+    """Whether a stack that begins with this function can be whole. A thread goes on while its stack is read, and a call
+    that has returned meanwhile no longer leads to its caller: the rest of the stack is missing then."""
+    if code.co_flags & NEVER_OUTERMOST:
+        return False
+    name = code.co_name
+    return name in ("<module>", "_bootstrap", "_run_module_as_main") or code.co_filename.startswith(FOLDER)
 
 
 def shown(stack: list[Place], all_frames: bool = False) -> list[Frame]:

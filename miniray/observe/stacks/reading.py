@@ -23,7 +23,7 @@ from ...process.threads import real_main_thread
 from ...process.worker_process import STAMP, STARTED_IN, WorkerProcess, serving, threads
 from ...runtime.frames import current_frames
 from .coroutines import chain_of, name_of
-from .frames import Frame, Place, shown
+from .frames import Frame, Place, begins_a_thread, shown
 
 DRIVER, TASK, COROUTINE, THREAD = "driver", "task", "coroutine", "thread"
 """The kinds of stacks: a thread of the driver; a task, or a method of an actor; a coroutine that a program has started
@@ -80,7 +80,7 @@ def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
     all_frames: with the frames that are not the program's, and with the stacks that have no others. A session that was
     read from a recording has none.
     """
-    if context.recorded is not None:
+    if context.recorded.get() is not None:
         return []
     frames = current_frames()
     stacks: dict[int, list[FrameType]] = {}
@@ -88,15 +88,29 @@ def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
         # First of all, and without anything in between: the threads go on, and a call that has returned meanwhile no
         # longer leads to its caller.
         stacks.update((ident, _outermost_first(frame)) for ident, frame in frames.items())
+        for _ in range(READ_AGAIN):
+            cut = [ident for ident, stack in stacks.items() if not begins_a_thread(stack[0].f_code)]
+            if not cut:
+                break
+            frames.clear()
+            frames.update(current_frames())
+            for ident in cut:
+                again = _outermost_first(frames.get(ident))
+                if len(again) > len(stacks[ident]) or again and begins_a_thread(again[0].f_code):
+                    stacks[ident] = again
+                del again
         return _Reading(runtime, all_frames).read(stacks)
     finally:
         frames.clear()  # they contain this very frame, which would keep it, and all others, alive
         stacks.clear()
 
 
-def _outermost_first(innermost: FrameType) -> list[FrameType]:
-    found = []
-    frame: FrameType | None = innermost
+READ_AGAIN = 5  # times, if a call returned while its stack was read; some threads begin with a function of the program
+
+
+def _outermost_first(innermost: FrameType | None) -> list[FrameType]:
+    found: list[FrameType] = []
+    frame = innermost
     while frame is not None:
         found.append(frame)
         frame = frame.f_back

@@ -7,6 +7,8 @@ program's, are looked up when the profile is read. A worker that is idle is pass
 The time since the last sample is what a sample weighs. So the sums are right although the sampler comes late while a
 thread keeps the GIL: what that thread does then weighs more.
 
+Calls of async actors that are suspended stand on no thread. They are looked at more rarely, and wait.
+
 Running or waiting. A thread in `get`, `wait`, or the sleep of a task waits. Any other thread may be in a function of C,
 and Python does not tell whether that computes or waits. If the instruction in which it stands is no call, the thread
 computes, or would if it got the GIL: it runs. Otherwise the system tells how much time of a CPU it has used since the
@@ -25,6 +27,9 @@ import time
 from types import CodeType, FrameType
 from typing import Any
 
+from ...observe.stacks.coroutines import follow
+from ...observe.stacks.frames import begins_a_thread
+from ...observe.stacks.reading import context_of
 from ...process import context, our_code
 from ...process.context import current
 from ...process.doorbell import new_real_lock, start_real_thread
@@ -33,6 +38,9 @@ from ...process.worker_process import STARTED_IN, native_ids, threads
 from ...runtime.frames import current_frames
 
 MOST_NODES = 500_000  # of the tree; beyond, a stack is counted where it leaves the tree
+SUSPENDED_EVERY = 10  # samples: how often the suspended calls of async actors are noted
+MOST_SUSPENDED = 100  # of one actor, at a time
+OF_A_CALL = ("_call", "_attempt")  # the coroutines of ours around a call of an async actor
 MOST_DEPTH = 512  # the innermost calls of a stack that are noted
 SATURATED = 0.9  # the part of the time that the process used a CPU, from which on the GIL counts as never free
 LATE_S = 0.002  # a sample that comes so late had to wait: a thread that computes keeps the GIL for 5 ms
@@ -94,6 +102,7 @@ class Sampler:
         self.nodes = self.samples = self.full = 0
         self.began = self.ended = 0.0
         self.epoch = 0.0
+        self.unseen_s = 0.0  # since the suspended coroutines were last looked at
         self.spent_s = 0.0  # the time of a CPU that the sampler itself has taken
         self.codes: dict[int, tuple[CodeType, bytes]] = {}  # by id() of the code: its instructions
         self.seen: dict[int, Seen] = {}
@@ -148,6 +157,9 @@ class Sampler:
             runtime = context.session
             owners = {} if runtime is None else self._owners(runtime)
             waits = {waiter.thread for waiter in runtime.driver_waiters.copy()} if runtime is not None else ()
+            self.unseen_s += seconds
+            if runtime is not None and self.samples % SUSPENDED_EVERY == 0:
+                self._suspended(runtime, now)
             for ident, frame in frames.items():
                 if ident == here:
                     continue
@@ -182,6 +194,29 @@ class Sampler:
             else:
                 found[handle.ident] = handle.user_task or worker.task, worker, handle.waiter is not None
         return found
+
+    def _suspended(self, runtime: Any, now: float) -> None:
+        """Note where the suspended calls of async actors stand: some of them, if there are many, each for its share."""
+        seconds, self.unseen_s = self.unseen_s, 0.0
+        if runtime.local:
+            workers = runtime.cluster.workers.copy().values()
+            handles = [worker.handle for worker in workers if worker.handle is not None]
+        else:
+            handles = list(runtime.threads.copy())
+        for handle in handles:
+            calls = list(handle.loop.calls.copy().items()) if handle.loop is not None else []
+            step = -(-len(calls) // MOST_SUSPENDED) or 1
+            for number, call in calls[self.samples // SUSPENDED_EVERY % step :: step]:
+                task = handle.record.running.get(number)
+                frames: list[FrameType] = []
+                follow(call.get_coro(), frames)
+                if task is None or len(frames) <= len(OF_A_CALL):
+                    continue  # it has not begun, or it runs at this moment
+                node = self._descend(task.spec.name, [frame.f_code for frame in frames])
+                node.samples += SUSPENDED_EVERY * step
+                node.waited += seconds * step
+                node.last = now
+                self._whose(node, task, handle.record)
 
     def _other(self, ident: int, frame: FrameType, runtime: Any, waits: Any, now: float, seconds: float) -> None:
         """A thread that serves no worker: the driver's, or one that a task has started."""
@@ -231,10 +266,14 @@ class Sampler:
         node.last = now
         if line is not None:
             node.lines[line] = node.lines.get(line, 0.0) + seconds
+        self._whose(node, task, worker)
+
+    def _whose(self, node: Node, task: Any, worker: Any) -> None:
+        """Note whose a stack was, as ids: the records may be gone when the profile is read."""
         records = task, task.actor if task is not None else None, worker
         numbers = tuple([one.number if one is not None else 0 for one in records])
         if node.numbers != numbers:
-            if node.samples == 1:
+            if not node.numbers:
                 node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
             else:
                 same = [one == before for one, before in zip(numbers, node.numbers)]
@@ -251,10 +290,17 @@ class Sampler:
                 break
             codes.append(code)
             at = at.f_back
+        if at is None and not begins_a_thread(codes[-1]):
+            codes.clear()  # the time counts for the name; the outer calls are not known
+        codes.reverse()
+        return self._descend(name, codes)
+
+    def _descend(self, name: str, codes: list[CodeType]) -> Node:
+        """The node of a stack, given by its functions, the outermost first."""
         node = self.roots.get(name)
         if node is None:
             node = self.roots[name] = Node(None)
-        for code in reversed(codes):
+        for code in codes:
             child = node.children.get(id(code))
             if child is None:
                 if self.nodes >= MOST_NODES:
@@ -317,7 +363,5 @@ def _of_loop(loop: Any) -> Any:
     running = asyncio.current_task(loop) if asyncio is not None and loop is not None else None
     if running is None:
         return None
-    from ...observe.stacks.reading import context_of
-
     execution = context_of(running).get(current)
     return execution.task if execution is not None else None
