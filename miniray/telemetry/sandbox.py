@@ -220,7 +220,8 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
 
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
     """The stored tables and views that a statement reads. It is compiled, but not run."""
-    text = sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}"
+    begins = _BEGINS.match(sql)
+    text = sql if begins is not None and begins[1].lower() == "explain" else f"EXPLAIN {sql}"
     with guarded(connection, guard, 10.0, sql):
         connection.execute(text, params).close()
     return set(guard.read)

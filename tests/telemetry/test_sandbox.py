@@ -271,6 +271,7 @@ def test_what_reads_is_answered(source, statement, rows):
 def test_explain_is_answered(source):
     assert source.query("EXPLAIN QUERY PLAN SELECT name FROM tasks").columns[-1] == "detail"
     assert source.query("EXPLAIN SELECT 1").columns[0] == "addr"
+    assert source.query("/* a comment */ -- and another\n explain SELECT 1").columns[0] == "addr"
 
 
 def test_parameters_are_values(source):
