@@ -115,6 +115,8 @@ def test_a_task_may_ask(session):
 def test_rows_say_what_the_state_api_says(session):
     """The columns with Ray's names hold Ray's values."""
     eventful()
+    threaded = Counter.options(max_concurrency=3).remote()
+    ray.get([threaded.add.remote(1) for _ in range(6)])
     rows = {(row["task_id"], row["attempt_number"]): row for row in ray.sql("SELECT * FROM task_attempts").rows}
     ours = list_tasks(detail=True, limit=1000)
     assert len(ours) == len(rows) > 15
