@@ -110,10 +110,17 @@ class ActorVariant(Generic[T]):
             runtime = session_or_start()
         if runtime.call_spans is None:
             return self._create(runtime, args, kwargs)
-        with runtime.call_spans.of_method(self._info.class_name, "__init__") as span:
+        with runtime.call_spans.of_creation(self._info.class_name, self._is_new(runtime)) as spans:
             handle = self._create(runtime, args, kwargs)
-            span.set_attribute("ray.actor_id", handle._record.actor.hex)
+            for span in spans:
+                span.set_attribute("ray.actor_id", handle._record.actor.hex)
             return handle
+
+    def _is_new(self, runtime: Runtime) -> bool:
+        """Whether `remote` is about to create an actor that it was told to create only if it does not exist."""
+        given = self._given
+        name, namespace = given.get("name") or "", given.get("namespace") or runtime.options["namespace"]
+        return bool(given.get("get_if_exists") and name) and find(runtime, name, namespace, weak=False) is None
 
     def _create(self, runtime: Runtime, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle[T]:
         info, given = self._info, self._given

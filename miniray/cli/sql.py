@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import math
 import os
 import sys
 from typing import Any
@@ -96,11 +97,12 @@ def answered(source: Any, statement: str, args: argparse.Namespace) -> str:
         raise Refused(str(problem)) from None
     for note in result.notes():
         print(f"Note: {for_terminal(note)}", file=sys.stderr)
-    return formatted(result.columns, result.rows, args.format or "table")
+    for_people = getattr(args, "width", None) is not None or sys.stdout.isatty()
+    return formatted(result.columns, result.rows, args.format or "table", for_people)
 
 
-def formatted(columns: list[str], rows: list[dict[str, Any]], how: str) -> str:
-    """Rows as text in one of FORMATS."""
+def formatted(columns: list[str], rows: list[dict[str, Any]], how: str, for_people: bool) -> str:
+    """Rows as text in one of FORMATS. for_people: whether a terminal shows it; a file has the values as they are."""
     if how == "json":
         return json.dumps([_plain(row) for row in rows], indent=2)
     if how == "jsonl":
@@ -110,7 +112,8 @@ def formatted(columns: list[str], rows: list[dict[str, Any]], how: str) -> str:
         writer = csv.writer(written, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([_plain(row)[name] for name in columns] for row in rows)
-        return written.getvalue().rstrip("\n")
+        text = written.getvalue().rstrip("\n")
+        return for_terminal(text, newlines=True) if for_people else text
     if not rows:
         return "(no rows)"
     cells = [["NULL" if row[name] is None else _plain(row)[name] for name in columns] for row in rows]
@@ -118,8 +121,15 @@ def formatted(columns: list[str], rows: list[dict[str, Any]], how: str) -> str:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose bytes are hexadecimal digits, since no format has bytes."""
-    return {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
+    """A row that every format can hold: bytes become hexadecimal digits, and infinity, which JSON lacks, a text."""
+    return {
+        name: value.hex()
+        if isinstance(value, bytes)
+        else str(value)
+        if isinstance(value, float) and not math.isfinite(value)
+        else value
+        for name, value in row.items()
+    }
 
 
 def schema(names: list[str]) -> int:

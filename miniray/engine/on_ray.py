@@ -51,6 +51,7 @@ def install(address: str | None = None) -> None:
         ray.cloudpickle.register_pickle_by_value(module)
     ray.init = _init_of(ray.init, address)
     ray.timeline = _timeline_of(ray, ray.timeline)
+    ray.sql = _no_sql
 
 
 class _NeedsOurCore(MetaPathFinder):
@@ -98,6 +99,13 @@ def _init_of(ray_init: Any, cluster_address: str | None) -> Any:
         return ray_init(address, runtime_env=environment, **given)
 
     return init
+
+
+def _no_sql(*args: Any, **kwargs: Any) -> Any:
+    """In place of `miniray.sql`."""
+    raise NotImplementedError(
+        "miniray.sql reads miniray's own tables, and this program runs with --engine ray. Ask ray.util.state instead."
+    )
 
 
 def _timeline_of(ray: Any, ray_timeline: Any) -> Any:

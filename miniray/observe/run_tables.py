@@ -41,7 +41,7 @@ class Tables:
         self.runtime = runtime
         self.busy: list[Running] = busy_workers(runtime)
         waits = list(runtime.driver_waiters.copy().values())
-        past = context.recorded is not None  # then the threads of this process are not those of the program
+        past = context.recorded.get() is not None  # then the threads of this process are not those of the program
         self.driver = interrupted or (driver_stack() if waits and not past else [])
         self.awaited = {obj.task.hex for objects in waits for obj in objects if getattr(obj, "task", None) is not None}
         waits += [getattr(running.worker.handle, "waiting", ()) for running in self.busy if running.blocked]

@@ -44,9 +44,9 @@ current: ContextVar[Execution | None] = ContextVar("miniray_current", default=No
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
 simulation: Any = None  # the `runtime.simulated.simulation.Simulation` that runs; set only by itself
-# While a recording is read: the session in it, a `telemetry.restore.Restored`, with the `pid` and the `entrypoint` of
-# the program that was recorded. Set only by that module.
-recorded: Any = None
+# In a thread, or a coroutine, that reads a recording: the session in it, a `telemetry.restore.Restored`, with its
+# `logs`, and with the `pid` and the `entrypoint` of the program that was recorded. Set only by that module.
+recorded: ContextVar[Any] = ContextVar("miniray_recorded", default=None)
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
@@ -54,12 +54,14 @@ in_forked_child: list[Callable[[], None]] = []  # called in a forked child, wher
 
 def shown_pid() -> int:
     """The process id that rows and the names of logs show: this process's, or the recorded program's."""
-    return os.getpid() if recorded is None else int(recorded.pid)
+    read = recorded.get()
+    return os.getpid() if read is None else int(read.pid)
 
 
 def shown_entrypoint() -> str:
     """The command line that the job's row shows."""
-    return " ".join(getattr(sys, "orig_argv", sys.argv)) if recorded is None else str(recorded.entrypoint)
+    read = recorded.get()
+    return " ".join(getattr(sys, "orig_argv", sys.argv)) if read is None else str(read.entrypoint)
 
 
 def exit_of_the_program() -> SystemExit | None:

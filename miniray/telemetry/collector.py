@@ -19,8 +19,8 @@ Rows are made in small steps. A task that may change is read under the runtime's
 others are read without it.
 
 *What can be missed.* A task that is submitted, ends, and is dropped from the core's table (which keeps the last 100,000
-finished tasks) between two collections. So whoever takes long to write a batch calls `take` meanwhile, which costs next
-to nothing. What is missed all the same is counted exactly: `Batch.dropped`.
+finished tasks) between two collections. So whoever takes long to write a batch calls `take_in_time` meanwhile. What is
+missed all the same is counted exactly: `Batch.dropped`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from .span_view import own_rows
 PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
 RECORD_S = 10e-6  # how long a record takes, before that has been measured
 STEP = 200  # records that are read under one hold of the lock
+TAKE_S = 0.1  # the core keeps 100,000 finished tasks, and cannot run as many in this time
 TAKE_EVERY = 20_000  # rows of new tasks that are made before new tasks are taken again
 MOST_TAKEN = 300_000  # tasks whose rows are still to be made; their records take about 1 KB each
 FINISHED = TaskStatus.FINISHED
@@ -117,6 +118,7 @@ class Collector:
         self._open: dict[int, tuple[TaskRecord, Any]] = {}  # tasks that may change, with what they were
         self._last_ended: TaskRecord | None = None  # the last one in the core's list of tasks that have ended
         self._taken: list[TaskRecord] = []  # new tasks whose rows are still to be made
+        self._took = 0.0  # when new tasks were last taken
         self._missed = 0  # tasks that were dropped before they were taken
         self._creations: dict[int, int] = {}  # actor -> the attempts of its constructor
         self._last: dict[str, dict[Any, Any]] = {}  # table -> key -> what the row was
@@ -181,8 +183,14 @@ class Collector:
 
     # ------------------------------------------------------------ tasks
 
+    def take_in_time(self) -> None:
+        """As `take`, unless it was called a moment ago: it waits for the core's lock."""
+        if time.perf_counter() - self._took >= TAKE_S:
+            self.take()
+
     def take(self) -> None:
         """Take references to the tasks that are new, so that they are not missed. Their rows are made later."""
+        self._took = time.perf_counter()
         cluster = self.runtime.cluster
         with self.runtime.lock:
             tasks = cluster.tasks
@@ -217,7 +225,7 @@ class Collector:
             opened = self._finished(batch, new[start : start + TAKE_EVERY])
             self._open.update((task.number, (task, None)) for task in opened)
             if start:
-                self.take()
+                self.take_in_time()
         if self._open:
             self._ended(batch)
 
@@ -509,7 +517,7 @@ class Collector:
     def _profiles(self, batch: Batch) -> None:
         """The profiles that have stopped since the last look. Most sessions make none, and do not load the profiler."""
         recording = sys.modules.get(f"{__package__}.profiler.recording")
-        if recording is None or context.session is not self.runtime:
+        if recording is None or context.session not in (self.runtime, None):  # at the end of the session there is none
             return
         started = self.runtime.epoch + next(iter(self.runtime.cluster.nodes.values())).t_started
         for profile in list(recording.finished):
@@ -527,9 +535,13 @@ class Collector:
             return
         own = self.runtime.tracing.own_spans
         seen = self._counts.get("_own_spans", 0)
+        opened = own_rows(own.opened())  # first: the row of one that ends meanwhile replaces its row here
         first, kept = own.kept_since(seen)
-        if kept:
-            batch.add("_own_spans", own_rows(kept))
+        told = self._last.setdefault("_own_spans", {})
+        new = [row for row in opened if told.get(row[0]) != row]
+        self._last["_own_spans"] = {row[0]: row for row in opened}
+        if new or kept:
+            batch.add("_own_spans", new + own_rows(kept))
         if first > seen:
             batch.dropped["spans"] = first - seen
         self._counts["_own_spans"] = first + len(kept)

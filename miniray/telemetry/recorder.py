@@ -3,9 +3,9 @@
 Theory of operation.
 
 *One thread, which the program never waits for.* The recorder's thread asks the collector every FLUSH_S seconds for what
-has changed, and writes it in one transaction. The program only appends to the collector's list. Only the end of the
-session waits, for the last transaction. The thread is started through `_thread`, as those of the workers are: it does
-not keep the process alive.
+has changed, and writes it in one transaction. The program does nothing for it: the collector reads the core's tables,
+and holds the core's lock for a few records at a time. Only the end of the session waits, for the last transaction. The
+thread is started through `_thread`, as those of the workers are: it does not keep the process alive.
 
 *What a killed process leaves.* Each transaction is complete or absent (SQLite's write-ahead log), so the file opens at
 any time, and lacks at most what happened after the last transaction began: FLUSH_S seconds, and the time that the last
@@ -151,8 +151,13 @@ class Recorder:
         """Start to listen, and start the thread."""
         self._keep_reserve()
         self._collector = Collector(self.runtime)
-        if not self._is_simulated():
+        if self._is_simulated():
+            return
+        try:
             _start_new_thread(self._run, ())
+        except RuntimeError as problem:  # the system has no more threads
+            self._stop(str(problem))
+            self._done.release()
 
     def _is_simulated(self) -> bool:
         return getattr(self.runtime, "simulation", None) is not None
@@ -205,7 +210,7 @@ class Recorder:
             return
         try:
             for one in self._waiting:
-                self._store.write_open(one, collector.take)
+                self._store.write_open(one, collector.take_in_time)
             rebuilt = self.runtime.cluster.task_manager.num_reconstructions
             noted: dict[str, object] = {
                 "written_us": self._us(now),

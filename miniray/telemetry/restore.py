@@ -9,6 +9,7 @@ to the core is not in the file: no functions, arguments, values or exceptions. N
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sqlite3
@@ -21,7 +22,6 @@ from typing import Any
 from ..core.cluster import Cluster
 from ..core.records import NodeRecord, Waiter, WorkerRecord
 from ..core.restoring import Restoring, kept_text
-from ..observe.logs import session as log_session
 from ..observe.logs.session import SessionLogs
 from ..observe.metrics.registry import Curve, summed
 from ..observe.metrics.series import MOST_SAMPLES
@@ -64,7 +64,6 @@ class Restored:
         """writer: the pid of the process that is recording into the file, 0 if none is."""
         self.path, self._writer = path, writer
         self._connection = connection
-        connection.row_factory = _as_dict
         self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
         self.pid = int(self.facts.get("pid") or 0)
         self.entrypoint = self.facts.get("entrypoint", "")
@@ -93,7 +92,10 @@ class Restored:
         """The rows of a table, in the order of their keys."""
         order = ", ".join(KEYS[table])
         try:
-            yield from self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
+            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
+            names = [column[0] for column in found.description]
+            for row in found:
+                yield dict(zip(names, row))
         except sqlite3.OperationalError as problem:
             if "no such table" not in str(problem):
                 raise
@@ -225,24 +227,19 @@ class Restored:
         return logs
 
 
-def _as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip([column[0] for column in cursor.description], row))
-
-
 @contextmanager
 def restored(path: str) -> Iterator[Restored]:
-    """The session in a recording. For the block, the readers of logs, and those that name a process, read this session.
+    """The session in a recording. In the block, the readers of logs, and those that name a process, read this session;
+    other threads do not.
 
     path: the file, which may still be written. It is opened for reading only. Raises Unreadable.
     """
     runtime = read(path)
-    before, context.recorded = context.recorded, runtime
-    logs = log_session.show_recorded(runtime.logs)
+    token = context.recorded.set(runtime)
     try:
         yield runtime
     finally:
-        context.recorded = before
-        log_session.show_recorded(logs)
+        context.recorded.reset(token)
 
 
 def read(path: str) -> Restored:
@@ -261,12 +258,15 @@ def read(path: str) -> Restored:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
             raise Unreadable(f"{name} is not a recording of miniray")
         writer = writer_of(connection)
-        context_before = context.recorded
-        context.recorded = _Facts(connection)
+        token = context.recorded.set(_Facts(connection))
+        collects = gc.isenabled()
+        gc.disable()  # nothing of this is garbage, and there may be a million records
         try:
             return Restored(name, connection, writer)
         finally:
-            context.recorded = context_before
+            context.recorded.reset(token)
+            if collects:
+                gc.enable()
     except (sqlite3.Error, OSError) as problem:
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

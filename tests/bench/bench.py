@@ -29,13 +29,26 @@ from typing import Any
 
 from tests.bench.backend import Backend
 from tests.bench.peers import Asyncio, Dask, Plain, Prometheus, Pykka, Queue, ThreadPool
-from tests.bench.ray_like import Miniray, MinirayLocal, MinirayUnrecorded, Ray
+from tests.bench.ray_like import Miniray, MinirayInAFile, MinirayLocal, MinirayUnrecorded, Ray
 from tests.bench.workloads import WORKLOADS, Workload, clock, identity, spin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BACKENDS: dict[str, type[Backend]] = {
     b.name: b
-    for b in (Plain, ThreadPool, Queue, Asyncio, Pykka, Prometheus, Dask, Ray, Miniray, MinirayLocal, MinirayUnrecorded)
+    for b in (
+        Plain,
+        ThreadPool,
+        Queue,
+        Asyncio,
+        Pykka,
+        Prometheus,
+        Dask,
+        Ray,
+        Miniray,
+        MinirayInAFile,
+        MinirayLocal,
+        MinirayUnrecorded,
+    )
 }
 UNIT = {"ns": 1e9, "us": 1e6, "ms": 1e3}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pathlib
+import tempfile
 import time
 
 from tests.bench.backend import WORKERS, Backend, children
@@ -141,6 +142,9 @@ class Miniray(Ray):
         state = importlib.import_module("miniray.state")
         return len(state.list_tasks())
 
+    def sql(self, statement):
+        return len(self.ray.sql(statement, limit=None))
+
     def settle(self):
         """Do nothing: the tables are always current."""
 
@@ -159,6 +163,20 @@ class MinirayLocal(Miniray):
 
     def init_options(self):
         return {"local_mode": True}
+
+
+class MinirayInAFile(Miniray):
+    """miniray with worker threads, whose sessions are recorded in a file: `init(telemetry=...)`."""
+
+    name = "miniray-in-a-file"
+
+    def init_options(self):
+        self.folder = tempfile.TemporaryDirectory()
+        return {"telemetry": os.path.join(self.folder.name, "run.db")}
+
+    def stop(self):
+        self.ray.shutdown()
+        self.folder.cleanup()
 
 
 class MinirayUnrecorded(Miniray):

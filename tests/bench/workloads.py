@@ -43,6 +43,12 @@ def spin(loops):
     return x
 
 
+def compute_100us():
+    until = time.perf_counter() + 100e-6
+    while time.perf_counter() < until:
+        pass
+
+
 def wait_for_file(path):
     while not os.path.exists(path):
         time.sleep(0.005)
@@ -142,6 +148,24 @@ def task_async(b, n):
     b.get(refs)
     t2 = clock()
     return n, t2 - t0, {"submit_us": (t1 - t0) / n * 1e6}
+
+
+@workload("task_in_a_file", 200_000, peer="miniray")
+def task_in_a_file(b, n):
+    """task_async, ten times as many; miniray-in-a-file records them meanwhile"""
+    submit = b.task(identity)
+    t0 = clock()
+    b.get([submit(i) for i in range(n)])
+    return n, clock() - t0
+
+
+@workload("task_100us_in_a_file", 20_000, peer="miniray")
+def task_100us_in_a_file(b, n):
+    """tasks that compute for 100 us; miniray-in-a-file records them meanwhile"""
+    submit = b.task(compute_100us)
+    t0 = clock()
+    b.get([submit() for _ in range(n)])
+    return n, clock() - t0
 
 
 @workload("task_list", 20_000)
@@ -450,6 +474,33 @@ def timeline(b, n, suffix):
         spent = clock() - t0
         size = os.path.getsize(path)
     return n, spent, {"ms": spent * 1e3, "file_mb": size / 1e6}
+
+
+@workload("sql_count", 100_000, peer="plain", statement="SELECT state, count(*) FROM tasks GROUP BY state")
+@workload(
+    "sql_join",
+    100_000,
+    peer="plain",
+    statement="SELECT * FROM (SELECT a.name, e.timestamp_us, row_number() OVER (PARTITION BY a.name ORDER BY "
+    "e.timestamp_us) AS n FROM task_attempts a JOIN task_events e USING (task_id, attempt_number) "
+    "WHERE e.state = 'RUNNING') WHERE n <= 3",
+)
+@workload(
+    "sql_all_events",
+    100_000,
+    peer="plain",
+    statement="SELECT * FROM (SELECT a.task_id, e.state, row_number() OVER (PARTITION BY a.task_id ORDER BY "
+    "e.timestamp_us DESC) AS n FROM task_attempts a JOIN task_events e USING (task_id)) WHERE n > 5",
+)
+def sql(b, n, statement):
+    """one SQL statement over n finished tasks: counts by state, a window over n joined events, over 5 n; per task"""
+    run_tasks(b, n)
+    t0 = clock()
+    b.sql("SELECT count(*) FROM task_attempts")
+    t1 = clock()
+    b.sql(statement)
+    spent = clock() - t1
+    return n, spent, {"ms": spent * 1e3, "first_ms": (t1 - t0) * 1e3}
 
 
 def run_tasks(b: Backend, n: int) -> None:

@@ -125,8 +125,9 @@ tell(lambda: ray.init(on_deadlock="raise"))
 tell(lambda: metrics.Histogram().quantile(0.5))
 tell(lambda: metrics.export_text())
 tell(lambda: ray.timeline(integer_ids=True))
+tell(lambda: ray.sql("SELECT 1"))
 """)
-    assert lines == ["ModuleNotFoundError True"] * 3 + ["ValueError True"] * 2 + ["NotImplementedError True"] * 3
+    assert lines == ["ModuleNotFoundError True"] * 3 + ["ValueError True"] * 2 + ["NotImplementedError True"] * 4
 
 
 def test_init_prepares_workers_and_drops_the_arguments_that_the_cluster_decides(program):

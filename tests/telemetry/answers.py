@@ -9,7 +9,6 @@ from typing import Any
 from miniray.observe.doctor import findings
 from miniray.observe.explain.bottleneck import explain_run
 from miniray.observe.explain.explanation import explain
-from miniray.observe.logs import session as log_session
 from miniray.observe.logs.reading import get_log, list_logs
 from miniray.observe.state import book, ray_tables
 from miniray.observe.state.query import ListApiOptions
@@ -61,7 +60,6 @@ def of_recording(recording: Any) -> Iterator[Any]:
 
 
 def of_logs(runtime: Any) -> Iterator[tuple[str, Any]]:
-    assert log_session.running is not None
     names = list_logs(node_ip=runtime.head.name)
     yield "names", names
     for name in sum(names.values(), []):

@@ -13,7 +13,7 @@ import textwrap
 import pytest
 
 import miniray as ray
-from miniray import cli
+from miniray import cli, state
 from miniray.observe.explain.explanation import explain, find_deadlock
 from miniray.observe.timeline.recording import read as read_recording
 from miniray.telemetry import recorder
@@ -474,3 +474,15 @@ def test_the_pytest_option_keeps_recordings_of_failed_tests(pytester, monkeypatc
     done.stdout.fnmatch_lines(["*kept/test_it.py-test_fails.db"])
     with restored(str(kept / "test_it.py-test_fails.db")) as runtime:
         assert len(runtime.cluster.tasks) == 1
+
+
+def test_a_recording_is_read_beside_a_running_session(file):
+    """Other threads, and the session itself, are not confused by it."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        with restored(file) as runtime:
+            assert len(runtime.cluster.tasks) == 7
+            assert ray.get(ray.remote(lambda: os.getpid()).remote()) == os.getpid()
+            names = ray.remote(lambda: [*state.list_logs(node_ip="127.0.0.1")["worker_out"]]).remote()
+            assert len(ray.get(names)) == 1 < len(state.list_logs(node_ip="127.0.0.1")["worker_out"])
+        (own,) = state.list_logs(node_ip="127.0.0.1")["worker_out"]
+        assert own.endswith(f"-{os.getpid()}.out")

@@ -260,10 +260,10 @@ def test_an_endpoint_that_is_none_is_refused_before_anything_starts(monkeypatch)
         TelemetryConfig(otlp=4318)
 
 
-def test_a_simulated_session_is_not_exported(collector):
+def test_a_simulated_session_is_not_exported(collector, caplog):
     with ray.init(runtime="simulated", telemetry=TelemetryConfig(otlp=collector.url)):
         ray.get(nothing.remote())
-    assert collector.requests == []
+    assert collector.requests == [] and "it is simulated" in caplog.text
 
 
 def test_the_package_is_not_imported_unless_it_is_used():

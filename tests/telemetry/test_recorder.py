@@ -234,6 +234,47 @@ def test_the_file_says_how_the_session_ended(path, ending, how, status):
     assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(1,)]
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)])
+def test_a_signal_ends_the_recording_in_order(path, number, code):
+    """Ctrl-C and SIGTERM: the last transaction is written, and the file says how the session ended."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", WAITS, path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert program.stdout is not None and program.stdout.readline() == "ready\n"
+    program.send_signal(number)
+    assert program.wait(30) == code
+    program.stdout.close()
+    told = facts(path)
+    assert "ended_us" in told and told["how_it_ended"] in ("interrupted", "exit", "shutdown")
+    assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(1,)]
+
+
+WAITS = """
+import sys, threading
+import miniray as ray
+ray.init(num_cpus=1, telemetry=sys.argv[1])
+ray.get(ray.remote(lambda: 1).remote())
+print("ready", flush=True)
+threading.Event().wait(30)
+"""
+
+
+def test_without_a_thread_the_recording_stops(path, caplog, monkeypatch):
+    """The system may have no more threads: one warning, and the program goes on."""
+
+    def refuse(*ignored):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(recorder, "_start_new_thread", refuse)
+    recorded(path)
+    assert "can't start new thread" in caplog.records[0].getMessage() and len(caplog.records) == 1
+    assert "can't start new thread" in facts(path)["stopped"]
+
+
 # ------------------------------------------------------------ several sessions, several processes
 
 

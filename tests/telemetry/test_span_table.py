@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import miniray as ray
-from miniray.telemetry.tracing.spans import Span
+from miniray.telemetry.tracing.spans import CONSUMER, INTERNAL, PRODUCER, Span
+from miniray.testing import FaultPlan, simulate
 from miniray.util import tracing
 
 OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -128,3 +129,59 @@ def test_a_recording_has_the_spans(tmp_path):
     ray.shutdown()
     source = ray.telemetry.open(str(path))
     assert from_rows(source.query("select * from spans").rows) == expected
+
+
+@ray.remote(max_retries=5, retry_exceptions=True)
+def divide(n):
+    with tracing.start_span(f"divide {n}"):
+        return n if n < 2 else sum(ray.get([divide.remote(n // 2), divide.remote(n - n // 2)]))
+
+
+@ray.remote(max_restarts=5, max_task_retries=5)
+class Counter:
+    def add(self, n):
+        with tracing.start_span("add"):
+            return ray.get(divide.remote(n))
+
+    def stream(self, n):
+        for i in range(n):
+            yield ray.get(leaf.remote(i))
+
+
+@ray.remote(max_restarts=5, max_task_retries=5)
+class AsyncCounter:
+    async def add(self, n):
+        with tracing.start_span(f"async {n}"):
+            return await divide.remote(n)
+
+
+def test_spans_are_trees_whatever_crashes(seed: int):
+    """Under every schedule: an id belongs to one span, a parent is in its child's trace and not younger, an attempt is
+    below its call, and what the program opened is below the attempt that opened it. SQL says the same."""
+
+    def program():
+        ray.init(num_cpus=3)
+        counters = [Counter.remote(), AsyncCounter.remote()]
+        with tracing.start_span("outer"):
+            refs = [counter.add.remote(3) for counter in counters for _ in range(2)]
+        items = counters[0].stream.options(num_returns="streaming").remote(2)
+        assert ray.get([*refs, divide.remote(5)]) == [3, 3, 3, 3, 5]
+        assert [ray.get(item) for item in items] == [0, 1]
+        found, rows = tracing.spans(), ray.sql("select * from spans").rows
+        assert from_rows(rows) == as_rows(found)
+        by_id = {span.span_id: span for span in found}
+        assert len(by_id) == len(found)
+        for span in found:
+            if span.parent_id is None:
+                continue
+            above = by_id[span.parent_id]
+            assert above.trace_id == span.trace_id and above.start_ns <= span.start_ns
+            if span.kind == CONSUMER:
+                assert above.kind == PRODUCER and above.task_id == span.task_id
+            elif above.kind == CONSUMER and span.kind == INTERNAL:
+                assert (above.task_id, above.attempt) == (span.task_id, span.attempt)
+        tops = {span.trace_id: span for span in found if span.parent_id is None}
+        assert len(tops) == len({span.trace_id for span in found})
+        return len(found)
+
+    assert simulate(program, seed, FaultPlan(crash=0.05, delay=0.2)) >= 70

@@ -445,6 +445,45 @@ def test_the_command_has_formats_for_programs(script, how, said):
     assert miniray("sql", COUNT, "--format", how, "--", script)[1] == said
 
 
+def test_formats_hold_every_value():
+    """Bytes and infinity have no form in JSON. A terminal is protected from what a CSV file has as it is."""
+    from miniray.cli.sql import formatted
+
+    columns, rows = ["a", "b", "c"], [{"a": b"\x00\xff", "b": float("inf"), "c": "x\x1b[2J,\ny"}]
+    assert json.loads(formatted(columns, rows, "json", False)) == [{"a": "00ff", "b": "inf", "c": "x\x1b[2J,\ny"}]
+    assert formatted(columns, rows, "csv", False) == 'a,b,c\n00ff,inf,"x\x1b[2J,\ny"'
+    assert formatted(columns, rows, "csv", True) == 'a,b,c\n00ff,inf,"x\\x1b[2J,\ny"'
+    assert "\x1b" not in formatted(columns, rows, "table", False)
+
+
+def test_the_command_sees_the_end_of_a_session(tmp_path):
+    """Metrics, lines and profiles, too: the statement runs just before the session ends."""
+    path = tmp_path / "program.py"
+    path.write_text("""
+import time
+import miniray as ray
+from miniray.telemetry import profile
+from miniray.util.metrics import Counter
+
+count = Counter("calls")
+
+@ray.remote
+def work():
+    count.inc()
+    print("a line")
+    time.sleep(0.1)
+
+with profile():
+    ray.get(work.remote())
+""")
+    statement = (
+        "SELECT (SELECT sum(value) FROM metric_points) AS calls, (SELECT group_concat(line) FROM log_lines) AS lines, "
+        "(SELECT count(*) > 0 FROM stack_samples) AS profiled"
+    )
+    out = miniray("sql", statement, "--format", "jsonl", "--", str(path))[1]
+    assert json.loads(out) == {"calls": 1.0, "lines": "a line", "profiled": 1}
+
+
 def test_the_command_asks_a_file_and_reads_stdin(script, tmp_path):
     path = str(tmp_path / "run.db")
     assert miniray("record", "-o", path, "--", script)[0] == 0

@@ -327,7 +327,7 @@ def test_spans_in_methods_and_what_one_call_leaves_open(session):
     ray.get(actor.m.remote())
     assert tree(tracing.spans())[1:] == [
         ran("Actor.spanned", ["in method", ran("leaf")]),
-        ran("Actor.leaves_open"),
+        ran("Actor.leaves_open", ["left open"]),
         ran("Actor.m", ran("leaf")),
     ]
 
@@ -390,6 +390,18 @@ def test_a_thread_of_a_task_has_spans_of_its_own(threaded):
     assert ray.get(starts.remote()) == [None, True]
     assert tree(tracing.spans()) == [ran("starts"), ran("leaf"), ["in thread", ran("leaf")]]
     assert tracing.spans()[-1].task_id is None
+
+
+def test_a_span_that_is_open_is_shown_without_an_end(session):
+    with tracing.start_span("outer", n=1) as span:
+        ray.get(leaf.remote())
+        span.set_attribute("n", 2)
+        (own,) = [one for one in tracing.spans() if one.kind == INTERNAL]
+        assert own.end_ns is None and own.attributes == {"n": "2"}
+        assert tree(tracing.spans()) == [["outer", ran("leaf")]]
+        assert ray.sql("select end_ns from spans where name = 'outer'").rows == [{"end_ns": None}]
+    assert tree(tracing.spans()) == [["outer", ran("leaf")]] and tracing.spans()[-1].end_ns
+    assert ray.sql("select end_ns > start_ns - 1 as over from spans where name = 'outer'").rows == [{"over": 1}]
 
 
 def test_an_exception_that_leaves_a_span_is_noted_and_goes_on(session):

@@ -38,9 +38,10 @@ BLOCK = 1 << 16  # the most bytes of a log that one step of get_log yields
 
 
 def _session() -> SessionLogs:
-    if log_session.running is None:
+    logs = log_session.shown()
+    if logs is None:
         raise context.not_found()
-    return log_session.running
+    return logs
 
 
 # ---------------------------------------------------------------- list_logs

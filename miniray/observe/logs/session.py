@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.records import ACTOR_TASK
 from ...core.transitions import WorkerStatus
 from . import files
-from ...process import standard_streams
+from ...process import context, standard_streams
 from ...process.worker_output import NAMES, Pipe, Reader
 from ...process.worker_process import WorkerProcess
 from ..escape import escaped
@@ -429,12 +429,10 @@ def uninstall(runtime: Runtime) -> None:
         running = None
 
 
-def show_recorded(logs: SessionLogs | None) -> SessionLogs | None:
-    """Let the readers of logs read these, which come from a recording, in place of the running session's. Returns those
-    that they have read so far."""
-    global running
-    before, running = running, logs
-    return before
+def shown() -> SessionLogs | None:
+    """The logs that readers read: those of the recording that this thread is reading, or of the running session."""
+    recorded = context.recorded.get()
+    return running if recorded is None else recorded.logs
 
 
 def after_fork() -> None:

@@ -80,7 +80,7 @@ def read(runtime: Any, all_frames: bool = False) -> list[CallStack]:
     all_frames: with the frames that are not the program's, and with the stacks that have no others. A session that was
     read from a recording has none.
     """
-    if context.recorded is not None:
+    if context.recorded.get() is not None:
         return []
     frames = current_frames()
     stacks: dict[int, list[FrameType]] = {}

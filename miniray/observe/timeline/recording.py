@@ -286,7 +286,7 @@ def read(runtime: Any, explained: bool = True) -> Recording:
 
 def _metrics(runtime: Any, now: float) -> list[Curve]:
     """The metrics of the program over time: those of the running session, or of a recording."""
-    if context.recorded is runtime:
+    if context.recorded.get() is runtime:
         curves: list[Curve] = runtime.curves()
         return curves
     return registry.curves(now) if context.session is runtime else []
@@ -319,7 +319,7 @@ SILENT = "It has printed nothing."
 def _logs(runtime: Any, rows: list[Row]) -> tuple[dict[tuple[int, int], str], str]:
     """The last lines that attempts printed: first of those that did not finish well, then of the longest ones. And the
     sentence for an attempt that is not among them."""
-    logs = session.running
+    logs = session.shown()
     if logs is None or logs.runtime is not runtime or runtime.local:
         return {}, "Its output went to the driver's own stream, as that of all tasks in this session."
     printed = last_lines(logs, LOG_LINES)

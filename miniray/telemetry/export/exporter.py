@@ -308,11 +308,12 @@ def export_stats() -> dict[str, dict[str, Any]]:
 
 
 def start(runtime: Any, settings: Settings | None) -> Exporter | None:
-    """Begin to export a session. Returns None if the settings forbid it, if the session is simulated, or, with a
-    warning, if a certificate cannot be read."""
-    from ...runtime.simulated.runtime import SimulatedRuntime
-
-    if settings is None or isinstance(runtime, SimulatedRuntime):
+    """Begin to export a session. Returns None if the settings forbid it, or, with a warning, if the session is
+    simulated or a certificate cannot be read."""
+    if settings is None:
+        return None
+    if getattr(runtime, "simulation", None) is not None:
+        logger.warning("This session is not exported: it is simulated, and its clock is not the collector's.")
         return None
     try:
         exporter = Exporter(runtime, settings)

@@ -13,7 +13,6 @@ between its items belongs to the span of its task.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,11 +30,6 @@ from .own_spans import context_of_attempt, tracing_of
 TRACER = "ray.util.tracing.tracing_helper"  # the name of Ray's tracer
 OF_EVERY_ACTOR = "miniray.calls.actor_classes"  # the module of the methods that every actor has
 OWN_TRACER = "miniray.util.tracing"  # of the spans that the program opens with `miniray.util.tracing`
-
-
-def is_imported() -> bool:
-    """Whether the program has imported OpenTelemetry."""
-    return "opentelemetry.trace" in sys.modules
 
 
 def connect(runtime: Any, hooked: bool = False) -> None:
@@ -213,6 +207,17 @@ class CallSpans:
             actor_id = worker.actor.hex  # as in Ray: that of the actor which calls, until the new one is known
         return self._call(f"{cls}.{method}", spans.method_attributes(look, cls, method, worker, actor_id))
 
+    @contextmanager
+    def of_creation(self, cls: str, twice: bool) -> Iterator[list[Any]]:
+        """A context manager for the creation of an actor. Its value are the spans. twice: as Ray does for an actor that
+        is to be created only if it does not exist, and does not: the call that creates it is inside of another one."""
+        with self.of_method(cls, "__init__") as outer:
+            if not twice:
+                yield [outer]
+            else:
+                with self.of_method(cls, "__init__") as inner:
+                    yield [outer, inner]
+
     def of_method_once(self, called: Any, cls: str, method: str, actor_id: str) -> Any:
         """As `of_method`, for a `remote` that calls itself in the context manager; None if it has done so. called: the
         method that is called."""
@@ -295,8 +300,8 @@ class CallSpans:
         return traced_coroutine if inspect.iscoroutinefunction(function) else traced
 
     def end(self, span: Any, error: BaseException | None = None) -> None:
-        """End a span. As in Ray, only an Exception is an error, and the span of an attempt that has
-        ended its process is lost."""
+        """End a span. As in Ray, only an Exception is an error, and the span of an attempt that has ended its process
+        is lost."""
         if isinstance(error, (WorkerExit, SessionEnded)):
             return
         if isinstance(error, Exception) and span.is_recording():

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -38,11 +39,14 @@ KEPT = 100_000  # spans of user code that a session keeps, as many as of `minira
 
 
 class OwnSpans:
-    """The last spans of a session that the program has opened and closed itself. dropped: how many older ones are
-    gone."""
+    """The last spans of a session that the program has opened itself, and those that are open.
+
+    dropped: how many older ones are gone. A span stays open if its thread has been left behind.
+    """
 
     def __init__(self) -> None:
         self._spans: deque[Span] = deque(maxlen=KEPT)
+        self._open: dict[int, Span] = {}
         self._added = 0
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may close a span itself
         self._numbers = itertools.count(1)
@@ -56,6 +60,19 @@ class OwnSpans:
     def new_id(self, seed: int) -> int:
         """The id of a new span."""
         return span_id_of(seed, next(self._numbers), USERS_OWN)
+
+    def begin(self, span: Span) -> None:
+        """A span has been opened."""
+        if len(self._open) < KEPT:
+            self._open[span.span_id] = span
+
+    def forget(self, span: Span) -> None:
+        """A span is not open any longer."""
+        self._open.pop(span.span_id, None)
+
+    def opened(self) -> list[Span]:
+        """The spans that are open, as they are now: without an end."""
+        return [replace(span, attributes=dict(span.attributes)) for span in self._open.copy().values()]
 
     def add(self, span: Span) -> None:
         """Keep a span that has ended."""
@@ -209,16 +226,15 @@ class Here:
 class OwnSpan(Here):
     """A span of the program: open in its `with` block. An exception that leaves the block is noted in the span."""
 
-    __slots__ = ("name", "attributes", "_parent_id", "_start_ns", "_execution")
+    __slots__ = ("name", "attributes", "_span", "_spans")
 
     def __init__(self, name: str, attributes: dict[str, Any]):
         if not isinstance(name, str):
             raise TypeError(f"the name of a span is a str, not {type(name).__name__}")
         super().__init__(None)
         self.name, self.attributes = name, {key: str(value) for key, value in attributes.items()}
-        self._parent_id: int | None = None
-        self._start_ns = 0
-        self._execution: Execution | None = None
+        self._span: Span | None = None
+        self._spans = _outside
 
     def set_attribute(self, name: str, value: object) -> None:
         """Add an attribute, or replace it. As Ray's, all values are texts."""
@@ -228,61 +244,62 @@ class OwnSpan(Here):
 
     def __enter__(self) -> OwnSpan:
         runtime, parent = used(), current_context()
-        own = _outside if runtime is None else runtime.tracing.own_spans
+        self._spans = _outside if runtime is None else runtime.tracing.own_spans
         seed = _seed_outside if runtime is None else runtime.trace_seed
-        span_id = own.new_id(seed)
-        self._execution, self._start_ns = caller(), now_ns(runtime)
-        if self._execution is not None and self._execution.task.number >= OF_THREADS:
-            self._execution = None  # as if the driver had opened it: there is no such task
+        span_id = self._spans.new_id(seed)
+        execution, start_ns = caller(), now_ns(runtime)
+        if execution is not None and execution.task.number >= OF_THREADS:
+            execution = None  # as if the driver had opened it: there is no such task
         if parent is None:
-            self._parent_id, self._context = None, Context(trace_id_of(seed, span_id), span_id)
+            made = Context(trace_id_of(seed, span_id), span_id)
         else:
-            self._parent_id = parent.span_id or None
             trace_id = parent.trace_id or trace_id_of(seed, span_id)
-            self._context = Context(trace_id, span_id, parent.flags, parent.state, parent.baggage)
+            made = Context(trace_id, span_id, parent.flags, parent.state, parent.baggage)
         calls = None if runtime is None else runtime.call_spans
         if calls is not None:
             self._theirs = calls.start(calls.own_tracer, self.name, span_id, attributes=self.attributes)
             theirs = self._theirs.get_span_context()
             if theirs.is_valid:  # the ids of a trace's first span are OpenTelemetry's
-                own = self._context
-                own.trace_id, own.span_id, own.flags = theirs.trace_id, theirs.span_id, int(theirs.trace_flags)
+                made.trace_id, made.span_id, made.flags = theirs.trace_id, theirs.span_id, int(theirs.trace_flags)
+        self._context = made
+        # Nothing in it refers to the attempt: a span that is never closed must not keep an actor.
+        self._span = Span(
+            made.trace_id,
+            made.span_id,
+            parent.span_id or None if parent is not None else None,
+            self.name,
+            INTERNAL,
+            start_ns,
+            None,
+            self.attributes,
+            task_id=execution.hex if execution is not None else None,
+            attempt=execution.task.attempt if execution is not None else None,
+            state=made.state,
+        )
+        self._spans.begin(self._span)
         super().__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        made, execution, runtime = self._context, self._execution, context.session
+        runtime = context.session
         super().__exit__(kind, error, trace)
-        self._execution = None
         theirs, self._theirs = self._theirs, None
         if theirs is not None and runtime is not None and runtime.call_spans is not None:
             runtime.call_spans.end(theirs, error)
-        if runtime is None or made is None:
+        span, self._span = self._span, None
+        if span is None:
             return
-        end_ns, status = now_ns(runtime), NO_ERROR
-        events: tuple[Event, ...] = ()
-        if isinstance(error, Exception):
-            status, event = _noted(error, end_ns)
-            events = (event,)
-        tracing_of(runtime).own_spans.add(
-            Span(
-                made.trace_id,
-                made.span_id,
-                self._parent_id,
-                self.name,
-                INTERNAL,
-                self._start_ns,
-                max(self._start_ns, end_ns),
-                dict(self.attributes),
-                status,
-                events,
-                task_id=execution.hex if execution is not None else None,
-                attempt=execution.task.attempt if execution is not None else None,
-                state=made.state,
-            )
-        )
+        if runtime is not None:
+            end_ns, status = max(span.start_ns, now_ns(runtime)), NO_ERROR
+            events: tuple[Event, ...] = ()
+            if isinstance(error, Exception):
+                status, event = _noted(error, end_ns)
+                events = (event,)
+            ended = replace(span, end_ns=end_ns, attributes=dict(self.attributes), status=status, events=events)
+            tracing_of(runtime).own_spans.add(ended)
+        self._spans.forget(span)  # last: if an interrupt of the attempt ends this method, the span is open still
 
 
 def now_ns(runtime: Any) -> int:

@@ -114,7 +114,12 @@ def spans(runtime: Any) -> Iterator[Span]:
     for task in tasks:
         yield from spans_of(look, task)
     if runtime.tracing is not None:
-        yield from runtime.tracing.own_spans.kept()
+        own = runtime.tracing.own_spans
+        opened = own.opened()  # first: one that ends meanwhile is then among those that are kept
+        kept = own.kept()
+        ended = {span.span_id for span in kept}
+        yield from kept
+        yield from (span for span in opened if span.span_id not in ended)
 
 
 def spans_of(look: Look, task: TaskRecord) -> Iterator[Span]:

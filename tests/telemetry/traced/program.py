@@ -207,6 +207,109 @@ class Asy:
         await asyncio.sleep(60)
 
 
+def unwrapped(function):
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@ray.remote
+@unwrapped
+def decorated():
+    return 1
+
+
+class Base:
+    def inherited(self):
+        return 1
+
+    @unwrapped
+    def decorated(self):
+        return 1
+
+
+@ray.remote(max_concurrency=2, concurrency_groups={"io": 1})
+class Threaded(Base):
+    def __init__(self):
+        self.tries = 0
+
+    def waits(self, ref):
+        return ray.get(ref[0])
+
+    @ray.method(concurrency_group="io")
+    def grouped(self):
+        return ray.get(leaf.remote())
+
+    @ray.method(max_task_retries=2, retry_exceptions=True)
+    def flaky(self):
+        self.tries += 1
+        if self.tries < 3:
+            raise ValueError(f"try {self.tries}")
+
+    def calls(self, handle):
+        return ray.get(handle.m.remote())
+
+    def calls_itself(self):
+        me = ray.get_runtime_context().current_actor
+        return ray.get(me.inherited.remote())
+
+    def no_result(self):
+        return None
+
+
+@ray.remote(num_returns="dynamic")
+def dynamic():
+    yield 1
+    yield 2
+
+
+@ray.remote(num_returns=0)
+def no_result():
+    return None
+
+
+@ray.remote
+def passes_on(refs):
+    return ray.get(refs[0])
+
+
+def threaded():
+    actor = Threaded.remote()
+    ray.get([actor.waits.remote([leaf.remote()]), actor.grouped.remote(), actor.inherited.remote()])
+    ray.get([actor.calls.remote(act), actor.calls_itself.remote(), actor.flaky.remote()])
+    ray.get(actor.no_result.options(num_returns=1).remote())
+
+
+def get_if_exists():
+    first = Act.options(name="one", get_if_exists=True).remote()
+    ray.get(first.m.remote())
+    again = Act.options(name="one", get_if_exists=True).remote()
+    ray.get(again.m.remote())
+
+
+def pool():
+    from ray.util import ActorPool
+
+    return list(ActorPool([Act.remote(), Act.remote()]).map(lambda actor, x: actor.m.remote(), [1, 2, 3]))
+
+
+def queue():
+    from ray.util.queue import Queue
+
+    queue = Queue()
+    queue.put(1)
+    return queue.get()
+
+
+def graph():
+    from ray.dag import InputNode
+
+    with InputNode() as x:
+        made = leaf.bind(leaf.bind(x))
+    return ray.get(made.execute(1))
+
+
 def wait_for(path):
     while not os.path.exists(path):
         time.sleep(0.02)
@@ -320,6 +423,17 @@ STEPS = {
     "local_function": local_function,
     "bad_arguments": bad_arguments,
     "dependency": lambda: fails(lambda: ray.get(leaf.remote(fail.remote()))),
+    "decorated": lambda: ray.get(decorated.remote()),
+    "decorated_method": lambda: ray.get(Threaded.remote().decorated.remote()),
+    "threaded": threaded,
+    "get_if_exists": get_if_exists,
+    "pool": pool,
+    "queue": queue,
+    "graph": graph,
+    "dynamic": lambda: [ray.get(item) for item in ray.get(dynamic.remote())],
+    "no_result": lambda: no_result.remote(),
+    "passes_on": lambda: ray.get(passes_on.remote([leaf.remote()])),
+    "parts": lambda: ray.get(leaf.options(num_returns=2).remote((1, 2))),
     "exit_actor": lambda: fails(lambda: ray.get(Act.remote().leave.remote())),
 }
 
