@@ -83,9 +83,10 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     producers = to_json(task.producers) if task.producers else None
     rows: list[Row] = []
     for past in task.history or ():
-        state = "FAILED" if past.failure is not None else "FINISHED"
-        error = error_type(_view(task, past), look)
-        shown_failure = failure_of(_view(task, past))
+        failed = past.failure is not None and not constructed(task, past)
+        state = "FAILED" if failed else "FINISHED"
+        error = error_type(_view(task, past), look) if failed else None
+        shown_failure = failure_of(_view(task, past)) if failed else None
         rows.append(
             (
                 -(task.number << 20 | past.number),
@@ -132,6 +133,12 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
         )
     )
     return rows
+
+
+def constructed(task: TaskRecord, past: Attempt) -> bool:
+    """Whether this earlier attempt was a constructor that returned. Then its failure is that of the actor, which came
+    later. A worker reports an attempt when it has returned."""
+    return task.spec.kind == ACTOR_CREATION_TASK and past.worker is not None and past.worker.tasks_done > 0
 
 
 def _view(task: TaskRecord, past: Attempt) -> TaskView:
@@ -224,7 +231,8 @@ def actor_events(record: ActorRecord) -> list[Row]:
     for past in creation.history or ():
         if past.number == 0:
             changes.append(("PENDING_CREATION", past.t_ready, None))
-        changes.append(("ALIVE", past.t_ended, None))  # 0.0 if the constructor did not return
+        if constructed(creation, past):
+            changes.append(("ALIVE", past.t_ended, None))
         reason = cut(past.failure.message) if past.failure is not None else None
         changes.append(("RESTARTING", past.t_finished, reason))
     if not creation.attempt:
