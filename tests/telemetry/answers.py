@@ -18,6 +18,7 @@ from miniray.observe.timeline.recording import read
 
 OF_THREADS = {"thread_id"}  # of a thread that is gone
 NUMBER = re.compile(r"\d[\d,]*\.?\d*")
+OF_STACKS = {"RUNNING", "QUEUE"}  # findings that say where a thread stands
 SLACK_S = 0.05  # the file has microseconds, some rows have whole milliseconds, and sums add up what was cut off
 
 
@@ -42,7 +43,9 @@ def answers(runtime: Any) -> dict[str, Any]:
             found[f"explain {name}"] = {id: explain(runtime, id).asdict() for id in ids[-200:]}
         # Which cause of a short run comes first may depend on a microsecond.
         found["explain"] = bool(explain_run(runtime).sentence)
-        found["doctor"] = [{**finding.asdict(), "stacks": None} for finding in findings(runtime)]
+        found["doctor"] = [
+            {**finding.asdict(), "stacks": None} for finding in findings(runtime) if finding.symptom not in OF_STACKS
+        ]
         found["timeline"] = list(of_recording(read(runtime)))
         if not runtime.local:
             found["logs"] = dict(of_logs(runtime))
