@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from ..observe.escape import for_terminal
 from ..observe.stacks.report import Report
 from ._grammar import Command
 from ._look import accept_format, accept_program, complain, show
@@ -79,7 +80,7 @@ def _of_running(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps({"interrupted_in": [], "note": part["note"], **part["report"]}))
     else:
-        print(part["text"])
+        print(for_terminal(part["text"], newlines=True))
         if part["note"]:
-            print(f"Note: {part['note']}.")
+            print(for_terminal(f"Note: {part['note']}."))
     return 0

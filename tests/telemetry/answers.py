@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,9 @@ from miniray.observe.state.ray_rows import SummaryResource
 from miniray.observe.timeline.recording import read
 
 OF_THREADS = {"thread_id"}  # of a thread that is gone
-SLACK_S = 0.003  # the file has microseconds, and some rows have whole milliseconds
+SLACK_S = 0.05  # the file has microseconds, some rows have whole milliseconds, and sums add up what was cut off
+
+PERCENT = re.compile(r"\b(\d+)%")
 
 
 def answers(runtime: Any) -> dict[str, Any]:
@@ -38,7 +41,10 @@ def answers(runtime: Any) -> dict[str, Any]:
             column = f"{name[:-1]}_id"
             ids = [row[column] for row in found[f"state.list_{name}"]]
             found[f"explain {name}"] = {id: explain(runtime, id).asdict() for id in ids[-200:]}
-        found["explain"] = explain_run(runtime).asdict()
+        # Causes that took about as long as each other have no fixed order.
+        found["explain"] = sorted(
+            explain_run(runtime).asdict()["chain"], key=lambda link: (link["name"], link["reason"])
+        )
         found["doctor"] = [{**finding.asdict(), "stacks": None} for finding in findings(runtime)]
         found["timeline"] = list(of_recording(read(runtime)))
         if not runtime.local:
@@ -87,9 +93,13 @@ def differences(one: Any, other: Any, epoch: float, where: str = "") -> Iterator
 
 
 def _near_texts(one: Any, other: Any) -> bool:
-    """Whether two texts differ only in the last digits of a time."""
+    """Whether two texts differ only in the last digits of a time, or by one in percentages: they are asked for at two
+    moments."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
+    shares, others = PERCENT.findall(one), PERCENT.findall(other)
+    if shares and PERCENT.sub("%", one) == PERCENT.sub("%", other):
+        return all(abs(int(mine) - int(yours)) <= 1 for mine, yours in zip(shares, others))
     if one.isdigit() and other.isdigit():
         return abs(int(one) - int(other)) <= 1e9 * SLACK_S
     return len(one) == len(other) == 26 and one[:22] == other[:22]

@@ -99,6 +99,7 @@ class Sampler:
     def __init__(self, hz: float):
         self.interval_s = 1.0 / hz
         self.roots: dict[str, Node] = {}
+        self.known: dict[tuple[str, tuple[int, ...]], Node] = {}  # by name, and id() of each function's code
         self.nodes = self.samples = self.full = 0
         self.began = self.ended = 0.0
         self.epoch = 0.0
@@ -123,6 +124,7 @@ class Sampler:
         self._done.acquire()
         self.codes.clear()
         self.seen.clear()
+        self.known.clear()
 
     def _run(self) -> None:
         try:
@@ -281,19 +283,26 @@ class Sampler:
                 node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
 
     def _node(self, name: str, frame: FrameType, nested: bool) -> Node:
-        """The node of a stack, given by its innermost frame."""
+        """The node of a stack, given by its innermost frame. This loop is most of what a sample costs."""
         codes: list[CodeType] = []
+        add = codes.append
         at: FrameType | None = frame
-        while at is not None and len(codes) < MOST_DEPTH:
-            code = at.f_code
-            if nested and code in our_code.attempts:
-                break
-            codes.append(code)
+        while at is not None:
+            add(at.f_code)
             at = at.f_back
-        if at is None and not begins_a_thread(codes[-1]):
-            codes.clear()  # the time counts for the name; the outer calls are not known
-        codes.reverse()
-        return self._descend(name, codes)
+        if nested:
+            codes = codes[: next((n for n, code in enumerate(codes) if code in our_code.attempts), len(codes))]
+        if at is None and not nested and not begins_a_thread(codes[-1]):
+            return self._descend(name, [])  # the time counts for the name; the outer calls are not known
+        del codes[MOST_DEPTH:]
+        key = name, tuple(map(id, codes))
+        node = self.known.get(key)
+        if node is None:
+            codes.reverse()
+            node = self._descend(name, codes)
+            if not self.full:  # the tree keeps the functions of the key alive
+                self.known[key] = node
+        return node
 
     def _descend(self, name: str, codes: list[CodeType]) -> Node:
         """The node of a stack, given by its functions, the outermost first."""
