@@ -26,6 +26,7 @@ from ..core.task_events import Event
 from ..core.transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus
 from ..ids import JOB_HEX, worker_hex
 from ..observe.state.columns import SEVERITY, death_cause, placed_on, reference_type, made_by
+from ..observe.state.lookup import object_id
 from ..observe.state.task_columns import (
     Look,
     TaskView,
@@ -84,9 +85,10 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     rows: list[Row] = []
     for past in task.history or ():
         failed = past.failure is not None and not constructed(task, past)
-        state = "FAILED" if failed else "FINISHED"
-        error = error_type(_view(task, past), look) if failed else None
-        shown_failure = failure_of(_view(task, past)) if failed else None
+        view = _view(task, past)
+        state = task_state(view) if failed else "FINISHED"
+        error = error_type(view, look) if failed else None
+        shown_failure = failure_of(view) if failed else None
         rows.append(
             (
                 -(task.number << 20 | past.number),
@@ -268,7 +270,7 @@ def object_row(obj: ObjectRecord, numbers: Numbers, look: Look) -> Row:
     owner = obj.owner if obj.task is None else obj.task.owner
     return (
         obj.number,
-        obj.hex,
+        object_id(obj),
         obj.status.name,
         obj.size,
         obj.task.number if obj.task is not None else None,

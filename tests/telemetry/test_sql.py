@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -128,6 +129,43 @@ def test_rows_say_what_the_state_api_says(session):
             assert (row["node_id"], row["worker_id"]) == (task.node_id, task.worker_id)
         assert row["created_us"] // 1000 == task.creation_time_ms
         assert (row["finished_us"] or 0) // 1000 == (task.end_time_ms or 0)
+
+
+def test_an_actor_that_leaves_has_not_failed_when_its_work_is_over(session):
+    """Its last call has failed for the caller. Once the actor is dead, the row says FINISHED, as in Ray."""
+
+    @ray.remote(num_cpus=0, max_concurrency=2)
+    class Gate:
+        def __init__(self):
+            self.opened = threading.Event()
+
+        def wait(self):
+            self.opened.wait(60)
+
+        def open(self):
+            self.opened.set()
+
+    @ray.remote(num_cpus=0)
+    def work(gate):
+        ray.get(gate.wait.remote())
+
+    @ray.remote(num_cpus=0)
+    class Owner:
+        def go(self, gate):
+            self.ref = work.remote(gate)
+
+        def leave(self):
+            ray.actor.exit_actor()
+
+    statement = "SELECT t.state, t.error_type, a.state AS actor FROM tasks t JOIN actors a ON a.id = t.actor WHERE t.name LIKE '%leave'"
+    gate, owner = Gate.remote(), Owner.remote()
+    ray.get(owner.go.remote(gate))
+    failed(owner.leave.remote())
+    assert ray.sql(statement).rows == [{"state": "FAILED", "error_type": "ACTOR_UNAVAILABLE", "actor": "ALIVE"}]
+    ray.get(gate.open.remote())
+    while ray.sql(statement).rows[0]["actor"] != "DEAD":
+        ray.get(f.remote(1))
+    assert ray.sql(statement).rows == [{"state": "FINISHED", "error_type": None, "actor": "DEAD"}]
 
 
 def test_attempts_can_be_joined_with_events(session):
