@@ -78,7 +78,7 @@ class Node:
 class Seen:
     """What the last sample saw of a thread: the name it counts for, the place of its innermost call, and its node.
 
-    codes, ids: of its calls, the outermost first: the functions, and the id() of the frames. place_of: where each stands.
+    codes, ids: of its calls, the outermost first: the functions, and the id() of the frames. place_of: their positions.
 
     clock, cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native:
     the system's number of the thread.
