@@ -19,7 +19,7 @@ QUICK := $(addprefix tests/,core options values runtime process api util observe
 LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/test_timeline_browser.py \
     process/test_sigterm.py process/test_bare_interpreter.py runtime/test_foreign_code.py tidy/test_readme.py \
     observe/logs/test_tqdm_ray.py process/test_signal_handlers.py telemetry/test_recorder.py telemetry/test_from_file.py \
-    telemetry/test_sql.py telemetry/test_sandbox.py telemetry/test_stack_socket.py telemetry/test_profile.py telemetry/test_profile_forms.py)
+    telemetry/test_cli_sql.py telemetry/test_sandbox.py telemetry/test_stack_socket.py telemetry/test_profile.py telemetry/test_profile_forms.py)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
     judges mutants chaos foreign conformance-stress conformance-alias clean

@@ -73,7 +73,10 @@ def run(args: argparse.Namespace) -> int:
         code = 130
     finally:
         session.after_start.remove(on_start)
-        api.shutdown()
+    for recording in recordings:
+        if recording is not None:
+            recording.exit_code = code
+    api.shutdown()
     if not recordings:
         return code or complain(f"{args.program[0]} started no session, so there is nothing to record", 1)
     for recording in recordings:

@@ -70,7 +70,14 @@ def _init_of(ray_init: Any, cluster_address: str | None) -> Any:
     """Ray's `init`, with the arguments of miniray's. It prepares Ray's workers through a setup hook."""
 
     @functools.wraps(ray_init)
-    def init(address: str | None = None, *, num_nodes: int = 1, on_deadlock: str = "log", **given: Any) -> Any:
+    def init(
+        address: str | None = None,
+        *,
+        num_nodes: int = 1,
+        on_deadlock: str = "log",
+        telemetry: Any = None,
+        **given: Any,
+    ) -> Any:
         if num_nodes != 1:
             raise ValueError(
                 f"num_nodes={num_nodes} exists only in miniray, and this program runs with --engine ray. A node of Ray "
@@ -81,6 +88,8 @@ def _init_of(ray_init: Any, cluster_address: str | None) -> Any:
                 f"on_deadlock={on_deadlock!r} exists only in miniray, and this program runs with --engine ray: Ray "
                 "does not detect deadlocks."
             )
+        if telemetry:
+            logger.warning("init(telemetry=...) is ignored: only miniray records its sessions.")
         address = address or cluster_address
         if cluster_address not in (None, "local"):
             for name in CLUSTER_DECIDES:

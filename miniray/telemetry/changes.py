@@ -39,8 +39,14 @@ def plain(task: TaskRecord) -> bool:
 
 
 def final(task: TaskRecord) -> bool:
-    """Whether the task has finished. If it runs again, the core counts that, or the restart of its actor says so."""
-    return bool(task.t_finished)
+    """Whether the row of the task stays as it is. If the task runs again, the core counts that, or the restart of its
+    actor says so. A call in which an actor ended itself counts as finished, not failed, once the actor is dead."""
+    return bool(task.t_finished) and not _drains(task)
+
+
+def _drains(task: TaskRecord) -> bool:
+    """Whether the task is a failed call of an actor that has ended itself and waits for its work."""
+    return task.failure is not None and task.actor is not None and task.actor.drain is not None
 
 
 def what_of_task(task: TaskRecord) -> Any:
@@ -55,6 +61,7 @@ def what_of_task(task: TaskRecord) -> Any:
         task.t_ended,
         task.t_finished,
         task.cancel_requested,
+        _drains(task),
     )
 
 

@@ -15,6 +15,9 @@ _A_MESSAGE = (
     "(SELECT CASE WHEN a.error_type = 'TASK_EXECUTION_EXCEPTION' THEN 'User exception:' || char(10) || "
     "trim(x.text, ' ' || char(10)) ELSE x.text END FROM _failures x WHERE x.id = a.error)"
 )
+_WORKER = (
+    f"coalesce((SELECT printf('%056x', x.process) FROM workers x WHERE x.number = a.worker), {hex_of(56, 'a.worker')})"
+)
 _ATTEMPT_COLUMNS = columns(f"""
 task_id TEXT | a.task_id | The task's id.
 attempt_number INTEGER | a.attempt | The number of the attempt, 0 for the first.
@@ -27,7 +30,7 @@ func_or_class_name TEXT | {_spec("func_name")} | The function's own name; Class.
 module TEXT | {_spec("module")} | The module that defines the function.
 parent_task_id TEXT | {of("_callers", "parent_task_id", "id", "a.caller")} | The task that submitted it.
 node_id TEXT | {of("workers", "node_id", "number", "a.worker")} | The node that ran it.
-worker_id TEXT | {hex_of(56, "a.worker")} | The worker that ran it.
+worker_id TEXT | {_WORKER} | The worker that ran it; of an actor's threads, the one that stands for its process.
 error_type TEXT | a.error_type | Ray's name of its error; NULL if it has not failed.
 error_message TEXT | {_A_MESSAGE} | The error, with the traceback of the program's code.
 created_us INTEGER us | a.created_us | `.remote()` was called; of a retry: the attempt before it ended.
@@ -36,7 +39,7 @@ leased_us INTEGER us | a.leased_us | A worker was told to run it.
 started_us INTEGER us | a.started_us | The worker entered the function.
 ended_us INTEGER us | a.ended_us | The function returned or raised.
 finished_us INTEGER us | a.finished_us | The values, or the error, were stored.
-duration_us INTEGER us | a.finished_us - a.started_us | How long it ran.
+duration_us INTEGER us | coalesce(a.ended_us, a.finished_us) - a.started_us | How long the function ran.
 required_resources_json TEXT json | {_spec("resources_json")} | The amounts that the program asked for.
 runtime_env_json TEXT json | {_spec("runtime_env_json")} | Its runtime environment, with every value masked.
 producers_json TEXT json | a.producers | The numbers of the tasks whose values it takes.

@@ -104,16 +104,17 @@ def _claimed(runtime: Any, config: TelemetryConfig, path: str) -> Recorder:
 class Recorder:
     """The recording of one session.
 
-    path: the file. stopped: why the recording ended before its session; "" as long as it has not. num_tasks: how many
-    tasks the file has at the end. Only the recorder's thread uses the connection once `begin` has been called, or the
-    thread that ends a simulated session.
+    path: the file. exit_code: of the program, if that is known when the session ends, otherwise 0. stopped: why the
+    recording ended before its session; "" as long as it has not. num_tasks: how many tasks the file has at the end.
+    Only the recorder's thread uses the connection once `begin` has been called, or the thread that ends a simulated
+    session.
     """
 
     def __init__(self, runtime: Any, config: TelemetryConfig, path: str):
         """Claims the file. Raises Refused."""
         self.runtime, self.config, self.path = runtime, config, path
         self.stopped = ""
-        self.num_tasks = 0
+        self.num_tasks = self.exit_code = 0
         self.id = os.urandom(8).hex()
         self._connection = claim(path, self._create)
         self._identity = Identity(path)
@@ -170,9 +171,8 @@ class Recorder:
     def _run(self) -> None:
         try:
             while not self._finishing and not self.stopped:
+                self.flush()
                 self._wake.acquire(True, FLUSH_S)
-                if not self._finishing:
-                    self.flush()
             self._end()
         finally:
             self._done.release()
@@ -218,7 +218,7 @@ class Recorder:
                 "num_reconstructions": rebuilt,
             }
             if last:
-                failed = self._how_it_ended.startswith("error")
+                failed = self._how_it_ended.startswith(("error", "exit code"))
                 noted |= {
                     "ended_us": self._us(now),
                     "how_it_ended": self._how_it_ended,
@@ -272,7 +272,7 @@ class Recorder:
         session must stay as they are until then. Does nothing in a forked child."""
         if self._ended or self._pid != os.getpid():
             return
-        self._how_it_ended = _how_it_ends()
+        self._how_it_ended = f"exit code {self.exit_code}" if self.exit_code else _how_it_ends()
         if self._is_simulated():
             self._end()
             return
@@ -361,7 +361,9 @@ context.in_forked_child.append(_after_fork)
 
 def _how_it_ends() -> str:
     """How the session ends, as far as this thread can tell."""
-    error = sys.exc_info()[1] or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    error = sys.exc_info()[1]
+    if error is None and not threading.main_thread().is_alive():  # the program has ended, perhaps by an exception
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None:
         return "shutdown"
     if isinstance(error, KeyboardInterrupt):

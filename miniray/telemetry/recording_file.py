@@ -155,6 +155,8 @@ def process_started(pid: int) -> str | None:
             return None
     except (OSError, IndexError):
         return ""
+    if os.name == "nt":  # there, `os.kill` ends the process
+        return ""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -247,12 +247,7 @@ def read(path: str) -> Restored:
     name = os.fspath(path)
     if not os.path.exists(name):
         raise Unreadable(f"there is no file {name}")
-    try:
-        connection = sqlite3.connect(
-            f"file:{quoted_path(name)}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None
-        )
-    except sqlite3.Error as problem:
-        raise Unreadable(f"{name} cannot be read: {problem}") from problem
+    connection = _opened(name)
     try:
         connection.execute("BEGIN")
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
@@ -273,6 +268,27 @@ def read(path: str) -> Restored:
         raise Unreadable(f"{name} cannot be read, because a row is not what it should be: {problem!r}") from problem
     finally:
         connection.close()
+
+
+def _opened(name: str) -> sqlite3.Connection:
+    """The file, for reading. Raises Unreadable."""
+    problem: Exception | None = None
+    # SQLite wants to make a file beside it. In a folder where that is impossible, nobody writes to the file either.
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            connection = sqlite3.connect(
+                f"file:{quoted_path(name)}?{mode}", uri=True, timeout=BUSY_S, isolation_level=None
+            )
+        except sqlite3.Error as error:
+            problem = error
+            continue
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return connection
+        except (sqlite3.Error, UnicodeError) as error:  # SQLite quotes what it finds in a damaged file
+            problem = error
+            connection.close()
+    raise Unreadable(f"{name} cannot be read: {problem}") from problem
 
 
 class _Facts:

@@ -26,6 +26,7 @@ from ..core.task_events import Event
 from ..core.transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus
 from ..ids import JOB_HEX, worker_hex
 from ..observe.state.columns import SEVERITY, death_cause, placed_on, reference_type, made_by
+from ..observe.state.lookup import object_id
 from ..observe.state.task_columns import (
     Look,
     TaskView,
@@ -83,9 +84,11 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     producers = to_json(task.producers) if task.producers else None
     rows: list[Row] = []
     for past in task.history or ():
-        state = "FAILED" if past.failure is not None else "FINISHED"
-        error = error_type(_view(task, past), look)
-        shown_failure = failure_of(_view(task, past))
+        failed = past.failure is not None and not constructed(task, past)
+        view = _view(task, past)
+        state = task_state(view) if failed else "FINISHED"
+        error = error_type(view, look) if failed else None
+        shown_failure = failure_of(view) if failed else None
         rows.append(
             (
                 -(task.number << 20 | past.number),
@@ -132,6 +135,12 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
         )
     )
     return rows
+
+
+def constructed(task: TaskRecord, past: Attempt) -> bool:
+    """Whether this earlier attempt was a constructor that returned. Then its failure is that of the actor, which came
+    later. A worker reports an attempt when it has returned."""
+    return task.spec.kind == ACTOR_CREATION_TASK and past.worker is not None and past.worker.tasks_done > 0
 
 
 def _view(task: TaskRecord, past: Attempt) -> TaskView:
@@ -224,7 +233,8 @@ def actor_events(record: ActorRecord) -> list[Row]:
     for past in creation.history or ():
         if past.number == 0:
             changes.append(("PENDING_CREATION", past.t_ready, None))
-        changes.append(("ALIVE", past.t_ended, None))  # 0.0 if the constructor did not return
+        if constructed(creation, past):
+            changes.append(("ALIVE", past.t_ended, None))
         reason = cut(past.failure.message) if past.failure is not None else None
         changes.append(("RESTARTING", past.t_finished, reason))
     if not creation.attempt:
@@ -260,7 +270,7 @@ def object_row(obj: ObjectRecord, numbers: Numbers, look: Look) -> Row:
     owner = obj.owner if obj.task is None else obj.task.owner
     return (
         obj.number,
-        obj.hex,
+        object_id(obj),
         obj.status.name,
         obj.size,
         obj.task.number if obj.task is not None else None,

@@ -23,7 +23,7 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .result import QueryError, Result
@@ -220,7 +220,8 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
 
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
     """The stored tables and views that a statement reads. It is compiled, but not run."""
-    text = sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}"
+    begins = _BEGINS.match(sql)
+    text = sql if begins is not None and begins[1].lower() == "explain" else f"EXPLAIN {sql}"
     with guarded(connection, guard, 10.0, sql):
         connection.execute(text, params).close()
     return set(guard.read)
@@ -320,26 +321,40 @@ def _limit(connection: sqlite3.Connection, limits: dict[int, int]) -> dict[int, 
 
 
 def memory_used() -> int:
-    """The bytes that SQLite has allocated in this process; 0 if that cannot be found out."""
+    """The bytes that SQLite has allocated in this process; see `memory_function`."""
     function = memory_function()
     return int(function()) if function is not None else 0
 
 
-_found: list[Any] = []
+_found: list[Callable[[], int] | None] = []
 
 
-def memory_function() -> Any:
-    """SQLite's `sqlite3_memory_used`; None if it cannot be found."""
+def memory_function() -> Callable[[], int] | None:
+    """SQLite's `sqlite3_memory_used`. If Python's SQLite does not show it: the most memory that the process has had,
+    which the program changes, too. None where the system does not tell that either."""
     if not _found:
-        _found.append(None)
-        with contextlib.suppress(ImportError, OSError, AttributeError):
-            import ctypes
-
-            import _sqlite3
-
-            library = ctypes.CDLL(_sqlite3.__file__)
-            function = library.sqlite3_memory_used
-            function.restype = ctypes.c_int64
-            function.argtypes = ()
-            _found[0] = function
+        _found.append(_of_sqlite() or _of_process())
     return _found[0]
+
+
+def _of_sqlite() -> Callable[[], int] | None:
+    try:
+        import ctypes
+
+        import _sqlite3
+
+        function: Any = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    except (ImportError, OSError, AttributeError):
+        return None
+    function.restype, function.argtypes = ctypes.c_int64, ()
+    used: Callable[[], int] = function
+    return used
+
+
+def _of_process() -> Callable[[], int] | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -8,7 +8,7 @@ import pathlib
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._version import __version__
@@ -18,7 +18,7 @@ from .collector import Collector
 from .result import QueryError, Result
 from .ddl import View
 from .schema import BY_NAME, VERSION
-from .store import Store
+from .store import UNUSED, Store
 
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -37,6 +37,17 @@ PARTS = {
     "log_search": {"rest"},
 }
 OWN_S = 5.0  # the most that our own statements on a file may take
+MOST_ROWS = 100_000
+GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
+    "log_lines",
+    "metric_points",
+    "node_resources",
+    "profile_events",
+    "stack_samples",
+    "store_samples",
+    "waits",
+    "_own_spans",
+)
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
 
 
@@ -81,6 +92,7 @@ class LiveSource:
         self._guard = sandbox.protect(self._connection)
         self._collector = Collector(runtime)
         self._dropped: dict[str, int] = {}
+        self._forgotten = 0  # rows of attempts deleted since unused rows were last looked for
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads, on the session as it is now. Raises QueryError."""
@@ -111,7 +123,29 @@ class LiveSource:
         batch = self._collector.collect(frozenset(wanted))
         if batch:
             self._store.write(batch)
+        self._shorten(batch.rows)
         self._mirror()
+
+    def _shorten(self, new: Collection[str]) -> None:
+        """Keep the tables within bounds. new: the tables that have new rows. Objects that were released are gone; of
+        what grows as long as the session runs, the last MOST_ROWS rows of each table are kept."""
+        execute = self._connection.execute
+        if "_released" in new:
+            execute("DELETE FROM objects WHERE released_us IS NOT NULL")
+        now_us = int((self.runtime.now() + self.runtime.epoch) * 1e6)
+        for name in GROWING:
+            if name not in new:
+                continue
+            time = self._store.tables[name].time
+            (count,) = execute(f"SELECT count(*) FROM {name}").fetchone()
+            if count > MOST_ROWS * 1.1:
+                execute(
+                    f"DELETE FROM {name} WHERE {time} <= (SELECT {time} FROM {name} ORDER BY {time} DESC LIMIT 1 "
+                    "OFFSET ?)",
+                    (MOST_ROWS,),
+                )
+                (left,) = execute(f"SELECT count(*) FROM {name}").fetchone()
+                self._store.drop(name, "SQL on the running session keeps only the last rows", count - left, now_us)
 
     def _mirror(self) -> None:
         """Delete the rows of records that the session no longer has. Otherwise the database would grow forever."""
@@ -136,8 +170,13 @@ class LiveSource:
             self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", gone)
             if table == "_attempts" and gone:
                 execute("DELETE FROM _attempts WHERE key < 0 AND (-key) >> 20 NOT IN (SELECT key FROM _attempts)")
+                self._forgotten += len(gone)
+        if self._forgotten > MOST_ROWS:  # what these rows shared may be unused now
+            self._forgotten = 0
+            self._collector.numbers.forget()
+            for statement in UNUSED:
+                execute(statement)
         execute("DELETE FROM cluster_events WHERE seq < ?", (first_event,))
-        execute("DELETE FROM objects WHERE released_us IS NOT NULL")
         execute("COMMIT")
 
     def _missing(self, read: set[str]) -> str:
@@ -152,7 +191,11 @@ class LiveSource:
             for name, tables in names.items()
             if self._dropped.get(name) and read & tables
         ]
-        return f"The session has dropped {', '.join(missing)} from its records." if missing else ""
+        said = [f"The session has dropped {', '.join(missing)} from its records."] if missing else []
+        for table, reason, count in self._connection.execute("SELECT table_name, reason, count FROM dropped"):
+            if table in read and table not in ("tasks", "cluster_events"):  # these were said above
+                said.append(f"{count:,} rows of {table} are missing: {reason}.")
+        return " ".join(said)
 
     def close(self) -> None:
         """Drop the database."""
@@ -285,5 +328,25 @@ def _forget() -> None:
 
 
 def sql(statement: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
-    """Run one SQL statement that reads, on the running session."""
+    """Run one SQL statement that reads, on the running session as it is now.
+
+        miniray.sql("SELECT name, count(*) AS n FROM tasks WHERE state = ? GROUP BY name", ["FAILED"])
+
+    Nothing has to be switched on. The tables have the records that the session has: `information_schema.tables` and
+    `information_schema.columns` list them, and chapter 15 of the book explains them. The statement is one of SQLite's,
+    and may only read.
+
+    Args:
+        statement: a SELECT; also WITH, VALUES or EXPLAIN.
+        params: the values of `?`, or a dict for `:name`.
+        limit: the most rows of the answer; None for no limit.
+        timeout_s: seconds after which the statement is stopped.
+
+    Returns:
+        A Result: `columns`, `rows` (dicts), `truncated`, `complete` and the `reason` if it is not.
+
+    Raises:
+        QueryError: there is no session, or the statement is wrong, was refused, or took too long.
+        TypeError, ValueError: an argument has a wrong type or value.
+    """
     return live().query(statement, params, limit, timeout_s)

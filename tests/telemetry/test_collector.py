@@ -194,6 +194,26 @@ def test_a_task_that_runs_again_to_rebuild_a_value_is_found(ask):
     assert rows[0]["state"] == "FINISHED" and rows[1]["state"] != "FINISHED"
 
 
+def test_what_grows_is_kept_within_bounds(ask, monkeypatch):
+    """The database of a session that is asked again and again keeps the last rows, and says what it has dropped."""
+    monkeypatch.setattr(sources, "MOST_ROWS", 20)
+    session, _ = ask(record_limit=5, CPU=1)
+    source = LiveSource(session)
+    for _ in range(30):
+        session.waits.append((None, 0, session.tick(), session.tick()))
+        run(session, 3)
+        source.query(
+            "SELECT (SELECT count(*) FROM waits), (SELECT count(*) FROM tasks), (SELECT count(*) FROM objects)"
+        )
+    result = source.query("SELECT count(*) AS n, max(id) AS last FROM waits")
+    assert result.rows[0]["last"] == 29 and 20 <= result.rows[0]["n"] <= 22
+    assert "rows of waits are missing: SQL on the running session keeps only the last rows" in result.reason
+    assert source.query("SELECT count(*) AS n FROM objects").rows == [{"n": 0}]
+    for table in ("_specs", "_callers", "_attempts"):
+        assert source._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] <= 25
+    source.close()
+
+
 def test_runtime_environments_are_masked():
     """Names stay, values do not."""
     from miniray.telemetry.numbers import masked

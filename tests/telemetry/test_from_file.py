@@ -368,16 +368,15 @@ def test_words_that_make_no_sense(file, capsys, tmp_path):
         cli.main(["logs", "--follow", "--from", file])
 
 
-def test_an_empty_file_is_an_empty_recording(path):
-    """A recorder that was killed before its first transaction leaves one."""
+def test_an_empty_file_is_an_empty_recording(path, capsys):
+    """A recorder that was killed before its first transaction leaves one. A command says so."""
     open(path, "w").close()
     with restored(path) as runtime:
         assert "ended before the first row" in runtime.gaps[0]
-        assert answers_of_tables(runtime) == []
-
-
-def answers_of_tables(runtime):
-    return [*runtime.cluster.tasks, *runtime.cluster.nodes]
+        assert not runtime.cluster.nodes
+    for words in ("list workers", "memory", "logs", "doctor"):
+        assert cli.main([*words.split(), "--from", path]) == 1
+        assert "has no rows" in capsys.readouterr().err
 
 
 def test_a_damaged_file_gives_one_error(file, tmp_path):
@@ -406,7 +405,7 @@ def test_the_command_record(tmp_path):
             print(sys.argv[1:], ray.get(ray.remote(lambda: 7).remote()))
             ray.shutdown()
             ray.init(num_cpus=1)
-            sys.exit(3)
+            sys.exit(3)  # while the second session runs
             """
         )
     )
@@ -420,6 +419,11 @@ def test_the_command_record(tmp_path):
     )
     assert done.returncode == 3
     assert done.stdout == "['a', '-b'] 7\n"
+    told = [dict(rows(str(tmp_path / name), "SELECT * FROM session")) for name in ("own.db", "own-2.db")]
+    assert [(one["how_it_ended"], one["status"]) for one in told] == [
+        ("shutdown", "SUCCEEDED"),
+        ("exit code 3", "FAILED"),
+    ]
     first, second = done.stderr.splitlines()
     assert first.startswith("Recorded in own.db: 1 task, ") and second.startswith("Recorded in own-2.db: 0 tasks, ")
 

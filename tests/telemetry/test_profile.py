@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -383,18 +384,19 @@ print("done", sys.argv[1:])
 """
 
 
+def profiled(*words):
+    """Run `python -m miniray profile` with these words, in this folder."""
+    command = [sys.executable, "-m", "miniray", "profile", *words]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=50)
+
+
 @pytest.mark.parametrize("ending", ["html", "json", "txt"])
-def test_a_program_is_profiled(tmp_path, ending):
+def test_a_program_is_profiled(tmp_path, monkeypatch, ending):
     """Its output stays as it is; the summary goes to stderr. The exit code is the program's."""
     (tmp_path / "program.py").write_text(PROGRAM_TEXT + "sys.exit(7)\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "miniray", "profile", "-o", f"p.{ending}", "--hz", "200", "--", "program.py", "-x"],
-        cwd=tmp_path,
-        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
+    monkeypatch.chdir(tmp_path)
+    done = profiled("-o", f"p.{ending}", "--hz", "200", "--", "program.py", "-x")
     assert (done.returncode, done.stdout) == (7, "done ['-x']\n"), done.stderr
     assert f"the profile is in p.{ending}" in done.stderr and "running" in done.stderr and "  work\n" in done.stderr
     text = (tmp_path / f"p.{ending}").read_text()
@@ -407,7 +409,8 @@ def test_a_program_that_fails_is_profiled_all_the_same(tmp_path, capsys, monkeyp
     Path("program.py").write_text(
         "import time\nend = time.monotonic() + 0.05\nwhile time.monotonic() < end: pass\n1/0\n"
     )
-    assert main(["profile", "-o", "p.txt", "--", "program.py"]) == 1
-    assert "<module>" in Path("p.txt").read_text() and "ZeroDivisionError" in capsys.readouterr().err
+    done = profiled("-o", "p.txt", "--", "program.py")
+    assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
+    assert "<module>" in Path("p.txt").read_text()
     assert main(["profile", "-o", "none/p.txt", "--", "program.py"]) == 2
     assert "there is no folder 'none' to write to" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pathlib
 import random
 import signal
 import sqlite3
@@ -22,6 +23,7 @@ from miniray.telemetry import TelemetryConfig, recorder
 from miniray.telemetry.config import config_of
 from miniray.telemetry.recording_file import writer_of
 from miniray.telemetry.restore import restored
+from miniray.testing import simulate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}
 
@@ -125,6 +127,20 @@ def test_the_variable_names_the_file(path, monkeypatch):
     monkeypatch.setenv("MINIRAY_TELEMETRY", path)
     assert ray.get(double.remote(4)) == 8
     ray.shutdown()
+    assert rows(path, "SELECT name, state FROM tasks") == [("double", "FINISHED")]
+
+
+def test_the_variable_does_not_concern_simulations(path, monkeypatch):
+    """A search through schedules runs thousands of sessions. One that asks for a file itself gets it."""
+    monkeypatch.setenv("MINIRAY_TELEMETRY", path)
+    simulate(lambda: ray.get(double.remote(4)), seed=1)
+    assert not os.path.exists(path)
+
+    def program():
+        with ray.init(num_cpus=1, telemetry=pathlib.Path(path)):
+            return ray.get(double.remote(4))
+
+    assert simulate(program, seed=1) == 8
     assert rows(path, "SELECT name, state FROM tasks") == [("double", "FINISHED")]
 
 

@@ -271,6 +271,7 @@ def test_what_reads_is_answered(source, statement, rows):
 def test_explain_is_answered(source):
     assert source.query("EXPLAIN QUERY PLAN SELECT name FROM tasks").columns[-1] == "detail"
     assert source.query("EXPLAIN SELECT 1").columns[0] == "addr"
+    assert source.query("/* a comment */ -- and another\n explain SELECT 1").columns[0] == "addr"
 
 
 def test_parameters_are_values(source):
@@ -355,7 +356,43 @@ def test_queries_of_many_threads_come_one_after_the_other(source):
     assert answers == {number: [{"n": number, "c": 200}] for number in range(8)}
 
 
+def test_memory_is_limited_where_sqlite_does_not_tell_its_own(source, monkeypatch):
+    """Then the memory of the process counts."""
+    monkeypatch.setattr(sandbox, "_found", [sandbox._of_process()])
+    with pytest.raises(QueryError, match="memory"):
+        source.query(BOMBS["memory"], timeout_s=20)
+
+
 def test_the_file_is_opened_read_only(sources):
     """Even without the authorizer nothing could be written."""
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         sources["file"].connection.execute("INSERT INTO actors (id) VALUES (1)")
+
+
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n AS number, n AS name FROM c"
+
+
+@pytest.mark.parametrize("table", ["tasks", "dropped"])
+def test_a_file_may_come_from_anybody(tmp_path, monkeypatch, table):
+    """Its views may never end. Our own statements on it run within limits, too."""
+    monkeypatch.setattr("miniray.telemetry.sources.OWN_S", 0.2)
+    path = tmp_path / "hostile.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE session (name TEXT, value TEXT)")
+    connection.execute("CREATE TABLE actors (id INTEGER)")
+    connection.execute(f"CREATE VIEW {table} AS {ENDLESS} WHERE n < 0")
+    connection.close()
+    with (
+        FileSource(path) as source,
+        pytest.raises(QueryError, match=r"ran longer|no column|has no table|no such|There is no"),
+    ):
+        source.query("SELECT count(*) FROM tasks" if table == "tasks" else "SELECT * FROM actors", timeout_s=0.2)
+
+
+def test_a_view_in_place_of_the_facts_is_no_recording(tmp_path):
+    path = tmp_path / "hostile.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"CREATE VIEW session AS {ENDLESS}")
+    connection.close()
+    with pytest.raises(QueryError, match="is no recording"):
+        FileSource(path)

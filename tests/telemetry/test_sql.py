@@ -1,8 +1,10 @@
 """SQL on the running session, and on a file."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -114,6 +116,8 @@ def test_a_task_may_ask(session):
 def test_rows_say_what_the_state_api_says(session):
     """The columns with Ray's names hold Ray's values."""
     eventful()
+    threaded = Counter.options(max_concurrency=3).remote()
+    ray.get([threaded.add.remote(1) for _ in range(6)])
     rows = {(row["task_id"], row["attempt_number"]): row for row in ray.sql("SELECT * FROM task_attempts").rows}
     ours = list_tasks(detail=True, limit=1000)
     assert len(ours) == len(rows) > 15
@@ -125,6 +129,43 @@ def test_rows_say_what_the_state_api_says(session):
             assert (row["node_id"], row["worker_id"]) == (task.node_id, task.worker_id)
         assert row["created_us"] // 1000 == task.creation_time_ms
         assert (row["finished_us"] or 0) // 1000 == (task.end_time_ms or 0)
+
+
+def test_an_actor_that_leaves_has_not_failed_when_its_work_is_over(session):
+    """Its last call has failed for the caller. Once the actor is dead, the row says FINISHED, as in Ray."""
+
+    @ray.remote(num_cpus=0, max_concurrency=2)
+    class Gate:
+        def __init__(self):
+            self.opened = threading.Event()
+
+        def wait(self):
+            self.opened.wait(60)
+
+        def open(self):
+            self.opened.set()
+
+    @ray.remote(num_cpus=0)
+    def work(gate):
+        ray.get(gate.wait.remote())
+
+    @ray.remote(num_cpus=0)
+    class Owner:
+        def go(self, gate):
+            self.ref = work.remote(gate)
+
+        def leave(self):
+            ray.actor.exit_actor()
+
+    statement = "SELECT t.state, t.error_type, a.state AS actor FROM tasks t JOIN actors a ON a.id = t.actor WHERE t.name LIKE '%leave'"
+    gate, owner = Gate.remote(), Owner.remote()
+    ray.get(owner.go.remote(gate))
+    failed(owner.leave.remote())
+    assert ray.sql(statement).rows == [{"state": "FAILED", "error_type": "ACTOR_UNAVAILABLE", "actor": "ALIVE"}]
+    ray.get(gate.open.remote())
+    while ray.sql(statement).rows[0]["actor"] != "DEAD":
+        ray.get(f.remote(1))
+    assert ray.sql(statement).rows == [{"state": "FINISHED", "error_type": None, "actor": "DEAD"}]
 
 
 def test_attempts_can_be_joined_with_events(session):
@@ -250,6 +291,50 @@ def test_the_queries_of_monarch_s_documentation_run_unchanged(session):
     latest = {row["id"]: row["latest_status"] for row in ray.sql(LATEST_ACTORS)}
     assert sorted(latest.values()) == ["Failed", "Idle", "Stopped", "Stopped"]
     del kept
+
+
+def test_the_life_of_an_actor(session):
+    """Restarts with their reasons. A constructor that crashes has not made its actor ALIVE."""
+
+    @ray.remote(max_restarts=3)
+    class Fragile:
+        def __init__(self, counter):
+            if ray.get(counter.add.remote(1)) == 1:
+                os._exit(1)
+
+        def die(self):
+            os._exit(1)
+
+        def live(self):
+            return 1
+
+    fragile = Fragile.remote(Counter.remote())
+    assert ray.get(fragile.live.remote()) == 1
+    failed(fragile.die.remote())
+    assert ray.get(fragile.live.options(max_task_retries=-1).remote()) == 1
+    ray.kill(fragile)
+    events = ray.sql(
+        "SELECT e.state, e.reason, e.intended FROM actor_events e JOIN actors a ON a.id = e.actor "
+        "WHERE a.class_name LIKE '%Fragile' ORDER BY e.seq"
+    ).rows
+    assert [row["state"] for row in events] == [
+        "DEPENDENCIES_UNREADY",
+        "PENDING_CREATION",
+        "RESTARTING",
+        "ALIVE",
+        "RESTARTING",
+        "ALIVE",
+        "DEAD",
+    ]
+    assert "os._exit(1)" in events[2]["reason"] and "ray.kill" in events[6]["reason"] and events[6]["intended"]
+    attempts = ray.sql(
+        "SELECT attempt_number, state, error_type FROM task_attempts WHERE name LIKE '%Fragile.__init__' ORDER BY 1"
+    ).rows
+    assert [(row["state"], row["error_type"]) for row in attempts] == [
+        ("FAILED", "WORKER_DIED"),
+        ("FINISHED", None),
+        ("FINISHED", None),
+    ]
 
 
 def test_messages_are_counted_by_endpoint(session):
@@ -386,137 +471,6 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path):
     path.write_text("no database")
     with pytest.raises(QueryError, match="is no recording of miniray"):
         open_recording(path)
-
-
-# ------------------------------------------------------------ the command
-
-PROGRAM = """
-import miniray as ray
-
-@ray.remote
-def f(x):
-    if x == 2:
-        raise ValueError("\x1b[2J, <b>")
-    return x
-
-for i in range(4):
-    try:
-        ray.get(f.remote(i))
-    except ValueError:
-        print("caught")
-"""
-
-
-@pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    return str(path)
-
-
-def miniray(*words, stdin=None):
-    run = subprocess.run([sys.executable, "-m", "miniray", *words], capture_output=True, text=True, input=stdin)
-    return run.returncode, run.stdout, run.stderr
-
-
-COUNT = "SELECT state, count(*) AS n FROM tasks GROUP BY state"
-
-
-def test_the_command_asks_a_program_when_it_ends(script):
-    code, out, err = miniray("sql", COUNT, "--", script)
-    assert (code, err) == (0, "caught\n")
-    assert out.splitlines() == [
-        "    state       n",
-        "--  --------  ---",
-        " 0  FAILED      1",
-        " 1  FINISHED    3",
-    ]
-
-
-@pytest.mark.parametrize(
-    "how, said",
-    [
-        ("csv", "state,n\nFAILED,1\nFINISHED,3\n"),
-        ("jsonl", '{"state": "FAILED", "n": 1}\n{"state": "FINISHED", "n": 3}\n'),
-        ("json", json.dumps([{"state": "FAILED", "n": 1}, {"state": "FINISHED", "n": 3}], indent=2) + "\n"),
-    ],
-)
-def test_the_command_has_formats_for_programs(script, how, said):
-    assert miniray("sql", COUNT, "--format", how, "--", script)[1] == said
-
-
-def test_formats_hold_every_value():
-    """Bytes and infinity have no form in JSON. A terminal is protected from what a CSV file has as it is."""
-    from miniray.cli.sql import formatted
-
-    columns, rows = ["a", "b", "c"], [{"a": b"\x00\xff", "b": float("inf"), "c": "x\x1b[2J,\ny"}]
-    assert json.loads(formatted(columns, rows, "json", False)) == [{"a": "00ff", "b": "inf", "c": "x\x1b[2J,\ny"}]
-    assert formatted(columns, rows, "csv", False) == 'a,b,c\n00ff,inf,"x\x1b[2J,\ny"'
-    assert formatted(columns, rows, "csv", True) == 'a,b,c\n00ff,inf,"x\\x1b[2J,\ny"'
-    assert "\x1b" not in formatted(columns, rows, "table", False)
-
-
-def test_the_command_sees_the_end_of_a_session(tmp_path):
-    """Metrics, lines and profiles, too: the statement runs just before the session ends."""
-    path = tmp_path / "program.py"
-    path.write_text("""
-import time
-import miniray as ray
-from miniray.telemetry import profile
-from miniray.util.metrics import Counter
-
-count = Counter("calls")
-
-@ray.remote
-def work():
-    count.inc()
-    print("a line")
-    time.sleep(0.1)
-
-with profile():
-    ray.get(work.remote())
-""")
-    statement = (
-        "SELECT (SELECT sum(value) FROM metric_points) AS calls, (SELECT group_concat(line) FROM log_lines) AS lines, "
-        "(SELECT count(*) > 0 FROM stack_samples) AS profiled"
-    )
-    out = miniray("sql", statement, "--format", "jsonl", "--", str(path))[1]
-    assert json.loads(out) == {"calls": 1.0, "lines": "a line", "profiled": 1}
-
-
-def test_the_command_asks_a_file_and_reads_stdin(script, tmp_path):
-    path = str(tmp_path / "run.db")
-    assert miniray("record", "-o", path, "--", script)[0] == 0
-    assert miniray("sql", COUNT, path)[1].count("FINISHED") == 1
-    assert miniray("sql", "-", "--from", path, "--format", "csv", stdin=COUNT)[1] == "state,n\nFAILED,1\nFINISHED,3\n"
-    code, out, err = miniray("sql", "SELECT stat FROM tasks", path)
-    assert (code, out) == (2, "") and "The closest names: state" in err
-    code, out, err = miniray("sql", "SELECT error_message FROM tasks WHERE state = 'FAILED'", path)
-    assert code == 0 and "\x1b" not in out and "\\x1b[2J, <b>" in out
-    code, out, err = miniray("sql", "SELECT name FROM tasks", path, "--limit", "1")
-    assert err == "Note: There are more rows than the limit.\n"
-
-
-def test_the_command_describes_the_tables():
-    code, out, _ = miniray("sql", ".schema")
-    assert code == 0 and "task_attempts" in out and "_attempts " not in out.replace("task_attempts", "")
-    assert "timestamp_us" in miniray("sql", ".schema", "task_events")[1]
-    code, _, err = miniray("sql", ".schema task_event")
-    assert code == 2 and "did you mean task_events?" in err
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (("SELECT 1",), "name the program"),
-        (("SELECT 1", "no.db"), "there is no recording 'no.db'"),
-        (("SELECT", "1", "x.db"), "quote the statement"),
-        (("SELECT 1", "x.db", "--", "y.py"), "not both"),
-    ],
-)
-def test_the_command_says_what_is_wrong_with_its_words(words, said):
-    code, out, err = miniray("sql", *words)
-    assert code in (1, 2) and out == "" and said in err
 
 
 def test_a_session_that_nobody_asks_imports_no_sqlite():
