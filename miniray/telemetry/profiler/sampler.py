@@ -311,11 +311,11 @@ class Sampler:
         seen.codes, seen.ids = codes, ids = outer_codes + codes, outer_ids + ids
         seen.place_of = dict(zip(ids, range(len(ids))))
         if nested:
-            for n in range(len(codes) - 1, -1, -1):
-                if codes[n] in our_code.attempts:
-                    codes = codes[n + 1 :]
-                    break
+            inside = next((n for n in range(len(codes), 0, -1) if codes[n - 1] in our_code.attempts), 0)
+            codes = codes[inside:] if inside else []
         elif not begins_a_thread(codes[0]):
+            codes = []
+        if not codes:
             return self._descend(name, [])  # the time counts for the name; the outer calls are not known
         codes = codes[-MOST_DEPTH:]
         key = name, tuple(map(id, codes))
