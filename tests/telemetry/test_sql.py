@@ -157,7 +157,10 @@ def test_an_actor_that_leaves_has_not_failed_when_its_work_is_over(session):
         def leave(self):
             ray.actor.exit_actor()
 
-    statement = "SELECT t.state, t.error_type, a.state AS actor FROM tasks t JOIN actors a ON a.id = t.actor WHERE t.name LIKE '%leave'"
+    statement = (
+        "SELECT t.state, t.error_type, a.state AS actor FROM tasks t JOIN actors a ON a.id = t.actor "
+        "WHERE t.name LIKE '%leave'"
+    )
     gate, owner = Gate.remote(), Owner.remote()
     ray.get(owner.go.remote(gate))
     failed(owner.leave.remote())
