@@ -19,6 +19,7 @@ import miniray as ray
 from miniray import telemetry
 from miniray._common.test_utils import wait_for_condition
 from miniray.cli import main
+from miniray.runtime.core_lock import HAS_GIL
 from miniray.telemetry.profiler import sampler as sampling
 from miniray.telemetry.profiler.collapsed import collapsed
 from miniray.telemetry.profiler.forms import form_of
@@ -146,7 +147,7 @@ def test_a_wait_for_an_object_waits(worker):
     ref = impossible.remote()
     call = worker.gets.remote([ref])
     profile = sampled(of="Worker.gets")
-    assert sums(profile, "Worker.gets") == (0.0, 1.0)
+    assert sums(profile, "Worker.gets")[1] > 0.9  # all but the moments before it waits
     ray.cancel(ref)
     with pytest.raises(ray.exceptions.RayError):
         ray.get(call)
@@ -254,7 +255,9 @@ def test_local_mode_counts_for_the_innermost_task():
     names = profile.by_name()
     of_outer, of_inner = (sum(stack.seconds for stack in names.get(name, ())) for name in ("outer", "inner"))
     assert of_inner > 5 * of_outer
-    assert {stack.places[0][0].rpartition(".")[2] for stack in names["inner"] if stack.places} == {"inner"}
+    # Without the GIL, a stack is often cut while it is read; then only the name is known.
+    functions = {stack.places[0][0].rpartition(".")[2] for stack in names["inner"] if stack.places}
+    assert functions == {"inner"} or not HAS_GIL and not functions
 
 
 def test_a_simulated_session_runs_as_without_a_profile():
@@ -407,7 +410,7 @@ def test_a_program_that_fails_is_profiled_all_the_same(tmp_path, capsys, monkeyp
     """The file is written; a folder that is missing is found before the program runs."""
     monkeypatch.chdir(tmp_path)
     Path("program.py").write_text(
-        "import time\nend = time.monotonic() + 0.05\nwhile time.monotonic() < end: pass\n1/0\n"
+        "import time\nend = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass\n1/0\n"
     )
     done = profiled("-o", "p.txt", "--", "program.py")
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr

@@ -41,6 +41,7 @@ MOST_NODES = 500_000  # of the tree; beyond, a stack is counted where it leaves 
 SUSPENDED_EVERY = 10  # samples: how often the suspended calls of async actors are noted
 MOST_SUSPENDED = 100  # of one actor, at a time
 OF_A_CALL = ("_call", "_attempt")  # the coroutines of ours around a call of an async actor
+READ_AGAIN = 3  # times, if a stack was cut while it was read
 MOST_DEPTH = 512  # the innermost calls of a stack that are noted
 SATURATED = 0.9  # the part of the time that the process used a CPU, from which on the GIL counts as never free
 LATE_S = 0.002  # a sample that comes so late had to wait: a thread that computes keeps the GIL for 5 ms
@@ -78,16 +79,21 @@ class Node:
 class Seen:
     """What the last sample saw of a thread: the name it counts for, the place of its innermost call, and its node.
 
+    codes, ids: of its calls, the outermost first: the functions, and the id() of the frames. place_of: their positions.
+
     clock, cpu_s: the clock of the time of a CPU that the thread uses, and what it showed when it was last read. native:
     the system's number of the thread.
     """
 
-    __slots__ = ("known_as", "place", "leaf", "native", "clock", "cpu_s")
+    __slots__ = ("known_as", "place", "leaf", "codes", "ids", "place_of", "native", "clock", "cpu_s")
 
     def __init__(self) -> None:
         self.known_as = ""
         self.place: tuple[int, ...] = ()
         self.leaf: Node | None = None
+        self.codes: list[CodeType] = []
+        self.ids: list[int] = []
+        self.place_of: dict[int, int] = {}
         self.native = 0
         self.clock: int | None = None
         self.cpu_s = 0.0
@@ -259,7 +265,7 @@ class Sampler:
         # at times; then its caller decides.
         node = seen.leaf if seen.place == place and seen.known_as == name else None
         if node is None:
-            node = seen.leaf = self._node(name, frame, nested)
+            node = seen.leaf = self._node(name, ident, frame, seen, nested)
             seen.place, seen.known_as = place, name
         line = frame.f_lineno
         node.samples += 1
@@ -282,27 +288,57 @@ class Sampler:
                 node.numbers = tuple(one if kept else -1 for one, kept in zip(numbers, same))
                 node.ids = [id if kept else None for id, kept in zip(node.ids, same)]
 
-    def _node(self, name: str, frame: FrameType, nested: bool) -> Node:
-        """The node of a stack, given by its innermost frame. This loop is most of what a sample costs."""
-        codes: list[CodeType] = []
-        add = codes.append
-        at: FrameType | None = frame
-        while at is not None:
-            add(at.f_code)
-            at = at.f_back
+    def _node(self, name: str, ident: int, frame: FrameType, seen: Seen, nested: bool) -> Node:
+        """The node of a stack, given by its innermost frame."""
+        codes = self._walked(frame, seen)
+        for _ in range(READ_AGAIN):
+            if begins_a_thread(codes[0]):
+                break
+            again = current_frames().get(ident)  # a call returned during the walk, and no longer leads to its caller
+            if again is None:
+                break
+            codes = self._walked(again, seen)
+            del again
         if nested:
-            codes = codes[: next((n for n, code in enumerate(codes) if code in our_code.attempts), len(codes))]
-        if at is None and not nested and not begins_a_thread(codes[-1]):
+            inside = next((n for n in range(len(codes), 0, -1) if codes[n - 1] in our_code.attempts), 0)
+            codes = codes[inside:] if inside else []
+        elif not begins_a_thread(codes[0]):
+            codes = []
+        if not codes:
             return self._descend(name, [])  # the time counts for the name; the outer calls are not known
-        del codes[MOST_DEPTH:]
+        codes = codes[-MOST_DEPTH:]
         key = name, tuple(map(id, codes))
         node = self.known.get(key)
         if node is None:
-            codes.reverse()
             node = self._descend(name, codes)
             if not self.full:  # the tree keeps the functions of the key alive
                 self.known[key] = node
         return node
+
+    def _walked(self, frame: FrameType, seen: Seen) -> list[CodeType]:
+        """The functions of a stack, the outermost first. This loop is most of what a sample costs: it reads memory that
+        the thread itself uses. So it ends at the first call that the thread was in at the last sample."""
+        codes: list[CodeType] = []
+        ids: list[int] = []
+        place_of, at = seen.place_of.get, frame
+        outer_codes: list[CodeType] = []
+        outer_ids: list[int] = []
+        while at is not None:
+            number = id(at)
+            n = place_of(number)
+            back = at.f_back
+            # A later frame may have the address of an earlier one: then its function or its caller is another one.
+            if n is not None and seen.codes[n] is at.f_code and (not n or seen.ids[n - 1] == id(back)):
+                outer_codes, outer_ids = seen.codes[: n + 1], seen.ids[: n + 1]
+                break
+            codes.append(at.f_code)
+            ids.append(number)
+            at = back  # type: ignore[assignment]
+        codes.reverse()
+        ids.reverse()
+        seen.codes, seen.ids = codes, ids = outer_codes + codes, outer_ids + ids
+        seen.place_of = dict(zip(ids, range(len(ids))))
+        return codes
 
     def _descend(self, name: str, codes: list[CodeType]) -> Node:
         """The node of a stack, given by its functions, the outermost first."""
