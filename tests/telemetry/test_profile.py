@@ -158,7 +158,7 @@ def test_without_the_clock_of_a_thread_the_same_place_means_waiting(worker, monk
     monkeypatch.setattr(sampling, "ON_LINUX", False)
     worker.waits.remote()
     worker.computes.remote()
-    profile = sampled(of="Worker.computes", at_least=50)
+    profile = sampled(of="Worker.waits", at_least=50)
     assert sums(profile, "Worker.waits")[1] > 0.8
     assert sums(profile, "Worker.computes")[0] > 0.5
 
