@@ -66,6 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.program and context.session is None:
         return complain(no_session('miniray sql "SELECT ..."'), 1)
+    from ..telemetry import QueryError, sources
+
+    try:  # before the program runs, which may take long
+        sources.check_statement(statement)
+    except QueryError as problem:
+        return complain(str(problem), 2)
     return show(args, lambda runtime: answered(_live(runtime), statement, args))
 
 

@@ -77,6 +77,14 @@ def started_us(runtime: Any) -> int:
     return int((started + runtime.epoch) * 1e6)
 
 
+def check_statement(sql: str) -> None:
+    """Raise QueryError for a statement that no session could answer: it is wrong, or would be refused."""
+    sandbox.check(sql, (), None, 1.0)
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        Store(connection).create()
+        sandbox.tables_of(connection, sandbox.protect(connection), sql, ())
+
+
 class LiveSource:
     """The running session, as a private database in memory that is brought up to date at each query."""
 

@@ -191,8 +191,8 @@ def test_a_time_limit_by_computing_time():
             raise Late(signal.Signals(number).name)
 
         signal.signal(signal.SIGPROF, handler)
-        signal.setitimer(signal.ITIMER_PROF, 0.05)
         begun = time.thread_time()
+        signal.setitimer(signal.ITIMER_PROF, 0.05)
         try:
             while True:
                 sum(range(100))

@@ -61,6 +61,11 @@ def test_the_command_has_formats_for_programs(script, how, said):
     assert miniray("sql", COUNT, "--format", how, "--", script)[1] == said
 
 
+def test_a_wrong_statement_is_said_before_the_program_runs(script):
+    code, out, err = miniray("sql", "SELECT stat FROM tasks", "--", script)
+    assert (code, out) == (2, "") and err == "Error: There is no column stat. The closest names: state, started_us.\n"
+
+
 def test_formats_hold_every_value():
     """Bytes and infinity have no form in JSON. A terminal is protected from what a CSV file has as it is."""
     from miniray.cli.sql import formatted

@@ -270,7 +270,7 @@ def test_a_span_keeps_its_trace_when_the_record_of_its_parent_is_gone():
         ref = ray.get(ref)
     found = tracing.spans()
     assert 4 <= len(found) <= 10 and len({span.trace_id for span in found}) == 1
-    assert None not in {span.parent_id for span in found}
+    assert None not in {span.parent_id for span in found} and tracing.dropped()["tasks"] >= 16
     ray.shutdown()
 
 
@@ -435,6 +435,7 @@ def test_the_number_of_spans_that_are_kept_is_limited_and_the_rest_is_counted(th
         with tracing.start_span(f"span {n}"):
             pass
     assert [span.name for span in tracing.spans()] == ["span 2", "span 3", "span 4"]
+    assert tracing.dropped() == {"tasks": 0, "spans": 2}
     assert (kept.dropped, kept.added) == (2, 5) and [span.name for span in kept.kept(4)] == ["span 4"]
 
 

@@ -32,9 +32,8 @@ def check_installed() -> None:
         found = None
     if found is None:
         raise ImportError(
-            "_tracing_startup_hook switches tracing on, which needs OpenTelemetry: "
-            "pip install opentelemetry-api opentelemetry-sdk opentelemetry-exporter-otlp. "
-            "(miniray.util.tracing works without it.)"
+            "Install OpenTelemetry with 'pip install opentelemetry-api opentelemetry-sdk opentelemetry-exporter-otlp' "
+            "to enable tracing: `_tracing_startup_hook` was given. (miniray.util.tracing works without it.)"
         )
 
 

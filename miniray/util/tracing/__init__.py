@@ -24,7 +24,7 @@ from miniray.telemetry.tracing import headers as _headers
 from miniray.telemetry.tracing import own_spans as _own
 from miniray.telemetry.tracing import spans as _spans
 
-__all__ = ["current_traceparent", "extract", "inject", "spans", "start_span"]
+__all__ = ["current_traceparent", "dropped", "extract", "inject", "spans", "start_span"]
 
 
 def current_traceparent() -> str | None:
@@ -61,5 +61,14 @@ def extract(headers: _headers.Headers) -> _own.Here:
 
 def spans() -> list[_spans.Span]:
     """The spans of the session so far: of everything that ran, for as long as its records last, and the program's own.
-    Raises RuntimeError without a session."""
+    One that has not ended has no `end_ns`. Raises RuntimeError without a session."""
     return list(_spans.spans(running()))
+
+
+def dropped() -> dict[str, int]:
+    """What is missing in `spans()`, because the session keeps only so much: how many "tasks", each with all its spans,
+    and how many "spans" of the program's own. Raises RuntimeError without a session."""
+    runtime = running()
+    with runtime.locked() as cluster:
+        tasks = cluster.dropped["tasks"]
+    return {"tasks": tasks, "spans": 0 if runtime.tracing is None else runtime.tracing.own_spans.dropped}
