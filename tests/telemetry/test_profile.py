@@ -158,7 +158,7 @@ def test_without_the_clock_of_a_thread_the_same_place_means_waiting(worker, monk
     monkeypatch.setattr(sampling, "ON_LINUX", False)
     worker.waits.remote()
     worker.computes.remote()
-    profile = sampled(of="Worker.computes", at_least=50)
+    profile = sampled(of="Worker.waits", at_least=50)
     assert sums(profile, "Worker.waits")[1] > 0.8
     assert sums(profile, "Worker.computes")[0] > 0.5
 
@@ -227,7 +227,7 @@ def test_an_async_actor_s_calls_are_told_apart(session, tmp_path):
     (tmp_path / "end").touch()
     ray.get(call)
     assert {stack.ids[0] for stack in profile.by_name()["Actor.computes"]} == {call.task_id().hex()}
-    (asleep,) = profile.by_name()["Actor.sleeps"]
+    asleep = profile.by_name()["Actor.sleeps"][0]
     assert [place[0].rpartition(".")[2] for place in asleep.places] == ["sleeps", "sleep"]
     assert asleep.running_s == 0 and asleep.waiting_s == pytest.approx(300 * profile.seconds, rel=0.4)
     assert asleep.ids == [None, actor._actor_id.hex(), asleep.ids[2]] and naps
