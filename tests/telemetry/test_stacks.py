@@ -254,7 +254,7 @@ def test_local_mode_tells_the_tasks_of_one_thread_apart():
         def inner():
             return state.stacks()
 
-        seen = ray.get(outer.remote())
+        seen = [row for row in ray.get(outer.remote()) if not row["name"].startswith("thread ")]  # of earlier tests
     finally:
         ray.shutdown()
     assert [(row["kind"], row["name"], row["state"]) for row in seen] == [
@@ -263,7 +263,7 @@ def test_local_mode_tells_the_tasks_of_one_thread_apart():
         ("task", "inner", "RUNNING"),
     ]
     assert [row["stack"][-1]["code"] for row in seen] == [
-        "seen = ray.get(outer.remote())",
+        'seen = [row for row in ray.get(outer.remote()) if not row["name"].startswith("thread ")]  # of earlier tests',
         "return ray.get(inner.remote())",
         "return state.stacks()",
     ]
