@@ -470,7 +470,8 @@ def test_a_program_that_runs_is_profiled(tmp_path, capsys):
 def test_a_profile_that_nobody_waits_for_ends():
     """The one who asked has gone: the program does not sample for an hour for nobody."""
     with started(WAITS) as (pid, _):
-        code = f"from miniray.telemetry.stack_socket import ask; list(ask({pid}, dict(kind='profile', hz=100, seconds=3600), 9, 3600))"
+        question = {"kind": "profile", "hz": 100, "seconds": 3600}
+        code = f"from miniray.telemetry.stack_socket import ask; list(ask({pid}, {question}, 9, 3600))"
         with subprocess.Popen([sys.executable, "-c", code], env=ENV) as asker:
             wait_for_condition(lambda: samplers(pid) == 1, retry_interval_ms=1, timeout=30)
             asker.kill()
