@@ -3,7 +3,7 @@
 Theory of operation. A session that nobody asks pays nothing: it has no socket, no file and no thread for this. So the
 one who asks makes the socket, in a folder that only this user can enter: `/tmp/miniray-UID`, mode 0700. Its name begins
 with the id of the process that is asked. Then the asker sends SIGURG to the process, and waits. The session's handler
-of the signal (`process.doorbell`) starts a thread, which connects to each such socket, reads one question, and answers
+of the signal (`process.doorbell`) starts a thread for each such socket, which connects, reads one question, and answers
 it. The question is one line of JSON, and so is each part of the answer. The thread ends with the last answer.
 
 Both sides look whom they talk to: the folder must belong to the user and be closed to all others; and where the system
@@ -38,11 +38,13 @@ from ..process import context, doorbell
 
 PARENT = "/tmp"  # not the directory for temporary files: the two processes may have different environments
 LOCK_S = 2.0  # how long an answer waits for what needs the core's lock
+RING_AGAIN_S = 0.5
 PEER_S = 10.0  # how long each side waits for the other one to read or to write
 LONGEST_LINE = 256 << 20
 STOPPED, ENDED = "Tt", "ZX"  # letters of a process's state in /proc
 
 Part = dict[str, Any]
+Gone = Callable[[float], bool]  # waits so many seconds for the asker to go; returns whether it is gone
 
 
 class NoAnswer(Exception):
@@ -181,15 +183,15 @@ def _connected(pid: int, listener: socket.socket, timeout_s: float) -> socket.so
     except (AttributeError, OSError):
         end = -1
     try:
-        try:
-            os.kill(pid, doorbell.NUMBER)
-        except OSError as problem:
-            raise NoAnswer(f"process {pid} cannot be told: {problem.strerror}") from problem
         until = time.monotonic() + timeout_s
         while True:
+            try:
+                os.kill(pid, doorbell.NUMBER)
+            except OSError as problem:
+                raise NoAnswer(f"process {pid} cannot be told: {problem.strerror}") from problem
             left = until - time.monotonic()
             watched = [listener.fileno(), *([end] if end >= 0 else [])]
-            ready = select.select(watched, [], [], max(0.0, left))[0]
+            ready = select.select(watched, [], [], max(0.0, min(left, RING_AGAIN_S)))[0]
             if listener.fileno() in ready:
                 connection, _ = listener.accept()
                 if peer_of(connection) in (None, (pid, os.getuid())):
@@ -199,6 +201,8 @@ def _connected(pid: int, listener: socket.socket, timeout_s: float) -> socket.so
                 raise NoAnswer(f"process {pid} ended before it had answered")
             elif left <= 0:
                 raise NoAnswer(_silent(pid, timeout_s))
+            else:
+                _look_at(pid)  # its session may have ended; and Python forgets a signal that comes during a fork
     finally:
         if end >= 0:
             os.close(end)
@@ -221,7 +225,7 @@ def _silent(pid: int, seconds: float) -> str:
 
 
 def answer() -> None:
-    """Answer everybody who asks about the session of this process. Runs on a thread of its own."""
+    """Answer everybody who asks about the session of this process. Does not run on the main thread."""
     try:
         place = folder(make=False)
         names = os.listdir(place)
@@ -229,7 +233,8 @@ def answer() -> None:
         return  # nobody waits there
     for name in names:
         if name.startswith(f"{os.getpid()}-") and name.endswith(".sock"):
-            _answer_at(os.path.join(place, name))
+            # Each on a thread of its own. Two signals may become one, and an answer may take long.
+            doorbell.start_real_thread(_answer_at, (os.path.join(place, name),))
 
 
 def _answer_at(path: str) -> None:
@@ -244,7 +249,7 @@ def _answer_at(path: str) -> None:
                 question = json.loads(lines.readline(LONGEST_LINE) or b"null")
             if question is None:
                 return  # another thread answers already
-            for part in _parts(question):
+            for part in _parts(question, lambda seconds: _gone_within(connection, seconds)):
                 _send(connection, part)
             _send(connection, {"end": True})
         except OSError as problem:  # whoever asked has gone
@@ -268,7 +273,12 @@ def _remove(path: str) -> None:
         return
 
 
-def _parts(question: Part) -> Iterator[Part]:
+def _gone_within(connection: socket.socket, seconds: float) -> bool:
+    """Wait so long, or until the asker is gone. Returns whether it is. It has said all that it says."""
+    return bool(select.select([connection], [], [], seconds)[0])
+
+
+def _parts(question: Part, gone: Gone) -> Iterator[Part]:
     runtime = context.session
     if runtime is None:
         yield {"error": "has no session at this moment"}
@@ -278,12 +288,12 @@ def _parts(question: Part) -> Iterator[Part]:
         yield {"error": f"does not know the question {question.get('kind')!r}: the two versions of miniray differ"}
         return
     try:
-        yield from asked(runtime, question)
+        yield from asked(runtime, question, gone)
     except Exception as problem:  # its session may end meanwhile
         yield {"error": f"could not answer: {type(problem).__name__}: {problem}"}
 
 
-def _stacks(runtime: Any, question: Part) -> Iterator[Part]:
+def _stacks(runtime: Any, question: Part, gone: Gone) -> Iterator[Part]:
     """The answer to `stack`: what is pending, which takes the core's lock, and the stacks, which take none."""
     if question.get("rows"):
         yield {"rows": stack_rows(runtime, bool(question.get("all_frames")))}
@@ -318,20 +328,17 @@ def _holder(runtime: Any) -> str:
     return f"{held}; it is held by: {names.get(owner, f'thread {owner}')}" if owner else held
 
 
-def _profile(runtime: Any, question: Part) -> Iterator[Part]:
-    """The answer to `profile`: sample for so many seconds. While nobody needs the answer any longer, it is made all the
-    same: it ends by itself."""
+def _profile(runtime: Any, question: Part, gone: Gone) -> Iterator[Part]:
+    """The answer to `profile`: sample for so many seconds, or until nobody needs the answer any longer."""
     from .profiler.recording import Profile
 
-    never = doorbell.new_real_lock()
-    never.acquire()
     profile = Profile(hz=question["hz"]).start()
     try:
-        never.acquire(True, question["seconds"])
+        gone(question["seconds"])
     finally:
         profile.stop()
     yield {"profile": profile.asdict()}
 
 
-ANSWERS: dict[str, Callable[[Any, Part], Iterator[Part]]] = {"stack": _stacks, "profile": _profile}
+ANSWERS: dict[str, Callable[[Any, Part, Gone], Iterator[Part]]] = {"stack": _stacks, "profile": _profile}
 """The questions: what each of them is called, and who answers it."""

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import miniray as ray
+from miniray._common.test_utils import wait_for_condition
 from miniray.cli import main
 from miniray.process import context, doorbell
 from miniray.telemetry import stack_socket
@@ -464,3 +465,20 @@ def test_a_program_that_runs_is_profiled(tmp_path, capsys):
         assert time.monotonic() - begun >= 0.3 and program.poll() is None
     assert "spin;spin " in path.read_text()
     assert f"the profile is in {path}" in capsys.readouterr().err
+
+
+def test_a_profile_that_nobody_waits_for_ends():
+    """The one who asked has gone: the program does not sample for an hour for nobody."""
+    with started(WAITS) as (pid, _):
+        question = {"kind": "profile", "hz": 100, "seconds": 3600}
+        code = f"from miniray.telemetry.stack_socket import ask; list(ask({pid}, {question}, 9, 3600))"
+        with subprocess.Popen([sys.executable, "-c", code], env=ENV) as asker:
+            wait_for_condition(lambda: samplers(pid) == 1, retry_interval_ms=1, timeout=30)
+            asker.kill()
+        wait_for_condition(lambda: samplers(pid) == 0, retry_interval_ms=1, timeout=30)
+
+
+def samplers(pid: int) -> int:
+    """How many threads of a process sample at this moment."""
+    (part,) = ask(pid, {"kind": "stack", "rows": True, "all_frames": True}, 20)
+    return sum(any(frame["file"].endswith("sampler.py") for frame in row["stack"]) for row in part["rows"])
