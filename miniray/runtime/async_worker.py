@@ -150,6 +150,8 @@ class AsyncWorker:
         self._over(execution, outcome)
 
     def _over(self, execution: Execution, outcome: Outcome) -> None:
+        if self.loop is None:  # the loop has ended without the coroutine, which is closed now: nobody asks for a report
+            return
         task = execution.task
         if not task.t_ended:
             note_end(self.runtime, execution)

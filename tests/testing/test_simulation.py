@@ -347,3 +347,33 @@ def test_a_foreign_wait_is_reported_with_its_stack(capfd):
     real_timer.start()
     Run(lambda: lock.acquire(), 1, watchdog_s=0.1).go()
     assert "waits for something outside" in capfd.readouterr().err
+
+
+ENDS = """
+import time
+import miniray as ray
+
+ray.init(runtime="simulated", seed=1, num_cpus=2)
+
+@ray.remote
+def slow():
+    time.sleep(5)
+
+@ray.remote
+class Waits:
+    async def for_value(self, refs):
+        return await refs[0]
+
+    async def ready(self):
+        return 1
+
+waits, ref = Waits.remote(), slow.remote()
+refs = [waits.for_value.remote([ref]) for _ in range(3)]
+print(ray.get(waits.ready.remote()))
+"""
+
+
+def test_a_program_that_ends_while_coroutines_wait_says_nothing():
+    """They are closed when their loop has ended, and report nothing then."""
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, cwd=ROOT, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
