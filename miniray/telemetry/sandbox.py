@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
 from .schema import BY_NAME
 from .stored_tables import SHADOWS
@@ -69,11 +70,13 @@ _ACTIONS = {
 class Guard:
     """The authorizer of one connection. While it is not `active`, it permits everything: to our own writes.
 
-    read: the tables that the statement reads. refused: what was refused first, as text.
+    read: the tables that the statement reads. refused: what was refused first, as text. closed: why no statement may
+    run any longer, "" if one may; another thread may set it.
     """
 
     def __init__(self) -> None:
         self.active = False
+        self.closed = ""
         self.read: set[str] = set()
         self.refused = ""
 
@@ -150,14 +153,19 @@ def _text(data: bytes) -> str:
 def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql: str = "") -> Iterator[None]:
     """Within the block, the connection only reads, within the limits and for at most this time. sql: the statement, so
     that an error can name what it may have meant."""
-    watch = _Watch(timeout_s)
+    watch = _Watch(timeout_s, guard)
     connection.execute("PRAGMA query_only = 1")
     before = _limit(connection, _LIMITS)
     guard.read, guard.refused, guard.active = set(), "", True
-    connection.set_progress_handler(watch, STEPS)
+    connection.set_progress_handler(watch.handler(), STEPS)
     try:
         yield
+        if not watch.why:  # a row, or a function, may have taken long after the last look
+            watch.look()
+        if watch.why:
+            raise QueryError(watch.why)
     except sqlite3.Error as error:
+        watch.raise_interrupt(str(error))
         raise QueryError(explained(error, guard, watch, sql)) from None
     except sqlite3.Warning as error:  # Python 3.10: a second statement
         raise QueryError(explained(error, guard, watch, sql)) from None
@@ -173,22 +181,63 @@ def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql:
 
 
 class _Watch:
-    """The progress handler. why: the reason for which it ended the statement, or ""."""
+    """Looks at the clock and at the memory of a statement. why: the reason for which it ended the statement, or "".
+    raised: what the handler of a signal has raised meanwhile."""
 
-    def __init__(self, timeout_s: float):
+    def __init__(self, timeout_s: float, guard: Guard):
         self.timeout_s, self.ends = timeout_s, time.monotonic() + timeout_s
         self.why = ""
+        self.raised: BaseException | None = None
+        self.guard = guard
         self.clock = time.monotonic
         self.memory, self.memory_used = memory_used(), memory_function() or _nothing
 
-    def __call__(self) -> int:
-        if self.clock() > self.ends:
+    def look(self) -> int:
+        """Whether the statement must end. Raises what the program's handler of a postponed signal raises."""
+        if postponed:
+            call_postponed()
+        if self.guard.closed:
+            self.why = self.guard.closed
+        elif self.clock() > self.ends:
             self.why = f"The statement ran longer than timeout_s={self.timeout_s:g} and was stopped."
-            return 1
-        if self.memory_used() - self.memory > MOST_MEMORY:
+        elif self.memory_used() - self.memory > MOST_MEMORY:
             self.why = f"The statement took more than {MOST_MEMORY >> 20} MB of memory and was stopped."
-            return 1
-        return 0
+        return 1 if self.why else 0
+
+    def handler(self) -> Callable[[], int]:
+        """The progress handler.
+
+        `sqlite3` drops what a handler raises, so Ctrl-C would be lost. Python runs the handlers of signals when a
+        function begins, before its first `try`. A generator that goes on is inside its `try` already.
+        """
+        looks = self._looks()
+        next(looks)
+        return looks.__next__
+
+    def _looks(self) -> Iterator[int]:
+        try:
+            ends = 0
+            while not ends:
+                yield ends
+                ends = self.look()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.raised = error
+        while True:
+            yield 1
+
+    def raise_interrupt(self, said: str) -> None:
+        """Raise what the handler of a signal raised. said: the error of SQLite.
+
+        While a statement is compiled, only the authorizer runs. Then the exception itself is lost, and SQLite says that
+        something was refused which nobody has refused.
+        """
+        if self.raised is not None:
+            raised, self.raised = self.raised, None
+            raise raised from None
+        if not self.guard.refused and ("not authorized" in said or "prohibited" in said):
+            raise KeyboardInterrupt from None
 
 
 def _nothing() -> int:
@@ -204,18 +253,24 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
     for value in params.values() if isinstance(params, Mapping) else params:
         if type(value) not in (int, float, str, bytes, bool, type(None)):
             raise TypeError(f"a parameter must be an int, a float, a str, bytes or None, not {type(value).__name__}")
+        if type(value) is str and _has_surrogate(value):
+            raise QueryError("A parameter contains a lone surrogate.")
     if limit is not None and (type(limit) is not int or limit < 0):
         raise ValueError(f"limit must be an int of 0 or more, or None, not {limit!r}")
-    if type(timeout_s) not in (int, float) or not timeout_s > 0:
-        raise ValueError(f"timeout_s must be a number above 0, not {timeout_s!r}")
+    if type(timeout_s) not in (int, float) or not 0 < timeout_s < float("inf"):
+        raise ValueError(f"timeout_s must be a finite number above 0, not {timeout_s!r}")
     if len(sql) > MOST_TEXT:
         raise QueryError(f"The statement has {len(sql):,} characters; at most {MOST_TEXT:,} are accepted.")
     if "\0" in sql:
         raise QueryError("The statement contains a NUL character.")
-    if not sql.isascii() and any("\ud800" <= letter <= "\udfff" for letter in sql):
+    if _has_surrogate(sql):
         raise QueryError("The statement contains a lone surrogate.")
     if not _BEGINS.match(sql):
         raise QueryError("The statement must begin with SELECT, WITH, VALUES or EXPLAIN: the tables can only be read.")
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:
@@ -273,8 +328,8 @@ def _distinct(names: list[str]) -> list[str]:
 def explained(error: Exception, guard: Guard, watch: _Watch, sql: str) -> str:
     """The text of an error of SQLite, with what was refused and the closest names."""
     said = str(error)
-    if watch.why:
-        return watch.why
+    if watch.why or guard.closed:
+        return watch.why or guard.closed
     if guard.refused:
         return f"Refused: {guard.refused}. A statement may only read the tables of the session."
     if "one statement at a time" in said:
