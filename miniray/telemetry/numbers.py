@@ -33,7 +33,14 @@ def cut(text: str) -> str:
     """A text that a file can hold: not too long, and without lone surrogates."""
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]} [{len(text) - MOST_TEXT} more characters]"
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+    return str(storable(text))
+
+
+def storable(value: Any) -> Any:
+    """A value that SQLite can hold: in a text, a lone surrogate is spelled out. Other values are as they were."""
+    if type(value) is not str or value.isascii():
+        return value
+    return value.encode(errors="backslashreplace").decode()
 
 
 class Numbers:

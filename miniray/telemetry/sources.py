@@ -14,7 +14,7 @@ from typing import Any
 from .._version import __version__
 from ..process import context
 from . import sandbox, span_view
-from .collector import Collector
+from .collector import Batch, Collector
 from .result import QueryError, Result
 from .ddl import View
 from .schema import BY_NAME, VERSION
@@ -100,12 +100,16 @@ class LiveSource:
         self._guard = sandbox.protect(self._connection)
         self._collector = Collector(runtime)
         self._dropped: dict[str, int] = {}
+        self._waiting: list[Batch] = []  # collected, but not written yet
+        self._cut_short = False  # whether a collection was interrupted
         self._forgotten = 0  # rows of attempts deleted since unused rows were last looked for
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads, on the session as it is now. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
         with self._lock:
+            if self._guard.closed:
+                raise QueryError(self._guard.closed)
             if self._busy:
                 raise QueryError("This thread is in the middle of another query.")
             self._busy = True
@@ -128,10 +132,20 @@ class LiveSource:
         if not wanted:
             return
         self.runtime.drain()
-        batch = self._collector.collect(frozenset(wanted))
-        if batch:
-            self._store.write(batch)
-        self._shorten(batch.rows)
+        try:
+            self._waiting.append(self._collector.collect(frozenset(wanted)))
+        except BaseException:
+            self._cut_short = True
+            raise
+        while self._waiting:  # a batch is told once: one that cannot be written stays here
+            batch = self._waiting[0]
+            if batch:
+                try:
+                    self._store.write(batch)
+                except sqlite3.Error as problem:
+                    raise QueryError(f"What is new in the session could not be read: {problem}") from problem
+            del self._waiting[0]
+            self._shorten(batch.rows)
         self._mirror()
 
     def _shorten(self, new: Collection[str]) -> None:
@@ -200,13 +214,17 @@ class LiveSource:
             if self._dropped.get(name) and read & tables
         ]
         said = [f"The session has dropped {', '.join(missing)} from its records."] if missing else []
+        if self._cut_short:
+            said.append("A query was interrupted while it read the session, and some rows are lost.")
         for table, reason, count in self._connection.execute("SELECT table_name, reason, count FROM dropped"):
             if table in read and table not in ("tasks", "cluster_events"):  # these were said above
                 said.append(f"{count:,} rows of {table} are missing: {reason}.")
         return " ".join(said)
 
     def close(self) -> None:
-        """Drop the database."""
+        """Drop the database. A statement that runs in another thread ends."""
+        self._guard.closed = "The session has ended."
+        self._connection.interrupt()
         with self._lock:
             self._collector.close()
             self._connection.close()
@@ -219,7 +237,13 @@ class FileSource:
         """Raises FileNotFoundError, or QueryError for a file that is no recording."""
         self.path = os.fspath(path)
         if not os.path.exists(self.path):
-            raise FileNotFoundError(f"there is no recording {self.path!r}")
+            said = f"there is no recording {self.path!r}"
+            if os.path.islink(self.path):
+                said += f": it is a link to {os.readlink(self.path)!r}, which is not there"
+            raise FileNotFoundError(said)
+        if not os.path.isfile(self.path):  # SQLite would wait for a FIFO
+            what = "a folder" if os.path.isdir(self.path) else "not a regular file"
+            raise QueryError(f"{self.path} is no recording of miniray: it is {what}")
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = False
         self.connection = self._open()
@@ -256,6 +280,8 @@ class FileSource:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
         with self._lock:
+            if self._guard.closed:
+                raise QueryError(self._guard.closed)
             if self._busy:
                 raise QueryError("This thread is in the middle of another query.")
             self._busy = True
@@ -286,7 +312,11 @@ class FileSource:
         return f"{'; '.join(reasons)}." if reasons else ""
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. A statement that runs in another thread ends."""
+        if self._guard.closed:
+            return
+        self._guard.closed = f"The recording {self.path} is closed."
+        self.connection.interrupt()
         with self._lock:
             self.connection.close()
 

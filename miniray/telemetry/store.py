@@ -18,7 +18,7 @@ from typing import Any
 
 from . import schema
 from .collector import FINISHED_COLUMNS, Batch
-from .numbers import Numbers, Row
+from .numbers import Numbers, Row, storable
 from .ddl import Table, quoted
 from .schema import TABLES, VIEWS
 from .stored_tables import SEARCH_DDL
@@ -77,7 +77,8 @@ class Store:
     def note(self, **facts: object) -> None:
         """Set rows of `session`. The caller commits."""
         self.connection.executemany(
-            "INSERT OR REPLACE INTO session VALUES (?, ?)", [(name, str(value)) for name, value in facts.items()]
+            "INSERT OR REPLACE INTO session VALUES (?, ?)",
+            [(name, storable(str(value))) for name, value in facts.items()],
         )
 
     def write(self, batch: Batch, between: Callable[[], object] | None = None) -> None:
@@ -135,9 +136,27 @@ class Store:
             size = max(1, min(size, MOST_VALUES // columns))
             end = done + (len(values) - done) // (size * columns) * size * columns
             if end > done:  # `executemany` gives the GIL away less often than `execute`
-                chunks = _chunks(values, range(done, end, size * columns), between)
-                self.connection.executemany(self._statement(name, size, epoch), chunks)
+                self._execute(self._statement(name, size, epoch), values, range(done, end, size * columns), between)
                 done = end
+
+    def _execute(self, statement: str, values: list[Any], starts: range, between: Callable[[], object] | None) -> None:
+        """Execute a statement with the values from each start. A lone surrogate, which no text in SQLite can have, is
+        spelled out; texts are looked at only when there is one."""
+        at = starts.start
+
+        def chunks() -> Iterator[list[Any]]:
+            nonlocal at
+            for at in starts:
+                yield values[at : at + starts.step]
+                if between is not None:
+                    between()
+
+        try:
+            self.connection.executemany(statement, chunks())
+        except UnicodeEncodeError:  # in the last chunk; those before it have been written
+            values[at:] = map(storable, values[at:])
+            starts = range(at, starts.stop, starts.step)
+            self.connection.executemany(statement, chunks())
 
     def _statement(self, name: str, size: int, epoch: float) -> str:
         key = name, size, epoch
@@ -191,11 +210,3 @@ class Store:
                 public = "task_attempts" if name == "_attempts" else name
                 self.drop(public, "older than the retention", count, before_us)
         return counts
-
-
-def _chunks(values: list[Any], starts: range, between: Callable[[], object] | None) -> Iterator[list[Any]]:
-    """The values of each execution of a statement. between: called after each."""
-    for start in starts:
-        yield values[start : start + starts.step]
-        if between is not None:
-            between()
