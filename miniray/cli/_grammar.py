@@ -31,6 +31,7 @@ class Command(argparse.ArgumentParser):
     """
 
     takes_program = False
+    late_words = ""  # the argument that also takes words that come after options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As in argparse, but words that were not understood are an error of this command."""
@@ -44,6 +45,9 @@ class Command(argparse.ArgumentParser):
             if program == ["-m"]:
                 self.error("name a module after -m")
         namespace, rest = super().parse_known_args(words, namespace)
+        if self.late_words and not any(word.startswith("-") or word.endswith(".py") for word in rest):
+            getattr(namespace, self.late_words).extend(rest)
+            rest = []
         if rest:
             self.error(self._about(rest))
         if self.takes_program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..observe.escape import cells, cut, for_terminal, padded, spelled
@@ -26,12 +26,12 @@ def plain_table(
     rows: Sequence[Sequence[Any]],
     rule: bool = False,
     numbers_right: bool = True,
-    floats: str = ".3f",
+    floats: str | Callable[[float], str] = ".3f",
 ) -> str:
     """Lay out a table as tabulate does: row numbers in front, two spaces between columns, cells of several lines.
 
     rule: put a line of dashes under the headers. numbers_right: align columns that hold only numbers, or strings of
-    digits, to the right. floats: the format of a float.
+    digits, to the right. floats: the format of a float, or a function that makes its text.
     """
     filled = [[str(i), *[_cell(value, floats) for value in row]] for i, row in enumerate(rows)]
     values = [[i, *row] for i, row in enumerate(rows)]
@@ -125,13 +125,13 @@ def _numeric(value: Any) -> bool:
     )
 
 
-def _cell(value: Any, floats: str) -> str:
+def _cell(value: Any, floats: str | Callable[[float], str]) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
         return yaml(value, indent=2, sort=True).rstrip("\n") if value else "{}"
     if isinstance(value, float):
-        return format(value, floats)
+        return format(value, floats) if isinstance(floats, str) else floats(value)
     return for_terminal(value)
 
 

@@ -45,6 +45,7 @@ def add_parser(subparsers: Any) -> Command:
         "--timeout", type=float, default=10.0, metavar="S", help="stop the statement after S seconds (default: 10)"
     )
     accept_program(parser, "runs the statement")
+    parser.late_words = "words"
     parser.set_defaults(resource="", usage_error=parser.error)
     return parser
 
@@ -87,9 +88,10 @@ def from_file(path: str, statement: str, args: argparse.Namespace) -> int:
 
     try:
         with sources.open(path) as source:
-            print(answered(source, statement, args))
+            text = answered(source, statement, args)
     except (Refused, QueryError, OSError) as problem:
         return complain(str(problem), 2)
+    print(text)
     return 0
 
 
@@ -123,7 +125,9 @@ def formatted(columns: list[str], rows: list[dict[str, Any]], how: str, for_peop
     if not rows:
         return "(no rows)"
     cells = [["NULL" if row[name] is None else _plain(row)[name] for name in columns] for row in rows]
-    return plain_table([escaped(name) for name in columns], cells, rule=True, floats=".6g")
+    from ..telemetry.result import shown_value
+
+    return plain_table([escaped(name) for name in columns], cells, rule=True, floats=shown_value)
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

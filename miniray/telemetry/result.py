@@ -80,6 +80,8 @@ def shown_value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
+        if 1e5 <= abs(value) < 1e16:  # such as a time since 1970: whole, and to the microsecond
+            return f"{value:.6f}".rstrip("0").rstrip(".")
         return f"{value:.6g}"
     return value.hex() if isinstance(value, bytes) else escaped(str(value))
 

@@ -1,6 +1,7 @@
 """`miniray sql`: a program, a recording, formats, and what is said about wrong words."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -110,12 +111,50 @@ def test_the_command_asks_a_file_and_reads_stdin(script, tmp_path):
     assert miniray("record", "-o", path, "--", script)[0] == 0
     assert miniray("sql", COUNT, path)[1].count("FINISHED") == 1
     assert miniray("sql", "-", "--from", path, "--format", "csv", stdin=COUNT)[1] == "state,n\nFAILED,1\nFINISHED,3\n"
+    assert miniray("sql", COUNT, "--format", "csv", path)[1] == "state,n\nFAILED,1\nFINISHED,3\n"
+    code, out, err = miniray("sql", COUNT, "--format", "csv", path, "more")
+    assert (code, out) == (2, "") and "too many words: more" in err
     code, out, err = miniray("sql", "SELECT stat FROM tasks", path)
     assert (code, out) == (2, "") and "The closest names: state" in err
     code, out, err = miniray("sql", "SELECT error_message FROM tasks WHERE state = 'FAILED'", path)
     assert code == 0 and "\x1b" not in out and "\\x1b[2J, <b>" in out
     code, out, err = miniray("sql", "SELECT name FROM tasks", path, "--limit", "1")
     assert err == "Note: There are more rows than the limit.\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(script, tmp_path):
+    """As `miniray sql ... | head -1`."""
+    path = str(tmp_path / "run.db")
+    assert miniray("record", "-o", path, "--", script)[0] == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "miniray", "sql", "SELECT * FROM information_schema.columns", path]
+    run = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_an_interrupt_ends_the_command(script, tmp_path):
+    path = str(tmp_path / "run.db")
+    assert miniray("record", "-o", path, "--", script)[0] == 0
+    endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+    program = (
+        "import signal, sys; from miniray.cli import main; signal.setitimer(signal.ITIMER_REAL, 1); "
+        "signal.signal(signal.SIGALRM, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "sql", endless, path, "--timeout", "60"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (run.returncode, run.stdout) == (130, "")
+
+
+def test_a_table_shows_times_with_their_digits():
+    """A time since 1970 has ten digits before the point, and six behind it."""
+    from miniray.cli.sql import formatted
+
+    values = [1796050000.0, 1796050123123456.0, 1796050123.25, 0.123456789, 1e300, float("inf")]
+    table = formatted(["a"], [{"a": value} for value in values], "table", False)
+    cells = [line.split()[1] for line in table.splitlines()[2:]]
+    assert cells == ["1796050000", "1796050123123456", "1796050123.25", "0.123457", "1e+300", "inf"]
 
 
 def test_the_command_describes_the_tables():
