@@ -345,7 +345,7 @@ about_number INTEGER | The number of that.
         "The lines that tasks and actors printed.",
         columns("""
 id INTEGER | A number; in each log, later lines have larger ones.
-timestamp_us INTEGER us | When the line ended.
+timestamp_us INTEGER us | When the line was collected: at a query, or at the recorder's next look after it ended.
 worker_id TEXT | The worker whose log it is in.
 node_id TEXT | The worker's node.
 task_id TEXT | The task that printed it; NULL if that is not known.
