@@ -7,6 +7,7 @@ import logging
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -23,6 +25,7 @@ from miniray.telemetry import TelemetryConfig, recorder
 from miniray.telemetry.config import config_of
 from miniray.telemetry.recording_file import writer_of
 from miniray.telemetry.restore import restored
+from miniray.telemetry.store import Store
 from miniray.testing import simulate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}
@@ -110,9 +113,17 @@ def test_the_argument_comes_before_the_variable(path):
     assert config_of(path, environ) == TelemetryConfig(path, otlp=False)
     assert config_of(False, environ) is None
     assert config_of(TelemetryConfig(retention_secs=1), environ) is None
-    assert config_of(None, {"MINIRAY_TELEMETRY": ""}) is None
+    for nothing in "", "0", "false", "No", " off ":
+        assert config_of(None, {"MINIRAY_TELEMETRY": nothing}) is None
     with pytest.raises(TypeError, match="telemetry takes the name of a file"):
         config_of(3, {})
+
+
+def test_the_home_of_the_user(monkeypatch):
+    """ "~" is expanded, since no shell has done it."""
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert TelemetryConfig("~/run.db").path == "/home/somebody/run.db"
+    assert config_of(None, {"MINIRAY_TELEMETRY": "~/run.db"}).path == "/home/somebody/run.db"
 
 
 def test_init_refuses_a_bad_setting_and_starts_nothing():
@@ -228,20 +239,25 @@ def wait_for_rows(path: str, sql: str) -> None:
 @pytest.mark.parametrize(
     ("ending", "how", "status"),
     [
-        ("pass", "shutdown", "SUCCEEDED"),
+        ("ray.shutdown()", "shutdown", "SUCCEEDED"),
+        ("pass", "ended", "UNKNOWN"),
         ("raise ValueError('x')", "error: ValueError", "FAILED"),
-        ("import sys; sys.exit(3)", "shutdown", "SUCCEEDED"),
-        ("raise KeyboardInterrupt", "interrupted", "SUCCEEDED"),
+        ("sys.exit(3)", "ended", "UNKNOWN"),
+        ("with ray: sys.exit(3)", "exit code 3", "FAILED"),
+        ("with ray: sys.exit()", "exit code 0", "SUCCEEDED"),
+        ("with ray: sys.exit('no')", "exit code 1", "FAILED"),
+        ("raise KeyboardInterrupt", "interrupted", "FAILED"),
     ],
 )
 def test_the_file_says_how_the_session_ended(path, ending, how, status):
-    """Without a call of `shutdown` the end of the program is the end of the session, and nothing is missing."""
+    """Without a call of `shutdown` the end of the program is the end of the session, and nothing is missing. Python does
+    not tell the exit code at that time."""
     run(
         f"""
         import sys, miniray as ray
-        ray.init(num_cpus=1, telemetry=sys.argv[1])
+        session = ray.init(num_cpus=1, telemetry=sys.argv[1])
         ray.get(ray.remote(lambda: 1).remote())
-        {ending}
+        {ending.replace("with ray", "with session")}
         """,
         path,
     )
@@ -250,8 +266,11 @@ def test_the_file_says_how_the_session_ended(path, ending, how, status):
     assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(1,)]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)])
-def test_a_signal_ends_the_recording_in_order(path, number, code):
+@pytest.mark.parametrize(
+    ("number", "code", "how"),
+    [(signal.SIGINT, -signal.SIGINT, "interrupted"), (signal.SIGTERM, signal.SIGTERM, "SIGTERM")],
+)
+def test_a_signal_ends_the_recording_in_order(path, number, code, how):
     """Ctrl-C and SIGTERM: the last transaction is written, and the file says how the session ended."""
     program = subprocess.Popen(
         [sys.executable, "-c", WAITS, path],
@@ -265,7 +284,7 @@ def test_a_signal_ends_the_recording_in_order(path, number, code):
     assert program.wait(30) == code
     program.stdout.close()
     told = facts(path)
-    assert "ended_us" in told and told["how_it_ended"] in ("interrupted", "exit", "shutdown")
+    assert "ended_us" in told and (told["how_it_ended"], told["status"]) == (how, "FAILED")
     assert rows(path, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(1,)]
 
 
@@ -408,6 +427,30 @@ def test_a_read_only_folder(tmp_path, caplog):
     assert "Permission denied" in caplog.records[0].getMessage()
 
 
+@pytest.mark.parametrize("step", ["facts", "Collector", "Identity"])
+def test_a_mistake_of_ours_does_not_leave_init(tmp_path, caplog, monkeypatch, step):
+    """One warning, and a session that works and ends. A file that has no recording is gone."""
+
+    def fails(*ignored):
+        raise UnicodeEncodeError("utf-8", "n\udce9", 1, 2, "surrogates not allowed")
+
+    monkeypatch.setattr(recorder, step, fails)
+    recorded(str(tmp_path / "run.db"))
+    assert not ray.is_initialized()
+    assert len(caplog.records) == 1 and "surrogates not allowed" in caplog.records[0].getMessage()
+    if step == "facts":
+        assert os.listdir(tmp_path) == []
+
+
+def test_names_that_are_not_unicode(tmp_path, caplog):
+    """Of the namespace and of the file: the session runs, and no half of a recording is left."""
+    with ray.init(num_cpus=1, namespace="n\udce9", telemetry=str(tmp_path / "run.db")):
+        assert ray.get(double.remote(2)) == 4
+    recorded(str(tmp_path / "\ud800.db"))
+    assert "cannot be written" in caplog.records[-1].getMessage()
+    assert not [file for file in os.listdir(tmp_path) if file.endswith(("-wal", "-shm"))]
+
+
 @pytest.mark.parametrize("content", [b"precious", b"SQLite format 3\0" + bytes(84)])
 def test_a_file_of_somebody_else_is_left_as_it_is(path, caplog, content):
     """A recording never replaces anything but a recording."""
@@ -505,6 +548,48 @@ def test_a_reader_that_locks_the_file_does_not_stop_the_recording(path, caplog):
     assert not caplog.records
 
 
+def test_a_locked_file_is_not_waited_for(path, caplog):
+    """At the beginning the session takes a file of its own; at the end it gives up soon."""
+    recorded(path, retention_secs=0)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    recorder._begun.clear()
+    begun = time.monotonic()
+    ray.init(num_cpus=1, telemetry=path)
+    assert time.monotonic() - begun < 3
+    connection.execute("ROLLBACK")
+    own = path.replace("run.db", f"run-{os.getpid()}.db")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path} is locked by another program: this session is recorded in {own}."
+    ]
+    other = sqlite3.connect(own, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    ray.get(double.remote(1))
+    begun = time.monotonic()
+    ray.shutdown()
+    assert time.monotonic() - begun < 4  # some 1.5 s on an idle machine
+    assert "has kept" in caplog.records[-1].getMessage() and len(caplog.records) == 2
+    for one in connection, other:
+        one.close()
+
+
+def test_a_lock_does_not_stop_the_retention(path, caplog):
+    """What cannot be removed now is removed later."""
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(path, retention_secs=3600)):
+        session_recorder = ray.api.session.recorders[0]
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        ours = sqlite3.connect(path, isolation_level=None, timeout=0.01)
+        session_recorder_store, session_recorder._store = session_recorder._store, Store(ours)
+        assert not session_recorder._trim(session_recorder.runtime.now())
+        connection.execute("ROLLBACK")
+        assert session_recorder._trim(session_recorder.runtime.now())
+        session_recorder._store = session_recorder_store
+        for one in connection, ours:
+            one.close()
+    assert not caplog.records
+
+
 # ------------------------------------------------------------ retention
 
 
@@ -550,6 +635,30 @@ def test_without_retention_nothing_is_removed(path):
 
 
 # ------------------------------------------------------------ SIGKILL
+
+
+def test_the_file_alone_has_the_rows_soon(path, tmp_path):
+    """The log is moved into the file while the program runs, so a copy without the log has them, too."""
+    copy = str(tmp_path / "copy.db")
+    with ray.init(num_cpus=1, telemetry=path):
+        ray.get([double.remote(n) for n in range(10)])
+        deadline = time.monotonic() + 30
+        while True:
+            shutil.copyfile(path, copy)
+            with suppress(sqlite3.OperationalError):  # not even the tables yet
+                if rows(copy, "SELECT count(*) FROM tasks WHERE state = 'FINISHED'") == [(10,)]:
+                    break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_the_first_flush_has_every_table(path):
+    """A program that is killed early leaves its node and its workers beside its tasks."""
+    with ray.init(num_cpus=1, telemetry=path):
+        ray.get(double.remote(1))
+        wait_for_rows(path, "SELECT 1 FROM session WHERE name = 'waits_json'")
+        assert rows(path, "SELECT count(*) FROM nodes") == [(1,)]
+
 
 KILLED = """
 import sys, time
