@@ -132,14 +132,15 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
 def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
     """Call `ask` with the session in the recording `args.source`. Returns its exit code; 2 for a file that cannot be
     read, and 1 for one without rows. Tells on stderr what the recording lacks."""
-    from ..telemetry.restore import Unreadable, restored  # reading a recording takes sqlite3
+    from ..telemetry.restore import Unreadable, restored, without_rows  # reading a recording takes sqlite3
 
     if args.program:
         return complain("give --from or a program after --, not both", 2)
     try:
         with restored(args.source) as runtime:
-            if not runtime.cluster.nodes:
-                return complain(f"{args.source} has no rows: its program ended before the first ones were written", 1)
+            tables = runtime.cluster
+            if not (tables.nodes or tables.workers or tables.tasks or tables.actors):
+                return complain(f"{args.source} has no rows: {without_rows(args.source)}", 1)
             for gap in runtime.gaps:
                 print(f"Note: {for_terminal(gap)}", file=sys.stderr)
             return ask(runtime)

@@ -68,6 +68,7 @@ watched: dict[int, Watched] = {}  # every signal whose handler is `_on_signal`, 
 postponed: dict[int, Watched] = {}  # those of them for which a signal was postponed
 # what Ctrl-C or SIGTERM last raised in a task on the main thread (local_mode)
 ended_in_task: BaseException | None = None
+exits_by: signal.Signals | None = None  # the signal that has asked the program to end, while a session ran
 _helping = False  # the helper thread runs
 _sending = _thread.RLock()  # held while a signal is sent again, and while one is taken out of `postponed`
 _core_lock: Any = None  # since the first session
@@ -158,6 +159,8 @@ def _is_loops(handler: Any) -> bool:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     """The handler of SIGTERM while a session runs."""
+    global exits_by
+    exits_by = signal.Signals(number)
     _raise(SystemExit(number))
 
 
@@ -287,8 +290,8 @@ def _after_fork() -> None:
     """In a forked child: the helper thread does not exist there, and the parent's signals are not meant for the
     child.
     """
-    global _sending, _helping
-    _sending, _helping = _thread.RLock(), False
+    global _sending, _helping, exits_by
+    _sending, _helping, exits_by = _thread.RLock(), False, None
     for state in watched.values():
         state.resent = state.ignored = False
         if postponed.pop(state.number, None) is not None and state.process == os.getpid():

@@ -89,7 +89,7 @@ class _Pace:
     """When a look at a table is due. See PAUSE."""
 
     def __init__(self) -> None:
-        self.last, self._cost, self._since = time.perf_counter(), RECORD_S, 0.0
+        self.last, self._cost, self._since = float("-inf"), RECORD_S, 0.0
 
     def due(self, number: int) -> bool:
         """Whether a look at so many records may begin."""

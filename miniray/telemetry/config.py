@@ -12,6 +12,7 @@ from ..options.telling import tell_once
 
 VARIABLE = "MINIRAY_TELEMETRY"  # the file to record into, for a program whose `init` names none
 OTLP_VARIABLE = "MINIRAY_OTLP"  # "1" or an endpoint: export, for a program whose `init` does not say
+OFF = "", "0", "false", "no", "off"  # what either variable means by nothing
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,11 @@ class TelemetryConfig:
 
         init(telemetry=TelemetryConfig("run.db", retention_secs=600))
 
-    path: the file, an SQLite database. If it holds an earlier recording, the new one replaces it. None: the session is
-    not recorded. retention_secs: what ended longer ago than this is removed from the file, and counted in its table
-    `dropped`; 0 keeps everything. snapshot_interval_secs: how often the file gets a picture of all objects, nodes and
-    metrics, besides the one at the end; 0: only that one. include_dashboard, dashboard_port: as in Monarch; accepted
-    without effect, since there is no dashboard yet.
+    path: the file, an SQLite database; "~" at its beginning is the user's home. If it holds an earlier recording, the
+    new one replaces it. None: the session is not recorded. retention_secs: what ended longer ago than this is removed
+    from the file, and counted in its table `dropped`; 0 keeps everything. snapshot_interval_secs: how often the file
+    gets a picture of all objects, nodes and metrics, besides the one at the end; 0: only that one. include_dashboard,
+    dashboard_port: as in Monarch; accepted without effect, since there is no dashboard yet.
 
     otlp: True exports metrics, traces and logs to a collector of OpenTelemetry, as the variables OTEL_EXPORTER_OTLP_...
     say (by default to http://localhost:4318); a URL is the collector's, in place of OTEL_EXPORTER_OTLP_ENDPOINT. None
@@ -49,7 +50,7 @@ class TelemetryConfig:
                 raise TypeError(f"path must be a str or a path, not {self.path!r}")
             if not name or "\0" in name:
                 raise ValueError(f"path must be the name of a file, not {name!r}")
-            object.__setattr__(self, "path", name)
+            object.__setattr__(self, "path", os.path.expanduser(name))
         for setting in "retention_secs", "snapshot_interval_secs":
             value = getattr(self, setting)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -81,7 +82,8 @@ def config_of(given: Any, environ: Mapping[str, str]) -> TelemetryConfig | None:
     if given is False:
         return None
     if given is None:
-        given = TelemetryConfig(environ.get(VARIABLE) or None)
+        named = environ.get(VARIABLE, "").strip()
+        given = TelemetryConfig(None if named.lower() in OFF else named)
     elif not isinstance(given, TelemetryConfig):
         if not isinstance(given, (str, os.PathLike)):
             raise TypeError(f"telemetry takes the name of a file or a TelemetryConfig, not {given!r}")
@@ -93,6 +95,6 @@ def config_of(given: Any, environ: Mapping[str, str]) -> TelemetryConfig | None:
 
 def _otlp_of(text: str) -> bool | str:
     """What MINIRAY_OTLP asks for."""
-    if text.lower() in ("", "0", "false", "no", "off"):
+    if text.lower() in OFF:
         return False
     return True if text.lower() in ("1", "true", "yes", "on") else text

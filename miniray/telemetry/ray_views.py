@@ -96,7 +96,7 @@ count INTEGER | h.count | How many references.
         columns(f"""
 job_id TEXT | '{JOB_HEX}' | The job.
 type TEXT | 'DRIVER' | DRIVER.
-status TEXT | coalesce({of("session", "value", "name", "'status'")}, 'RUNNING') | RUNNING, SUCCEEDED or FAILED.
+status TEXT | coalesce({of("session", "value", "name", "'status'")}, 'RUNNING') | RUNNING, SUCCEEDED, FAILED or UNKNOWN.
 entrypoint TEXT | {of("session", "value", "name", "'entrypoint'")} | The program's command line.
 pid INTEGER | CAST({of("session", "value", "name", "'pid'")} AS INTEGER) | Its process.
 start_us INTEGER us | CAST({of("session", "value", "name", "'started_us'")} AS INTEGER) | The session started.

@@ -9,7 +9,11 @@ thread is started through `_thread`, as those of the workers are: it does not ke
 
 *What a killed process leaves.* Each transaction is complete or absent (SQLite's write-ahead log), so the file opens at
 any time, and lacks at most what happened after the last transaction began: FLUSH_S seconds, and the time that the last
-one took. The row of the table `session` tells when it was.
+one took. The row of the table `session` tells when it was. A transaction is first in the log beside the file; every
+CHECKPOINT_S seconds SQLite moves it into the file, so that the file alone, copied without the log, lacks little.
+
+*A locked file.* Nothing waits longer than BUSY_S for another program's lock. The thread tries again at the next flush;
+`init` takes another file; the end of the session tries a few times and gives up.
 
 *When the file fails.* If a transaction cannot be written, because the disk is full or the file is gone, the recording
 stops: one warning, one row in the table `dropped` where that is still possible, and the collector is closed, so that
@@ -38,11 +42,11 @@ from typing import Any
 
 from ..core.records import StreamRecord
 from ..core.transitions import WorkerStatus
-from ..process import context
+from ..process import context, signal_handlers
 from .collector import EVERYTHING, Batch, Collector
 from .config import TelemetryConfig
 from .recording_file import Identity, InUse, Refused, claim, named, process_started
-from .numbers import masked, to_json
+from .numbers import Numbers, masked, to_json
 from .sources import facts
 from .store import Store
 
@@ -50,6 +54,9 @@ FLUSH_S = 0.5  # how often what has changed is written
 HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes
 LOCKED_S = 30.0  # how long another program may keep the file locked before the recording stops
 LAST_FLUSH_S = 60.0  # how long the end of a session waits for the last transaction
+CHECKPOINT_S = 2.0  # how often the rows move from the write-ahead log into the file itself
+# What the job's status is, by how the session ended. Anything else is a failure.
+STATUS = {"shutdown": "SUCCEEDED", "exit code 0": "SUCCEEDED", "ended": "UNKNOWN"}
 RESERVE_BYTES = 256 * 1024
 SWEEP_SHARE, SWEEP_LEAST_S, SWEEP_MOST_S = 0.1, 0.5, 300.0  # how often retention is enforced, as a share of its time
 
@@ -66,8 +73,8 @@ class Stop(Exception):
 
 
 def start(runtime: Any, config: TelemetryConfig) -> Recorder | None:
-    """Begin to record a session. Returns None, after one warning, if the file cannot be written: then the session is
-    not recorded.
+    """Begin to record a session. Returns None, after one warning, if that is impossible: then the session is not
+    recorded. Raises nothing: a session never fails because of its recording.
 
     The caller holds no lock. `Recorder.finish` ends it; the end of the session calls that for all of
     `runtime.recorders`.
@@ -78,9 +85,15 @@ def start(runtime: Any, config: TelemetryConfig) -> Recorder | None:
     except Refused as refused:
         logger.warning("This session is not recorded: %s.", refused)
         return None
+    except Exception as problem:  # such as a name that is not Unicode, or a folder that is gone
+        logger.warning("This session is not recorded: %s.", ascii(problem))
+        return None
     runtime.recorders.append(recorder)
     _recording.append(recorder)
-    recorder.begin()
+    try:
+        recorder.begin()
+    except Exception as problem:
+        recorder.fail(problem)
     return recorder
 
 
@@ -128,7 +141,7 @@ class Recorder:
         self._done.acquire()
         self._waiting: list[Batch] = []  # what could not be written because another program had locked the file
         self._locked_since = 0.0
-        self._next_sweep = self._next_picture = self._next_beat = 0.0
+        self._next_sweep = self._next_picture = self._next_beat = self._next_checkpoint = 0.0
         self._waits = ""
         self._reserve: Any = None
 
@@ -190,8 +203,12 @@ class Recorder:
         except (sqlite3.Error, OSError) as problem:
             self._stop(f"{self.path} cannot be written: {problem}")
         except Exception as problem:  # a mistake of ours must not end the program's recording without a word
-            logger.debug("The recorder has failed.", exc_info=True)
-            self._stop(f"the recorder has failed: {problem!r}")
+            self.fail(problem)
+
+    def fail(self, problem: Exception) -> None:
+        """Stop the recording after a mistake of ours."""
+        logger.debug("The recorder has failed.", exc_info=problem)
+        self._stop(f"the recorder has failed: {problem!a}")
 
     def _flush(self, last: bool) -> None:
         collector, now = self._collector, self.runtime.now()
@@ -218,11 +235,10 @@ class Recorder:
                 "num_reconstructions": rebuilt,
             }
             if last:
-                failed = self._how_it_ended.startswith(("error", "exit code"))
                 noted |= {
                     "ended_us": self._us(now),
                     "how_it_ended": self._how_it_ended,
-                    "status": "FAILED" if failed else "SUCCEEDED",
+                    "status": STATUS.get(self._how_it_ended, "FAILED"),
                 }
             self._store.note(**noted)
             self._connection.execute("COMMIT")
@@ -231,6 +247,9 @@ class Recorder:
             raise
         self._waiting.clear()
         self._waits, self._next_beat = waits, now + HEARTBEAT_S
+        if not last and now >= self._next_checkpoint:  # the last one is made when the file is closed
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # waits for nobody
+            self._next_checkpoint = now + CHECKPOINT_S
 
     def _begin_transaction(self, now: float) -> bool:
         """Begin, if no other program has locked the file, and it is still this recorder's. Returns whether it has
@@ -262,8 +281,20 @@ class Recorder:
             return
         if self._next_sweep:
             assert self._collector is not None
-            self._store.trim(self._us(now - retention), self._collector.numbers)
+            if not self._trim(now, self._collector.numbers):
+                return
         self._next_sweep = now + min(max(retention * SWEEP_SHARE, SWEEP_LEAST_S), SWEEP_MOST_S)
+
+    def _trim(self, now: float, numbers: Numbers | None = None) -> bool:
+        """Remove what is older than the retention. Returns False if another program has locked the file."""
+        try:
+            self._store.trim(self._us(now - self.config.retention_secs), numbers)
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem):
+                raise
+            self._roll_back()
+            return False
+        return True
 
     # ------------------------------------------------------------ the end
 
@@ -287,7 +318,7 @@ class Recorder:
         self.flush(last=True)
         try:
             if not self.stopped and self.config.retention_secs:
-                self._store.trim(self._us(self.runtime.now() - self.config.retention_secs))
+                self._trim(self.runtime.now())
             if not self.stopped:
                 self.num_tasks = self._connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
         except sqlite3.Error as problem:
@@ -360,15 +391,26 @@ context.in_forked_child.append(_after_fork)
 
 
 def _how_it_ends() -> str:
-    """How the session ends, as far as this thread can tell."""
+    """How the session ends, as far as this thread can tell. A program that has ended without an exception has called
+    `sys.exit`, or it has come to its end: Python keeps nothing that tells which, and no exit code. That is "ended"."""
     error = sys.exc_info()[1]
-    if error is None and not threading.main_thread().is_alive():  # the program has ended, perhaps by an exception
+    over = not threading.main_thread().is_alive()
+    if error is None and over:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is None and over:
+        return "ended" if signal_handlers.exits_by is None else signal_handlers.exits_by.name
     if error is None:
         return "shutdown"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    return "exit" if isinstance(error, SystemExit) else f"error: {type(error).__name__}"
+    if isinstance(error, SystemExit):
+        return f"exit code {exit_code_of(error)}"
+    return f"error: {type(error).__name__}"
+
+
+def exit_code_of(leaving: SystemExit) -> int:
+    """The exit code of a program that ends by this exception."""
+    return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
 
 
 def _waits(runtime: Any) -> dict[str, Any]:

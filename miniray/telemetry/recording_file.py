@@ -18,8 +18,8 @@ from typing import Any, Callable
 
 APPLICATION_ID = 0x6D726179  # "mray", in the header of every recording
 MODE = 0o600  # names and errors of a program are nobody else's business
-BUSY_S = 5.0  # how long a transaction waits for another program that has the file locked
-PAGE_BYTES = 4096
+BUSY_S = 0.5  # how long a transaction waits for another program that has the file locked; a program may wait for it
+ENDINGS = "", "-wal", "-shm"  # of the names of the files that a recording has while it is written
 
 
 class Refused(Exception):
@@ -27,49 +27,64 @@ class Refused(Exception):
 
 
 class InUse(Refused):
-    """Another process, or another session of this one, is recording into the file. pid: of that process."""
-
-    def __init__(self, path: str, pid: int):
-        super().__init__(f"{path} is being written by process {pid}")
-        self.pid = pid
+    """Another process, or another session of this one, is recording into the file, or has locked it."""
 
 
 def claim(path: str, create: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open a file for a new recording, and create its tables. Any older recording in it is gone then.
 
-    create: creates the tables and the row of the session, in the transaction that is open. Raises Refused.
+    create: creates the tables and the row of the session, in the transaction that is open. Raises Refused, or what
+    `create` raises; then a file that was not there before is gone again.
     """
+    made = False
     try:
-        _make_private(path)
+        made = _make_private(path)
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     except OSError as problem:
         raise Refused(f"{path} cannot be written: {problem.strerror or problem}") from problem
-    except sqlite3.Error as problem:
-        raise Refused(f"{path} cannot be written: {problem}") from problem
+    except (sqlite3.Error, UnicodeError) as problem:  # UnicodeError: no file can have this name
+        if made:
+            _remove(path)
+        raise Refused(f"{ascii(path)} cannot be written: {problem}") from problem
     try:
         replaced = _begin(connection, path)
         create(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
         if replaced:
-            connection.execute("VACUUM")
+            with suppress(sqlite3.OperationalError):  # a reader has locked the file, so it stays as large as it was
+                connection.execute("VACUUM")
         return connection
-    except sqlite3.Error as problem:
+    except InUse:
         connection.close()
-        raise Refused(f"{path} cannot be written: {problem}") from problem
-    except BaseException:
+        raise
+    except BaseException as problem:
         connection.close()
+        if "locked" in str(problem) and isinstance(problem, sqlite3.OperationalError):
+            raise InUse(f"{path} is locked by another program") from problem
+        if made:
+            _remove(path)
+        if isinstance(problem, sqlite3.Error):
+            raise Refused(f"{path} cannot be written: {problem}") from problem
         raise
 
 
-def _make_private(path: str) -> None:
-    """Create the file if there is none, and let nobody else read it. SQLite gives the files beside it the same mode."""
+def _remove(path: str) -> None:
+    """Remove a file that was made for a recording and has none."""
+    for ending in ENDINGS:
+        with suppress(OSError):  # it is gone
+            os.unlink(f"{path}{ending}")
+
+
+def _make_private(path: str) -> bool:
+    """Create the file if there is none, and let nobody else read it. SQLite gives the files beside it the same mode.
+    Returns whether there was none."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise Refused(f"{path} cannot be written: there is no folder {folder}")
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, MODE))
-        return
+        return True
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
         raise Refused(
@@ -77,6 +92,7 @@ def _make_private(path: str) -> None:
         )
     if stat.S_IMODE(found.st_mode) != MODE and _is_recording(path):
         os.chmod(path, MODE)
+    return False
 
 
 def _is_recording(path: str) -> bool:
@@ -116,7 +132,7 @@ def _begin(connection: sqlite3.Connection, path: str) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     owner = writer_of(connection)
     if owner:
-        raise InUse(path, owner)
+        raise InUse(f"{path} is being written by process {owner}")
     names = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
     order = {"view": 0, "trigger": 1, "table": 2}
     for kind, name, _ in sorted(names, key=lambda row: (order.get(row[0], 9), "VIRTUAL" not in (row[2] or ""))):

@@ -12,11 +12,14 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import sqlite3
+import stat
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..core.cluster import Cluster
@@ -27,11 +30,14 @@ from ..observe.metrics.registry import Curve, summed
 from ..observe.metrics.series import MOST_SAMPLES
 from ..observe.timeline.profile import Span
 from ..process import context
-from .recording_file import APPLICATION_ID, is_empty, quoted_path, writer_of
+from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
 from .schema import TABLES, VERSION
 
 KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
+COPIES = 5  # how often a file and its log are copied, until nobody has written to them meanwhile
+STEPS = 100_000  # of SQLite's machine, after which Python looks for Ctrl-C
+LEAST_ROUNDS, ROUNDS_PER_BYTE = 100, 1 / 1_000  # of so many steps may be made: a row has some 60 bytes, and takes 200
 
 
 class Unreadable(Exception):
@@ -197,7 +203,7 @@ class Restored:
         if version and int(version) != VERSION:
             yield f"{self.path} has version {version} of the schema, and this miniray reads version {VERSION}"
         if not self.facts:
-            yield f"{self.path} is empty: its program ended before the first row was written"
+            yield f"{self.path} is empty: {without_rows(self.path)}"
         for row in self._rows("dropped"):
             table = row["table_name"]
             yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
@@ -227,6 +233,15 @@ class Restored:
         return logs
 
 
+def without_rows(path: str) -> str:
+    """Why a recording has no rows, as far as the files tell."""
+    name = os.path.basename(path)
+    return (
+        f"its program ended before the first rows were written, or they are in {name}-wal, which is not here. While a "
+        f"program runs, and after it was killed, {name}, {name}-wal and {name}-shm belong together"
+    )
+
+
 @contextmanager
 def restored(path: str) -> Iterator[Restored]:
     """The session in a recording. In the block, the readers of logs, and those that name a process, read this session;
@@ -245,11 +260,56 @@ def restored(path: str) -> Iterator[Restored]:
 def read(path: str) -> Restored:
     """The session in a recording, read in one transaction: its tables belong to one moment. Raises Unreadable."""
     name = os.fspath(path)
-    if not os.path.exists(name):
-        raise Unreadable(f"there is no file {name}")
-    connection = _opened(name)
+    size = _size(name)
+    with ExitStack() as stack:
+        connection = _opened(name, stack)
+        return _read(name, connection, _Limit(size))
+
+
+def _size(name: str) -> int:
+    """The bytes of a recording's files. Raises Unreadable unless they are ordinary files: reading another kind may
+    never end."""
+    size = 0
+    for ending in ENDINGS:
+        try:
+            found = os.stat(name + ending)
+        except FileNotFoundError:
+            if not ending:
+                raise Unreadable(f"there is no file {name}") from None
+            continue
+        except (OSError, ValueError) as problem:  # ValueError: no file can have this name
+            raise Unreadable(f"{ascii(name)} cannot be read: {problem}") from problem
+        if not stat.S_ISREG(found.st_mode):
+            raise Unreadable(f"{name}{ending} is not an ordinary file")
+        size += found.st_size
+    return size
+
+
+class _Limit:
+    """Ends what SQLite does: after Ctrl-C, and after more steps than the rows of an honest file take. The definitions
+    in a file may make it compute without an end.
+
+    over: there were too many.
+    """
+
+    def __init__(self, size: int):
+        """size: of the file, in bytes."""
+        self._left = LEAST_ROUNDS + int(size * ROUNDS_PER_BYTE)
+        self.over = False
+
+    def __call__(self) -> bool:
+        self._left -= 1
+        self.over = self._left < 0
+        return self.over
+
+
+def _read(name: str, connection: sqlite3.Connection, limit: _Limit) -> Restored:
+    """As `read`, for an open file."""
+    connection.set_progress_handler(limit, STEPS)
     try:
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN")
+        _check_tables(name, connection)
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
             raise Unreadable(f"{name} is not a recording of miniray")
         writer = writer_of(connection)
@@ -263,32 +323,60 @@ def read(path: str) -> Restored:
             if collects:
                 gc.enable()
     except (sqlite3.Error, OSError) as problem:
+        if limit.over:
+            raise Unreadable(f"{name} cannot be read: a query on it does not end") from problem
+        if str(problem) == "interrupted":  # what the handler of Ctrl-C raised is lost in SQLite
+            raise KeyboardInterrupt from None
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise Unreadable(f"{name} cannot be read, because a row is not what it should be: {problem!r}") from problem
-    finally:
+
+
+def _check_tables(name: str, connection: sqlite3.Connection) -> None:
+    """Raise Unreadable if what should be a table is a view, or is computed in another way."""
+    for kind, own, sql in connection.execute("SELECT type, lower(name), sql FROM sqlite_master"):
+        if own in KEYS and (kind != "table" or str(sql).upper().startswith("CREATE VIRTUAL")):
+            raise Unreadable(f"{name} is not a recording of miniray: {own} is not a table")
+
+
+def _opened(name: str, stack: ExitStack) -> sqlite3.Connection:
+    """The file, for reading; `stack` closes it. Raises Unreadable."""
+    try:
+        return _connected(name, "mode=ro", stack)
+    except (sqlite3.Error, UnicodeError) as problem:  # UnicodeError: SQLite quotes what it finds in a damaged file
+        # SQLite wants to make a file beside it. In a folder where that is impossible, nobody writes to the file either.
+        log = f"{name}-wal"
+        try:
+            if os.path.exists(log) and os.path.getsize(log):  # without its rows, the file would be an older state
+                return _connected(_copied(name, stack), "mode=rw", stack)
+            return _connected(name, "mode=ro&immutable=1", stack)
+        except (sqlite3.Error, UnicodeError, OSError):
+            raise Unreadable(f"{name} cannot be read: {problem}") from problem
+
+
+def _connected(name: str, mode: str, stack: ExitStack) -> sqlite3.Connection:
+    """A connection of which it is known that it can read the file."""
+    connection = sqlite3.connect(f"file:{quoted_path(name)}?{mode}", uri=True, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except BaseException:
         connection.close()
+        raise
+    stack.callback(connection.close)
+    return connection
 
 
-def _opened(name: str) -> sqlite3.Connection:
-    """The file, for reading. Raises Unreadable."""
-    problem: Exception | None = None
-    # SQLite wants to make a file beside it. In a folder where that is impossible, nobody writes to the file either.
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        try:
-            connection = sqlite3.connect(
-                f"file:{quoted_path(name)}?{mode}", uri=True, timeout=BUSY_S, isolation_level=None
-            )
-        except sqlite3.Error as error:
-            problem = error
-            continue
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            return connection
-        except (sqlite3.Error, UnicodeError) as error:  # SQLite quotes what it finds in a damaged file
-            problem = error
-            connection.close()
-    raise Unreadable(f"{name} cannot be read: {problem}") from problem
+def _copied(name: str, stack: ExitStack) -> str:
+    """A copy of a file and of its log in a folder of its own, until `stack` is closed. Raises OSError."""
+    copy = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="miniray-")), "run.db")
+    for _ in range(COPIES):
+        before = [os.stat(name + ending) for ending in ENDINGS[:2]]
+        for ending in ENDINGS[:2]:
+            shutil.copyfile(name + ending, copy + ending)
+        after = [os.stat(name + ending) for ending in ENDINGS[:2]]
+        if [(one.st_mtime_ns, one.st_size) for one in before] == [(one.st_mtime_ns, one.st_size) for one in after]:
+            return copy
+    raise OSError("a program that may write here changes it all the time")
 
 
 class _Facts:

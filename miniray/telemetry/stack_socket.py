@@ -38,7 +38,7 @@ from ..process import context, doorbell
 
 PARENT = "/tmp"  # not the directory for temporary files: the two processes may have different environments
 LOCK_S = 2.0  # how long an answer waits for what needs the core's lock
-RING_AGAIN_S = 0.5
+RING_AGAIN_S = 0.5  # the first time; then each time twice as long, since a program may count the signals
 PEER_S = 10.0  # how long each side waits for the other one to read or to write
 LONGEST_LINE = 256 << 20
 STOPPED, ENDED = "Tt", "ZX"  # letters of a process's state in /proc
@@ -183,7 +183,7 @@ def _connected(pid: int, listener: socket.socket, timeout_s: float) -> socket.so
     except (AttributeError, OSError):
         end = -1
     try:
-        until = time.monotonic() + timeout_s
+        until, pause = time.monotonic() + timeout_s, RING_AGAIN_S
         while True:
             try:
                 os.kill(pid, doorbell.NUMBER)
@@ -191,7 +191,8 @@ def _connected(pid: int, listener: socket.socket, timeout_s: float) -> socket.so
                 raise NoAnswer(f"process {pid} cannot be told: {problem.strerror}") from problem
             left = until - time.monotonic()
             watched = [listener.fileno(), *([end] if end >= 0 else [])]
-            ready = select.select(watched, [], [], max(0.0, min(left, RING_AGAIN_S)))[0]
+            ready = select.select(watched, [], [], max(0.0, min(left, pause)))[0]
+            pause *= 2
             if listener.fileno() in ready:
                 connection, _ = listener.accept()
                 if peer_of(connection) in (None, (pid, os.getuid())):
@@ -216,8 +217,8 @@ def _silent(pid: int, seconds: float) -> str:
     seen = {"R": "; it is busy", "S": "; it sleeps", "D": "; it waits for a device"}.get(facts.get("State", "")[:1], "")
     return (
         f"process {pid} has not answered within {seconds:g} s{seen}. Its main thread is in a function of C that does "
-        "not return to Python, or another thread keeps the GIL. Wait longer (--timeout), or look at it from outside: "
-        f"py-spy dump --native --pid {pid}"
+        "not return to Python, or another thread keeps the GIL, or the program handles SIGURG itself and cannot be "
+        f"asked. Wait longer (--timeout), or look at it from outside: py-spy dump --native --pid {pid}"
     )
 
 

@@ -272,8 +272,8 @@ class _Charges:
         if len(rows) == 1:
             return "dependencies", f"One task, {names[0]}, determined {part}{self._cpus_were()}."
         return "dependencies", (
-            f"{count(len(rows), 'task')} depended on each other ({', '.join(names)}): their chain determined "
-            f"{part}{self._cpus_were()}."
+            f"{count(len(rows), 'task')} could only run one after the other ({', '.join(names)}): that chain "
+            f"determined {part}{self._cpus_were()}."
         )
 
     def _tell_work(self, name: str, rows: list[Row], part: str, seconds: float) -> tuple[str, str]:

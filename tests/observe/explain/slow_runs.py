@@ -157,7 +157,7 @@ RUNS: list[tuple[Callable[[], Session], str, str, str]] = [
     (full_store, "memory", "SPILLING", "40 values (400.0 MiB) were written to files and 38 read back"),
     (too_few_cpus, "cpus", "", "Tasks queued for a CPU"),
     (one_gpu, "resource", "IDLE", "Tasks queued for 1 GPU"),
-    (chain, "dependencies", "", "10 tasks depended on each other (step)"),
+    (chain, "dependencies", "", "10 tasks could only run one after the other (step)"),
     (one_task, "work", "", "One task, long, determined 100% of the time"),
 ]
 """The run, the kind of its bottleneck, the doctor's symptom ("" if the doctor finds nothing), and the evidence."""

@@ -1,0 +1,203 @@
+"""What happens to the program, and to its recording, when the file cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+
+import pytest
+
+import miniray as ray
+from miniray.telemetry import TelemetryConfig, recorder
+from miniray.telemetry.store import Store
+from tests.telemetry.test_recorder import double, own_names, path, recorded, rows, wait_for_rows
+
+__all__ = ["own_names", "path"]  # fixtures
+
+
+def test_a_folder_that_does_not_exist(tmp_path, caplog):
+    """One warning, and the program goes on."""
+    recorded(str(tmp_path / "missing" / "run.db"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"This session is not recorded: {tmp_path}/missing/run.db cannot be written: there is no folder "
+        f"{tmp_path}/missing."
+    ]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
+def test_a_folder_that_cannot_be_written(caplog):
+    """Not even root can create a file in /proc."""
+    recorded("/proc/run.db")
+    assert len(caplog.records) == 1 and "/proc/run.db cannot be written" in caplog.records[0].getMessage()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(tmp_path, caplog):
+    """As above, for an ordinary user."""
+    os.chmod(tmp_path, 0o500)
+    recorded(str(tmp_path / "run.db"))
+    assert "Permission denied" in caplog.records[0].getMessage()
+
+
+@pytest.mark.parametrize("step", ["facts", "Collector", "Identity"])
+def test_a_mistake_of_ours_does_not_leave_init(tmp_path, caplog, monkeypatch, step):
+    """One warning, and a session that works and ends. A file that has no recording is gone."""
+
+    def fails(*ignored):
+        raise UnicodeEncodeError("utf-8", "n\udce9", 1, 2, "surrogates not allowed")
+
+    monkeypatch.setattr(recorder, step, fails)
+    recorded(str(tmp_path / "run.db"))
+    assert not ray.is_initialized()
+    assert len(caplog.records) == 1 and "surrogates not allowed" in caplog.records[0].getMessage()
+    if step == "facts":
+        assert os.listdir(tmp_path) == []
+
+
+def test_names_that_are_not_unicode(tmp_path, caplog):
+    """Of the namespace and of the file: the session runs, and no half of a recording is left."""
+    with ray.init(num_cpus=1, namespace="n\udce9", telemetry=str(tmp_path / "run.db")):
+        assert ray.get(double.remote(2)) == 4
+    recorded(str(tmp_path / "\ud800.db"))
+    assert "cannot be written" in caplog.records[-1].getMessage()
+    assert not [file for file in os.listdir(tmp_path) if file.endswith(("-wal", "-shm"))]
+
+
+@pytest.mark.parametrize("content", [b"precious", b"SQLite format 3\0" + bytes(84)])
+def test_a_file_of_somebody_else_is_left_as_it_is(path, caplog, content):
+    """A recording never replaces anything but a recording."""
+    with open(path, "wb") as file:
+        file.write(content)
+    recorded(path)
+    with open(path, "rb") as file:
+        assert file.read() == content
+    assert len(caplog.records) == 1 and "not recorded" in caplog.records[0].getMessage()
+
+
+def test_another_database_is_left_as_it_is(path, caplog):
+    """Also one of SQLite."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE session (name, value)")
+    connection.commit()
+    connection.close()
+    recorded(path)
+    assert rows(path, "SELECT name FROM sqlite_master") == [("session",)]
+    assert "it is not a recording of miniray" in caplog.records[0].getMessage()
+
+
+def test_a_path_that_is_a_folder(tmp_path, caplog):
+    """It is named in the warning."""
+    recorded(str(tmp_path))
+    assert "it is a folder" in caplog.records[0].getMessage()
+
+
+def test_a_folder_that_is_deleted_meanwhile(tmp_path, caplog):
+    """The recording stops with one warning. The session ends as usual."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with ray.init(num_cpus=1, telemetry=str(folder / "run.db")):
+        ray.get(double.remote(1))
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        ray.api.session.recorders[0]._done.acquire()
+        ray.api.session.recorders[0]._done.release()
+        assert ray.get(double.remote(2)) == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The recording has stopped, and the program goes on: {folder}/run.db was deleted or replaced."
+    ]
+
+
+def test_a_full_disk(path, caplog):
+    """The recording stops with one warning and a row in `dropped`; what was written before is complete."""
+    with ray.init(num_cpus=2, telemetry=path):
+        session_recorder = ray.api.session.recorders[0]
+        ray.get([double.remote(n) for n in range(10)])
+        wait_for_rows(path, "SELECT 1 WHERE (SELECT count(*) FROM tasks) = 10")
+        pages = session_recorder._connection.execute("PRAGMA page_count").fetchone()[0]
+        session_recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+        ray.get([double.remote(n) for n in range(20_000)])
+        session_recorder._done.acquire()
+        session_recorder._done.release()
+        assert ray.get(double.remote(2)) == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The recording has stopped, and the program goes on: {path} cannot be written: database or disk is full."
+    ]
+    assert rows(path, "SELECT table_name, reason FROM dropped") == [
+        ("", f"the recording stopped: {path} cannot be written: database or disk is full")
+    ]
+    assert rows(path, "SELECT count(*) >= 10 FROM tasks") == [(1,)]
+    with ray.telemetry.open(path) as source:
+        result = source.query("SELECT count(*) FROM tasks")
+        assert not result.complete and "disk is full" in result.reason
+
+
+def test_a_file_that_another_process_takes_over(path, caplog):
+    """The recorder notices that the tables are no longer its own, and writes nothing into them."""
+    with ray.init(num_cpus=1, telemetry=path):
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE session SET value = 'another' WHERE name = 'recording_id'")
+        connection.commit()
+        connection.close()
+        ray.get(double.remote(1))
+    assert "another process records into" in caplog.records[0].getMessage()
+
+
+def test_a_reader_that_locks_the_file_does_not_stop_the_recording(path, caplog):
+    """What could not be written is written later."""
+    with ray.init(num_cpus=1, telemetry=path):
+        session_recorder = ray.api.session.recorders[0]
+        session_recorder._connection.execute("PRAGMA busy_timeout = 1")
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        ray.get([double.remote(n) for n in range(10)])
+        deadline = time.monotonic() + 30
+        while not session_recorder._locked_since and time.monotonic() < deadline:
+            time.sleep(0.02)
+        connection.execute("ROLLBACK")
+        connection.close()
+    assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
+    assert not caplog.records
+
+
+def test_a_locked_file_is_not_waited_for(path, caplog):
+    """At the beginning the session takes a file of its own; at the end it gives up soon."""
+    recorded(path, retention_secs=0)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    recorder._begun.clear()
+    begun = time.monotonic()
+    ray.init(num_cpus=1, telemetry=path)
+    assert time.monotonic() - begun < 3
+    connection.execute("ROLLBACK")
+    own = path.replace("run.db", f"run-{os.getpid()}.db")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path} is locked by another program: this session is recorded in {own}."
+    ]
+    other = sqlite3.connect(own, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    ray.get(double.remote(1))
+    begun = time.monotonic()
+    ray.shutdown()
+    assert time.monotonic() - begun < 4  # some 1.5 s on an idle machine
+    assert "has kept" in caplog.records[-1].getMessage() and len(caplog.records) == 2
+    for one in connection, other:
+        one.close()
+
+
+def test_a_lock_does_not_stop_the_retention(path, caplog):
+    """What cannot be removed now is removed later."""
+    with ray.init(num_cpus=1, telemetry=TelemetryConfig(path, retention_secs=3600)):
+        session_recorder = ray.api.session.recorders[0]
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        ours = sqlite3.connect(path, isolation_level=None, timeout=0.01)
+        session_recorder_store, session_recorder._store = session_recorder._store, Store(ours)
+        assert not session_recorder._trim(session_recorder.runtime.now())
+        connection.execute("ROLLBACK")
+        assert session_recorder._trim(session_recorder.runtime.now())
+        session_recorder._store = session_recorder_store
+        for one in connection, ours:
+            one.close()
+    assert not caplog.records
