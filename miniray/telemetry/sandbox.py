@@ -6,7 +6,8 @@ What keeps a statement from harm, from the outside to the inside:
   a second statement.
 - *The authorizer*, which SQLite asks about everything that a statement would do, while it compiles the statement.
   Reading the tables of the schema, calling functions and recursion are permitted, and nothing else: no ATTACH, PRAGMA,
-  table of SQLite's own, or virtual table. Of the functions, those that reach the outside are refused.
+  table of SQLite's own, or virtual table. Of the functions, those that reach the outside are refused, and so is
+  `printf` unless the text shows that its widths are small: an older SQLite counts up to a width that it then refuses.
 - *The connection.* It is read-only: a file is opened with mode=ro, and `query_only` is set.
 - *Limits of SQLite* on the length of a value and of the text, the depth of an expression, the columns, and the parts of
   a compound SELECT. A value is short enough for every function to end soon, since nothing can stop a function.
@@ -45,12 +46,19 @@ _LIMITS = {  # the number of each limit in sqlite3.h (Python has names for them 
     4: 50,  # COMPOUND_SELECT
     5: 100_000,  # VDBE_OP
     6: 60,  # FUNCTION_ARG
-    8: 2_000,  # LIKE_PATTERN_LENGTH
+    8: 300,  # LIKE_PATTERN_LENGTH
     9: 1_000,  # VARIABLE_NUMBER
     10: 1,  # TRIGGER_DEPTH
     11: 0,  # WORKER_THREADS
 }
 _BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$)|\()*(select|with|values|explain)\b", re.I | re.S)
+_FORMATS = re.compile(r"printf|format", re.I)
+_SMALL_FORMAT = re.compile(
+    r"(?:printf|format)\s*\(\s*'(?:[^'%]|%[-+ #0,!]*[0-9]{0,3}(?:\.[0-9]{0,3})?[a-z%])*'\s*(?=[,)])", re.I
+)
+"""The beginning of a call of printf with a literal format. No width of it is a value, or has more than three digits."""
+_SEARCHES = re.compile(r"glob|like|instr|replace", re.I)  # functions that may take half a second for the longest values
+MOST_SEARCHES = 40  # in a statement: SQLite looks at its clock only where a statement jumps, not between two columns
 _OUTSIDE = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsdir", "fsdir"}
 _TABLE_FUNCTIONS = {"json_each", "json_tree"}
 _CATALOGUE = {"tables", "columns"}
@@ -71,12 +79,14 @@ class Guard:
     """The authorizer of one connection. While it is not `active`, it permits everything: to our own writes.
 
     read: the tables that the statement reads. refused: what was refused first, as text. closed: why no statement may
-    run any longer, "" if one may; another thread may set it.
+    run any longer, "" if one may; another thread may set it. may_format: whether the statement may call `printf`;
+    views_may: the same of the views.
     """
 
     def __init__(self) -> None:
         self.active = False
         self.closed = ""
+        self.may_format = self.views_may = True
         self.read: set[str] = set()
         self.refused = ""
 
@@ -88,7 +98,12 @@ class Guard:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION:
-            return self._refuse(f"the function {second}") if (second or "").lower() in _OUTSIDE else sqlite3.SQLITE_OK
+            name = (second or "").lower()
+            if name in _OUTSIDE:
+                return self._refuse(f"the function {second}")
+            if name in ("printf", "format") and not self.may_format:
+                return self._refuse(f"{second} with a format that is no literal, or has a width above 999 or of *")
+            return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             name = (first or "").lower()
             if database == "information_schema":
@@ -141,8 +156,15 @@ def protect(connection: sqlite3.Connection) -> Guard:
         )
     connection.commit()
     guard = Guard()
+    views = connection.execute("SELECT sql FROM main.sqlite_master WHERE sql IS NOT NULL")
+    guard.views_may = all(_formats_little(sql) for (sql,) in views)  # a file may come from anybody
     connection.set_authorizer(guard)
     return guard
+
+
+def _formats_little(sql: str) -> bool:
+    """Whether every `printf` of a text has small widths. What looks like one in a string counts, too."""
+    return not _FORMATS.search(sql) or not _FORMATS.search(_SMALL_FORMAT.sub("", sql))
 
 
 def _text(data: bytes) -> str:
@@ -156,6 +178,7 @@ def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql:
     watch = _Watch(timeout_s, guard)
     connection.execute("PRAGMA query_only = 1")
     before = _limit(connection, _LIMITS)
+    guard.may_format = guard.views_may and _formats_little(sql)
     guard.read, guard.refused, guard.active = set(), "", True
     connection.set_progress_handler(watch.handler(), STEPS)
     try:
@@ -265,6 +288,8 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
         raise QueryError("The statement contains a NUL character.")
     if _has_surrogate(sql):
         raise QueryError("The statement contains a lone surrogate.")
+    if len(_SEARCHES.findall(sql)) > MOST_SEARCHES:
+        raise QueryError(f"The statement has more than {MOST_SEARCHES} searches (LIKE, GLOB, instr, replace).")
     if not _BEGINS.match(sql):
         raise QueryError("The statement must begin with SELECT, WITH, VALUES or EXPLAIN: the tables can only be read.")
 

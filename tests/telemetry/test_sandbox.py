@@ -261,6 +261,8 @@ BOMBS = {
     "a long chain": "SELECT " + "1+" * 5_000 + "1",
     "many parts": " UNION ALL ".join(["SELECT 1"] * 1_000),
     "many columns": "SELECT " + ", ".join(["1"] * 5_000),
+    "many searches": "SELECT " + ", ".join(["name GLOB '*[a-z]b'"] * 41) + " FROM tasks",
+    "a long pattern": f"SELECT name GLOB '*{'[a-z]' * 90}b' FROM tasks",
     "many joins": "SELECT count(*) FROM " + ", ".join(f"tasks t{i}" for i in range(100)),
     "many named queries": "WITH "
     + ", ".join(f"a{i} AS (SELECT * FROM {f'a{i - 1}' if i else 'tasks'} x, tasks y)" for i in range(40))
@@ -289,6 +291,43 @@ def test_what_looks_like_a_bomb_ends_soon(source, statement):
     before = time.monotonic()
     assert source.query(HARMLESS[statement]).rows == [{"n": 0}]
     assert time.monotonic() - before < 5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "printf('%.*c', 1000000000, 'x')",
+        "printf('%*d', 1000000000, 1)",
+        "PRINTF ('%1000000000d', 1)",
+        "printf/**/('%.*c', 1000000000, 'x')",
+        "printf('%.' || '*c', 1000000000, 'x')",
+        "printf('a''%.*c', 1000000000, 'x')",
+        "\"printf\"('%.*c', 1000000000, 'x')",
+        "printf('%d', printf('%.*c', 1000000000, 'x'))",
+        "printf((SELECT '%.*c'), 1000000000, 'x')",
+        "printf('%d%.1000c', 1, 'x')",
+    ],
+)
+def test_a_format_counts_no_further_than_its_text_shows(source, call):
+    """SQLite 3.40 counts up to the width, for many seconds, before it says that the value is too large."""
+    with pytest.raises(QueryError, match="(?i)refused: printf with a format"):
+        source.query(f"SELECT {call} FROM tasks LIMIT 1")
+
+
+def test_an_honest_format_is_permitted(source):
+    statement = "SELECT printf('%05.1f %s%% %016x', 1.5, 'it''s', 255) AS a, max(trace_id) <> '' AS b FROM spans"
+    assert source.query(statement).rows == [{"a": "001.5 it's% 00000000000000ff", "b": 1}]
+
+
+def test_a_view_of_a_file_formats_no_more(tmp_path):
+    """The name of a view says nothing: anybody may have made the file."""
+    path = tmp_path / "run.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        Store(connection).create()
+        connection.execute("DROP VIEW tasks")
+        connection.execute("CREATE VIEW tasks AS SELECT printf('%.*c', 1000000000, 'x') AS name")
+    with FileSource(path) as source, pytest.raises(QueryError, match="printf with a format"):
+        source.query("SELECT name FROM tasks")
 
 
 DEEP = {
