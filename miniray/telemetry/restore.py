@@ -204,6 +204,8 @@ class Restored:
             yield f"{self.path} has version {version} of the schema, and this miniray reads version {VERSION}"
         if not self.facts:
             yield f"{self.path} is empty: {without_rows(self.path)}"
+        elif self.cluster.nodes and next(self._rows("nodes"), None) is None:
+            yield f"{self.path} has no rows of nodes: what it says about nodes and resources is unknown"
         for row in self._rows("dropped"):
             table = row["table_name"]
             yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
