@@ -15,7 +15,7 @@ IN_VENV := $(VENV)/bin/python
 PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy) \
-    $(addprefix tests/telemetry/test_,await_chains.py collector.py otlp_encoding.py span_table.py tracing.py)
+    $(addprefix tests/telemetry/test_,await_chains.py otlp_encoding.py tracing.py)
 # Files of these folders that start programs or browsers, call everything for a second, or wait for time to pass.
 LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/test_timeline_browser.py \
     process/test_sigterm.py process/test_bare_interpreter.py runtime/test_foreign_code.py tidy/test_readme.py \
