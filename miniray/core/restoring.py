@@ -104,6 +104,8 @@ class Restoring:
             self.failures[row["id"]] = Failure(row["error_type"], row["message"], error)
         for row in rows("nodes"):
             self._node(row)
+        if not self.cluster.nodes and any(True for table in ("workers", "_attempts") for _ in rows(table)):
+            self._unknown_node()
         samples = rows("store_samples")
         for row in samples:
             node = self.cluster.nodes.get(row["node"])
@@ -156,6 +158,12 @@ class Restoring:
         self.cluster.nodes[node.number] = node
         if node.alive:
             self.cluster.scheduler.node_joined(node)
+
+    def _unknown_node(self) -> None:
+        """A head node of which nothing is known, for a recording that lacks its nodes: its other rows refer to one."""
+        node = NodeRecord(1, {}, {}, True, ObjectStore(0), 0.0)
+        self.cluster.nodes[node.number] = node
+        self.cluster.scheduler.node_joined(node)
 
     def _group(self, row: Row, bundles: list[Row]) -> None:
         bundles.sort(key=lambda bundle: int(bundle["bundle_index"]))

@@ -37,7 +37,7 @@ KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
 COPIES = 5  # how often a file and its log are copied, until nobody has written to them meanwhile
 STEPS = 100_000  # of SQLite's machine, after which Python looks for Ctrl-C
-LEAST_ROUNDS, ROUNDS_PER_BYTE = 100, 1 / 1_000  # of so many steps may be made: a row has some 60 bytes, and takes 200
+LEAST_ROUNDS, ROUNDS_PER_BYTE = 100, 1 / 20_000  # of so many steps may be made: fifty times what tasks take
 
 
 class Unreadable(Exception):
@@ -204,6 +204,8 @@ class Restored:
             yield f"{self.path} has version {version} of the schema, and this miniray reads version {VERSION}"
         if not self.facts:
             yield f"{self.path} is empty: {without_rows(self.path)}"
+        elif self.cluster.nodes and next(self._rows("nodes"), None) is None:
+            yield f"{self.path} has no rows of nodes: what it says about nodes and resources is unknown"
         for row in self._rows("dropped"):
             table = row["table_name"]
             yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
@@ -235,10 +237,12 @@ class Restored:
 
 def without_rows(path: str) -> str:
     """Why a recording has no rows, as far as the files tell."""
-    name = os.path.basename(path)
+    early, name = "its program ended before the first rows were written", os.path.basename(path)
+    if _has_log(path):
+        return early
     return (
-        f"its program ended before the first rows were written, or they are in {name}-wal, which is not here. While a "
-        f"program runs, and after it was killed, {name}, {name}-wal and {name}-shm belong together"
+        f"{early}, or they are in {name}-wal, which is not here. While a program runs, and after it was killed, "
+        f"{name}, {name}-wal and {name}-shm belong together"
     )
 
 
@@ -345,13 +349,17 @@ def _opened(name: str, stack: ExitStack) -> sqlite3.Connection:
         return _connected(name, "mode=ro", stack)
     except (sqlite3.Error, UnicodeError) as problem:  # UnicodeError: SQLite quotes what it finds in a damaged file
         # SQLite wants to make a file beside it. In a folder where that is impossible, nobody writes to the file either.
-        log = f"{name}-wal"
         try:
-            if os.path.exists(log) and os.path.getsize(log):  # without its rows, the file would be an older state
+            if _has_log(name):  # without its rows, the file would be an older state
                 return _connected(_copied(name, stack), "mode=rw", stack)
             return _connected(name, "mode=ro&immutable=1", stack)
         except (sqlite3.Error, UnicodeError, OSError):
             raise Unreadable(f"{name} cannot be read: {problem}") from problem
+
+
+def _has_log(name: str) -> bool:
+    """Whether there are transactions beside the file. A reader leaves an empty log."""
+    return os.path.exists(f"{name}-wal") and os.path.getsize(f"{name}-wal") > 0
 
 
 def _connected(name: str, mode: str, stack: ExitStack) -> sqlite3.Connection:

@@ -71,6 +71,10 @@ def test_a_file_without_its_log(path, capsys):
     connection.close()
     assert cli.main(["doctor", "--from", path]) == 1
     assert "run.db-wal, which is not here" in capsys.readouterr().err
+    with open(f"{path}-wal", "w") as log:
+        log.write("something")
+    assert cli.main(["doctor", "--from", path]) == 1
+    assert "before the first rows were written\n" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")

@@ -382,7 +382,7 @@ def test_an_empty_file_is_an_empty_recording(path, capsys):
 
 
 def test_tasks_without_a_node_are_rows(file, tmp_path, capsys):
-    """A recording that lacks one table answers with the others."""
+    """A recording that lacks one table answers with the others, and every command says what it lacks."""
     partial = str(tmp_path / "partial.db")
     shutil.copyfile(file, partial)
     connection = sqlite3.connect(partial)
@@ -391,6 +391,9 @@ def test_tasks_without_a_node_are_rows(file, tmp_path, capsys):
     connection.close()
     assert cli.main(["list", "tasks", "--from", partial]) == 0
     assert "stuck" in capsys.readouterr().out
+    for words in "doctor", "list workers", "list nodes", "memory", "logs", "status", "explain stuck", "summary objects":
+        assert cli.main([*words.split(), "--from", partial]) == 0, words
+        assert "has no rows of nodes" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------ record
