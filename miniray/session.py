@@ -452,7 +452,7 @@ def _trace(runtime: Runtime, hooked: bool) -> None:
 
 
 def _answer() -> None:
-    """On a thread of its own: answer whoever asks about the session from outside, as `miniray stack PID` does."""
+    """On a thread of its own: answer a question about the session from outside, as `miniray stack PID` does."""
     from .telemetry import stack_socket
 
     stack_socket.answer()

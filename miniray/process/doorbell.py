@@ -1,7 +1,7 @@
 """How a program that was started without preparation hears that somebody asks about its session.
 
 A session keeps neither a thread nor a file nor a socket for this. It only handles one signal, SIGURG, which the system
-ignores in a program that does not handle it. Whoever has a question makes a socket, sends the signal, and waits for the
+ignores in a program that does not handle it. A program with a question makes a socket, sends the signal, and waits for the
 program to connect (see `telemetry.stack_socket`). The handler starts a thread that does so. The handler itself runs on
 the main thread, maybe in the middle of an event in the core, so it does nothing else.
 
@@ -29,7 +29,7 @@ def ring(number: int, frame: FrameType | None) -> None:
     """The handler of the signal."""
     try:
         start_real_thread(_answer, ())
-    except (RuntimeError, MemoryError):  # no more threads: whoever asks gets no answer in time
+    except (RuntimeError, MemoryError):  # no more threads: the asker gets no answer in time
         return
 
 

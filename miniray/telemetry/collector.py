@@ -19,8 +19,8 @@ Rows are made in small steps. A task that may change is read under the runtime's
 others are read without it.
 
 *What can be missed.* A task that is submitted, ends, and is dropped from the core's table (which keeps the last 100,000
-finished tasks) between two collections. So whoever takes long to write a batch calls `take_in_time` meanwhile. What is
-missed all the same is counted exactly: `Batch.dropped`.
+finished tasks) between two collections. So a writer that takes long over a batch calls `take_in_time` in between. What
+is missed all the same is counted exactly: `Batch.dropped`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The views in Monarch's vocabulary, for the queries of its documentation and of its dashboard.
 
 What Monarch calls a message is a call of an actor's method here. A mesh is a group of hosts, processes or actors: every
-node is a host, every worker that stands for a process of Ray is a process, and every actor is a mesh of one. Whoever is
+node is a host, every worker that stands for a process of Ray is a process, and every actor is a mesh of one. What is
 no actor (the driver, a task) is the actor 0, which has no row.
 
 Monarch stores a snapshot of its tree every few seconds. Here the tables of a snapshot always show the tree as it is in

@@ -253,7 +253,7 @@ def _answer_at(path: str) -> None:
             for part in _parts(question, lambda seconds: _gone_within(connection, seconds)):
                 _send(connection, part)
             _send(connection, {"end": True})
-        except OSError as problem:  # whoever asked has gone
+        except OSError as problem:  # the asker has gone
             if problem.errno == errno.ECONNREFUSED:
                 _remove(path)
         except ValueError as problem:

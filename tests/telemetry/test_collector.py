@@ -159,7 +159,7 @@ def test_tasks_that_were_dropped_between_two_collections_are_counted():
 
 
 def test_tasks_that_are_taken_in_time_are_not_missed():
-    """Whoever writes a large batch calls `take` meanwhile; the rows come with the next batch."""
+    """The writer of a large batch calls `take` in between; the rows come with the next batch."""
     session = Session(3, CPU=1)
     collector = Collector(session)
     for _ in range(5):

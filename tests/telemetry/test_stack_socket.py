@@ -224,7 +224,7 @@ def test_a_stopped_process():
 
 
 def test_a_process_that_ends_before_it_answers():
-    """Whoever waits for it hears at once."""
+    """A caller that waits for it is told at once."""
     with started("ray.init(num_cpus=1)\ntell()\nsum(range(10**12))") as (pid, program):
         ends = threading.Timer(0.1, program.kill)
         ends.start()

@@ -127,5 +127,5 @@ def _is_link(thing: Any) -> bool:
 
 
 def _is_future(thing: Any) -> bool:
-    asyncio = sys.modules.get("asyncio")  # imported by whoever has made a future
+    asyncio = sys.modules.get("asyncio")  # imported by the code that has made a future
     return asyncio is not None and bool(asyncio.isfuture(thing))

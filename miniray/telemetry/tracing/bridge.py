@@ -178,7 +178,7 @@ class CallSpans:
         self.runtime, self.bridge, self.trace = runtime, bridge, bridge.trace
 
     def start(self, tracer_name: str, name: str, span_id: int, **how: Any) -> Any:
-        """Start a span with this id. As in Ray, the tracer is asked for anew each time: the program may set another
+        """Start a span with this id. As in Ray, the tracer is asked for each time: the program may set another
         provider. A tracer that is not the SDK's chooses the id itself."""
         tracer = self.trace.get_tracer(tracer_name)
         generator = getattr(tracer, "id_generator", None)
