@@ -1,9 +1,9 @@
 """How a program that was started without preparation hears that somebody asks about its session.
 
 A session keeps neither a thread nor a file nor a socket for this. It only handles one signal, SIGURG, which the system
-ignores in a program that does not handle it. A program with a question makes a socket, sends the signal, and waits for the
-program to connect (see `telemetry.stack_socket`). The handler starts a thread that does so. The handler itself runs on
-the main thread, maybe in the middle of an event in the core, so it does nothing else.
+ignores in a program that does not handle it. The asker makes a socket, sends the signal, and waits for the program to
+connect (see `telemetry.stack_socket`). The handler starts a thread that does so. The handler itself runs on the main
+thread, maybe in the middle of an event in the core, so it does nothing else.
 
 The program does not notice: `signal.getsignal` returns what it would without us. If the program handles SIGURG itself,
 or if its session was started by another thread than the main thread, nobody can ask.
