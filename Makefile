@@ -15,12 +15,11 @@ IN_VENV := $(VENV)/bin/python
 PYTEST := $(IN_VENV) -m pytest
 PIP := $(IN_VENV) -m pip install --quiet --disable-pip-version-check
 QUICK := $(addprefix tests/,core options values runtime process api util observe tidy) \
-    $(addprefix tests/telemetry/test_,await_chains.py otlp_encoding.py tracing.py)
-# Files of these folders that start programs or browsers, call everything for a second, or wait for time to pass.
+    $(addprefix tests/telemetry/test_,await_chains.py otlp_encoding.py)
+# Files of these folders that start programs or browsers, call or read everything, or wait for time to pass.
 LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/test_timeline_browser.py \
     process/test_sigterm.py process/test_bare_interpreter.py runtime/test_foreign_code.py tidy/test_readme.py \
-    observe/logs/test_tqdm_ray.py process/test_signal_handlers.py telemetry/test_recorder.py telemetry/test_from_file.py \
-    telemetry/test_cli_sql.py telemetry/test_sandbox.py telemetry/test_stack_socket.py telemetry/test_profile.py telemetry/test_profile_forms.py)
+    tidy/test_leftovers.py observe/logs/test_tqdm_ray.py process/test_signal_handlers.py)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
     judges mutants chaos foreign conformance-stress conformance-alias clean
