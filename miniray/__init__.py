@@ -49,7 +49,7 @@ if _typing.TYPE_CHECKING:
     from .observe.timeline.profile import profile
     from .observe.timeline.chrome import timeline
     from .runtime_context import get_runtime_context
-    from .telemetry.sources import sql
+    from .telemetry.sql.sources import sql
 
     ObjectID, logger = ObjectRef, logging.getLogger("ray")
 
@@ -119,7 +119,7 @@ _HOMES = {  # each module, with the public names that it defines
     "observe.timeline.profile": "profile",
     "observe.timeline.chrome": "timeline",
     "runtime_context": "get_runtime_context",
-    "telemetry.sources": "sql",
+    "telemetry.sql.sources": "sql",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Submodules that are found as `ray.x` without an import statement of their own.

@@ -345,7 +345,7 @@ def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
     """Begin to record and to export a session. Imports only what it needs."""
     if recording.path is not None:
         try:
-            from .telemetry import recorder
+            from .telemetry.recording import recorder
         except ImportError as problem:  # a Python that was built without SQLite
             logging.getLogger(__package__).warning("This session is not recorded: %s.", problem)
         else:

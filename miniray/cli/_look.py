@@ -132,7 +132,7 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
 def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
     """Call `ask` with the session in the recording `args.source`. Returns its exit code; 2 for a file that cannot be
     read, and 1 for one without rows. Tells on stderr what the recording lacks."""
-    from ..telemetry.restore import Unreadable, restored, without_rows  # reading a recording takes sqlite3
+    from ..telemetry.recording.restore import Unreadable, restored, without_rows  # reading a recording takes sqlite3
 
     if args.program:
         return complain("give --from or a program after --, not both", 2)

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.program:
         args.usage_error("name a script, or a module with -m, after --")
     from .. import api, session
-    from ..telemetry import recorder
+    from ..telemetry.recording import recorder
     from ..telemetry.config import TelemetryConfig
 
     try:

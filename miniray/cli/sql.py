@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.program and context.session is None:
         return complain(no_session('miniray sql "SELECT ..."'), 1)
-    from ..telemetry import QueryError, sources
+    from ..telemetry import QueryError
+    from ..telemetry.sql import sources
 
     try:  # before the program runs, which may take long
         sources.check_statement(statement)
@@ -77,14 +78,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _live(runtime: Any) -> Any:
-    from ..telemetry.sources import LiveSource
+    from ..telemetry.sql.sources import LiveSource
 
     return LiveSource(runtime)
 
 
 def from_file(path: str, statement: str, args: argparse.Namespace) -> int:
     """Ask a recording. Returns 2 if it cannot be opened, or cannot answer."""
-    from ..telemetry import QueryError, sources
+    from ..telemetry import QueryError
+    from ..telemetry.sql import sources
 
     try:
         with sources.open(path) as source:
@@ -125,7 +127,7 @@ def formatted(columns: list[str], rows: list[dict[str, Any]], how: str, for_peop
     if not rows:
         return "(no rows)"
     cells = [["NULL" if row[name] is None else _plain(row)[name] for name in columns] for row in rows]
-    from ..telemetry.result import shown_value
+    from ..telemetry.sql.result import shown_value
 
     return plain_table([escaped(name) for name in columns], cells, rule=True, floats=shown_value)
 

@@ -44,8 +44,8 @@ current: ContextVar[Execution | None] = ContextVar("miniray_current", default=No
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 session: Any = None  # the runtime of the session that runs; set only by `init` and `shutdown`
 simulation: Any = None  # the `runtime.simulated.simulation.Simulation` that runs; set only by itself
-# In a thread, or a coroutine, that reads a recording: the session in it, a `telemetry.restore.Restored`, with its
-# `logs`, and with the `pid` and the `entrypoint` of the program that was recorded. Set only by that module.
+# In a thread, or a coroutine, that reads a recording: the session in it, a `telemetry.recording.restore.Restored`, with
+# its `logs`, and with the `pid` and the `entrypoint` of the program that was recorded. Set only by that module.
 recorded: ContextVar[Any] = ContextVar("miniray_recorded", default=None)
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended

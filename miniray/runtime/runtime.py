@@ -62,7 +62,8 @@ class Runtime(Getting, Verbs):
     (see `process.trace_context`). visible_devices: the ids in variables such as
     CUDA_VISIBLE_DEVICES when the session started, by accelerator.
 
-    recorders: what records the session into files (`telemetry.recorder.Recorder`); each is told when the session ends.
+    recorders: what records the session into files (`telemetry.recording.recorder.Recorder`); each is told when the
+    session ends.
     before_look: called before the program looks at something that another thread may change: with "what is ready" and
     the records of a `wait`, and whether it does not wait; or with "names". None except in a simulation.
 

@@ -11,18 +11,18 @@ if _typing.TYPE_CHECKING:
     from .config import TelemetryConfig
     from .export.exporter import export_stats
     from .profiler.recording import profile
-    from .result import QueryError, Result
-    from .sources import FileSource, open
+    from .sql.result import QueryError, Result
+    from .sql.sources import FileSource, open
 
 __all__ = ["FileSource", "QueryError", "Result", "TelemetryConfig", "export_stats", "open", "profile"]
 
 _HOMES = {
-    "FileSource": "sources",
-    "QueryError": "result",
-    "Result": "result",
+    "FileSource": "sql.sources",
+    "QueryError": "sql.result",
+    "Result": "sql.result",
     "TelemetryConfig": "config",
     "export_stats": "export.exporter",
-    "open": "sources",
+    "open": "sql.sources",
     "profile": "profiler.recording",
 }
 

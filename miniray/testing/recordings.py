@@ -39,7 +39,7 @@ class Recordings:
 
     def _started(self, runtime: Any) -> None:
         """A session has begun."""
-        from ..telemetry import recorder
+        from ..telemetry.recording import recorder
         from ..telemetry.config import TelemetryConfig
 
         simulation = getattr(runtime, "simulation", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniray.telemetry.ddl import Table
+from miniray.telemetry.schema.ddl import Table
 from miniray.telemetry.schema import BY_NAME
 
 PAGE = "chapters/15_telemetry/tables.md"

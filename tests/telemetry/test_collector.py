@@ -5,9 +5,9 @@ from collections import deque
 import pytest
 
 from miniray.core.records import Failure, Waiter
-from miniray.telemetry import sources
-from miniray.telemetry.collector import EVERYTHING, FINISHED_COLUMNS, Collector
-from miniray.telemetry.sources import LiveSource
+from miniray.telemetry.sql import sources
+from miniray.telemetry.collecting.collector import EVERYTHING, FINISHED_COLUMNS, Collector
+from miniray.telemetry.sql.sources import LiveSource
 from tests.observe.still_session import StillSession
 
 
@@ -216,7 +216,7 @@ def test_what_grows_is_kept_within_bounds(ask, monkeypatch):
 
 def test_runtime_environments_are_masked():
     """Names stay, values do not."""
-    from miniray.telemetry.numbers import masked
+    from miniray.telemetry.collecting.numbers import masked
 
     assert masked({"env_vars": {"TOKEN": "secret"}, "pip": ["a", "b"], "n": 5}) == {
         "env_vars": {"TOKEN": "***"},
@@ -226,7 +226,7 @@ def test_runtime_environments_are_masked():
 
 
 def test_texts_are_cut_and_can_be_stored():
-    from miniray.telemetry.numbers import MOST_TEXT, cut
+    from miniray.telemetry.collecting.numbers import MOST_TEXT, cut
 
     assert cut("x" * (MOST_TEXT + 5)).endswith("x [5 more characters]")
     assert cut("\ud800") == "\\ud800"

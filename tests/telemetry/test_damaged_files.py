@@ -11,8 +11,8 @@ import sqlite3
 import pytest
 
 from miniray import cli
-from miniray.telemetry import restore
-from miniray.telemetry.restore import Unreadable, read
+from miniray.telemetry.recording import restore
+from miniray.telemetry.recording.restore import Unreadable, read
 from tests.telemetry.test_from_file import file, own_names, path
 from tests.telemetry.test_recorder import run
 

@@ -18,8 +18,8 @@ import miniray as ray
 from miniray import cli, state
 from miniray.observe.explain.explanation import explain, find_deadlock
 from miniray.observe.timeline.recording import read as read_recording
-from miniray.telemetry import recorder
-from miniray.telemetry.restore import restored
+from miniray.telemetry.recording import recorder
+from miniray.telemetry.recording.restore import restored
 from miniray.util.metrics import Counter as Counts, Gauge, Histogram
 from miniray.util.placement_group import placement_group
 from tests.telemetry.answers import answers, differences

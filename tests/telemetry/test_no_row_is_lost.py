@@ -8,9 +8,9 @@ import pytest
 import miniray as ray
 from miniray.telemetry import QueryError
 from miniray.telemetry import open as open_recording
-from miniray.telemetry.collector import Collector
-from miniray.telemetry.ddl import Table, columns
-from miniray.telemetry.store import Store
+from miniray.telemetry.collecting.collector import Collector
+from miniray.telemetry.schema.ddl import Table, columns
+from miniray.telemetry.collecting.store import Store
 from miniray.util import tracing
 
 

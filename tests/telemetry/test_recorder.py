@@ -21,10 +21,11 @@ import pytest
 
 import miniray as ray
 from miniray.core.transitions import TaskStatus
-from miniray.telemetry import TelemetryConfig, recorder
+from miniray.telemetry import TelemetryConfig
+from miniray.telemetry.recording import recorder
 from miniray.telemetry.config import config_of
-from miniray.telemetry.recording_file import writer_of
-from miniray.telemetry.restore import restored
+from miniray.telemetry.recording.recording_file import writer_of
+from miniray.telemetry.recording.restore import restored
 from miniray.testing import simulate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}

@@ -9,8 +9,9 @@ import time
 import pytest
 
 import miniray as ray
-from miniray.telemetry import TelemetryConfig, recorder
-from miniray.telemetry.store import Store
+from miniray.telemetry import TelemetryConfig
+from miniray.telemetry.recording import recorder
+from miniray.telemetry.collecting.store import Store
 from tests.telemetry.test_recorder import double, own_names, path, recorded, rows, wait_for_rows
 
 __all__ = ["own_names", "path"]  # fixtures

@@ -11,10 +11,11 @@ import pytest
 
 import miniray as ray
 from miniray.process import context
-from miniray.telemetry import QueryError, sandbox
-from miniray.telemetry.collector import EVERYTHING, Collector
-from miniray.telemetry.sources import FileSource, LiveSource, facts
-from miniray.telemetry.store import Store
+from miniray.telemetry import QueryError
+from miniray.telemetry.sql import sandbox
+from miniray.telemetry.collecting.collector import EVERYTHING, Collector
+from miniray.telemetry.sql.sources import FileSource, LiveSource, facts
+from miniray.telemetry.collecting.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -487,7 +488,7 @@ ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELEC
 @pytest.mark.parametrize("table", ["tasks", "dropped"])
 def test_a_file_may_come_from_anybody(tmp_path, monkeypatch, table):
     """Its views may never end. Our own statements on it run within limits, too."""
-    monkeypatch.setattr("miniray.telemetry.sources.OWN_S", 0.2)
+    monkeypatch.setattr("miniray.telemetry.sql.sources.OWN_S", 0.2)
     path = tmp_path / "hostile.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE session (name TEXT, value TEXT)")

@@ -492,14 +492,14 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
 def test_a_session_that_nobody_asks_imports_no_sqlite():
     program = (
         "import sys, miniray as ray; ray.init(num_cpus=1); ray.get(ray.put(1)); "
-        "assert not {'sqlite3', 'miniray.telemetry.sources', 'miniray.telemetry.collector'} & set(sys.modules)"
+        "assert not {'sqlite3', 'miniray.telemetry.sql.sources', 'miniray.telemetry.collecting.collector'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_the_runtime_is_the_session(session):
     """A source of another session than the running one is not used."""
-    from miniray.telemetry.sources import live
+    from miniray.telemetry.sql.sources import live
 
     assert live().runtime is context.session
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..observe.metrics import registry
-from ..process import context
+from ...observe.metrics import registry
+from ...process import context
 from .numbers import Row, cut, to_json
 
 

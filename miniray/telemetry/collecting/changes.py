@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskRecord, WorkerRecord
-from ..core.transitions import TaskStatus
+from ...core.records import ACTOR_CREATION_TASK, ActorRecord, ObjectRecord, TaskRecord, WorkerRecord
+from ...core.transitions import TaskStatus
 
 FINISHED = TaskStatus.FINISHED
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from . import schema
+from .. import schema
 from .collector import FINISHED_COLUMNS, Batch
 from .numbers import Numbers, Row, storable
-from .ddl import Table, quoted
-from .schema import TABLES, VIEWS
-from .stored_tables import SEARCH_DDL
+from ..schema.ddl import Table, quoted
+from ..schema import TABLES, VIEWS
+from ..schema.stored_tables import SEARCH_DDL
 
 MANY_VALUES = sqlite3.sqlite_version_info >= (3, 32)  # whether a statement may have 32,766 values, and not only 999
 MOST_VALUES = 32_000 if MANY_VALUES else 990  # of one statement

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.records import (
+from ...core.records import (
     ACTOR_CREATION_TASK,
     ActorRecord,
     Attempt,
@@ -22,12 +22,12 @@ from ..core.records import (
     WorkerRecord,
     amounts,
 )
-from ..core.task_events import Event
-from ..core.transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus
-from ..ids import JOB_HEX, worker_hex
-from ..observe.state.columns import SEVERITY, death_cause, placed_on, reference_type, made_by
-from ..observe.state.lookup import object_id
-from ..observe.state.task_columns import (
+from ...core.task_events import Event
+from ...core.transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus
+from ...ids import JOB_HEX, worker_hex
+from ...observe.state.columns import SEVERITY, death_cause, placed_on, reference_type, made_by
+from ...observe.state.lookup import object_id
+from ...observe.state.task_columns import (
     Look,
     TaskView,
     error_type,

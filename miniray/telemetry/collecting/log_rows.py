@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from ..observe.logs import session as log_session
-from ..observe.logs.files import LogFile
+from ...observe.logs import session as log_session
+from ...observe.logs.files import LogFile
 
 Row = tuple[Any, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ids import JOB_HEX
+from ...ids import JOB_HEX
 
 
 @dataclass(frozen=True)

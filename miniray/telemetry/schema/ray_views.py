@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ids import JOB_HEX
+from ...ids import JOB_HEX
 from .ddl import NUMBER, View, actor_id, columns, hex_of, of
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..observe import notebook
-from ..observe.escape import cells, cut, escaped, padded
+from ...observe import notebook
+from ...observe.escape import cells, cut, escaped, padded
 
 MOST_SHOWN = 20  # rows of a repr
 WIDEST = 48  # cells of a column of a repr

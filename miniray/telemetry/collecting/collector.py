@@ -32,16 +32,16 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..core.records import TaskRecord
-from ..core.transitions import TaskStatus
-from ..observe.state.task_columns import Look, task_state
-from ..process import context
+from ...core.records import TaskRecord
+from ...core.transitions import TaskStatus
+from ...observe.state.task_columns import Look, task_state
+from ...process import context
 from . import rows as make
 from .metric_rows import NewPoints
 from .changes import final, newest, plain, what_of_actor, what_of_object, what_of_task, what_of_worker
 from .log_rows import NewLines
 from .numbers import Numbers, Row, cut, to_json
-from .span_view import own_rows
+from ..schema.span_view import own_rows
 
 PAUSE = 50  # a look at tables that must be compared takes at most one part in this many of the time
 RECORD_S = 10e-6  # how long a record takes, before that has been measured
@@ -516,7 +516,7 @@ class Collector:
 
     def _profiles(self, batch: Batch) -> None:
         """The profiles that have stopped since the last look. Most sessions make none, and do not load the profiler."""
-        recording = sys.modules.get(f"{__package__}.profiler.recording")
+        recording = sys.modules.get(f"{__package__.rpartition('.')[0]}.profiler.recording")
         if recording is None or context.session not in (self.runtime, None):  # at the end of the session there is none
             return
         started = self.runtime.epoch + next(iter(self.runtime.cluster.nodes.values())).t_started

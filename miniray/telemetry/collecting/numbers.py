@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..core.records import Failure, SchedulingClass, TaskRecord, TaskSpec
-from ..observe.state.task_columns import PATHS, Look
-from ..values.errors import TaskError
-from .span_view import caller_key
+from ...core.records import Failure, SchedulingClass, TaskRecord, TaskSpec
+from ...observe.state.task_columns import PATHS, Look
+from ...values.errors import TaskError
+from ..schema.span_view import caller_key
 
 MOST_TEXT = 64 << 10  # characters of an error's text
 Row = tuple[Any, ...]

@@ -22,16 +22,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..core.cluster import Cluster
-from ..core.records import NodeRecord, Waiter, WorkerRecord
-from ..core.restoring import Restoring, kept_text
-from ..observe.logs.session import SessionLogs
-from ..observe.metrics.registry import Curve, summed
-from ..observe.metrics.series import MOST_SAMPLES
-from ..observe.timeline.profile import Span
-from ..process import context
+from ...core.cluster import Cluster
+from ...core.records import NodeRecord, Waiter, WorkerRecord
+from ...core.restoring import Restoring, kept_text
+from ...observe.logs.session import SessionLogs
+from ...observe.metrics.registry import Curve, summed
+from ...observe.metrics.series import MOST_SAMPLES
+from ...observe.timeline.profile import Span
+from ...process import context
 from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
-from .schema import TABLES, VERSION
+from ..schema import TABLES, VERSION
 
 KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0

@@ -27,10 +27,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..process.signal_handlers import call_postponed, postponed
+from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
-from .schema import BY_NAME
-from .stored_tables import SHADOWS
+from ..schema import BY_NAME
+from ..schema.stored_tables import SHADOWS
 
 STEPS = 4_000  # between two looks at the clock: about 0.1 ms, and few enough for large values to be noticed in time
 MOST_TEXT = 100_000  # characters of a statement

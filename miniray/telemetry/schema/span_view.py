@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.records import TaskRecord
-from ..ids import JOB_HEX
-from ..process.trace_context import MASK, Caller, Context, Sent, parent_of, trace_of
+from ...core.records import TaskRecord
+from ...ids import JOB_HEX
+from ...process.trace_context import MASK, Caller, Context, Sent, parent_of, trace_of
 from .ddl import NUMBER, View, actor_id, columns, hex_of, of, worker_id
 
 SIGN = 1 << 63

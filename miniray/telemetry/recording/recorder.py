@@ -40,15 +40,15 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from ..core.records import StreamRecord
-from ..core.transitions import WorkerStatus
-from ..process import context, signal_handlers
-from .collector import EVERYTHING, Batch, Collector
-from .config import TelemetryConfig
+from ...core.records import StreamRecord
+from ...core.transitions import WorkerStatus
+from ...process import context, signal_handlers
+from ..collecting.collector import EVERYTHING, Batch, Collector
+from ..config import TelemetryConfig
 from .recording_file import Identity, InUse, Refused, claim, named, process_started
-from .numbers import Numbers, masked, to_json
-from .sources import facts
-from .store import Store
+from ..collecting.numbers import Numbers, masked, to_json
+from ..sql.sources import facts
+from ..collecting.store import Store
 
 FLUSH_S = 0.5  # how often what has changed is written
 HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes

@@ -11,14 +11,15 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .._version import __version__
-from ..process import context
-from . import sandbox, span_view
-from .collector import Batch, Collector
+from ..._version import __version__
+from ...process import context
+from . import sandbox
+from ..schema import span_view
+from ..collecting.collector import Batch, Collector
 from .result import QueryError, Result
-from .ddl import View
-from .schema import BY_NAME, VERSION
-from .store import UNUSED, Store
+from ..schema.ddl import View
+from ..schema import BY_NAME, VERSION
+from ..collecting.store import UNUSED, Store
 
 Params = Sequence[Any] | Mapping[str, Any]
 

@@ -1,0 +1,1 @@
+"""Recordings: a session in a file, and a session made from a file."""

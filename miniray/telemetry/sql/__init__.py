@@ -1,0 +1,1 @@
+"""Queries: a statement that may only read, on a running session or on a file."""
