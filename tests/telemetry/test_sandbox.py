@@ -479,7 +479,7 @@ def test_memory_is_limited_where_sqlite_does_not_tell_its_own(source, monkeypatc
 def test_the_file_is_opened_read_only(sources):
     """Even without the authorizer nothing could be written."""
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        sources["file"].connection.execute("INSERT INTO actors (id) VALUES (1)")
+        sources["file"]._connection.execute("INSERT INTO actors (id) VALUES (1)")
 
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n AS number, n AS name FROM c"

@@ -134,6 +134,29 @@ def env_text(runtime_env: dict[str, Any]) -> str:
 # ------------------------------------------------------------ tasks
 
 
+def view_of(task: TaskRecord, past: Attempt) -> TaskView:
+    """The view of an earlier attempt. Without a failure it succeeded, and its value was lost later."""
+    return TaskView(
+        task.number,
+        task.spec,
+        task.parent,
+        task.owner,
+        task.actor,
+        task.hex,
+        FAILED if past.failure is not None else FINISHED,
+        past.number,
+        past.worker,
+        past.node,
+        past.failure,
+        past.t_created,
+        past.t_ready,
+        past.t_leased,
+        past.t_started,
+        past.t_ended,
+        past.t_finished,
+    )
+
+
 def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
     """The attempts of a task, first to last; only the last if `earlier` is False. The caller holds the lock.
 
@@ -143,27 +166,7 @@ def views(task: TaskRecord, earlier: bool = True) -> Iterator[Task]:
     once = earlier and task.spec.kind == ACTOR_CREATION_TASK
     if earlier and not once:
         for past in history:
-            # An earlier attempt without a failure succeeded, and its value was lost later.
-            status = FAILED if past.failure is not None else FINISHED
-            yield TaskView(
-                task.number,
-                task.spec,
-                task.parent,
-                task.owner,
-                task.actor,
-                task.hex,
-                status,
-                past.number,
-                past.worker,
-                past.node,
-                past.failure,
-                past.t_created,
-                past.t_ready,
-                past.t_leased,
-                past.t_started,
-                past.t_ended,
-                past.t_finished,
-            )
+            yield view_of(task, past)
     yield TaskView(
         task.number,
         task.spec,

@@ -34,7 +34,7 @@ from typing import Any
 
 from ...core.records import TaskRecord
 from ...core.transitions import TaskStatus
-from ...observe.state.task_columns import Look, task_state
+from ...observe.state.task_columns import Look
 from ...process import context
 from . import rows as make
 from .metric_rows import NewPoints
@@ -307,7 +307,6 @@ class Collector:
         others, over = [], []
         made: list[Row] = []
         numbers, opened = self.numbers, self._open
-        add = made.append
         for task, was in opened.values():
             now = what_of_task(task)
             if was == now:
@@ -315,29 +314,7 @@ class Collector:
             if not plain(task) or task.deps or task.contained or task.failure is not None or task.cancel_requested:
                 others.append(task)
                 continue
-            actor, worker = task.actor, task.worker
-            add(
-                (
-                    task.number,
-                    numbers.spec(task.spec),
-                    numbers.caller(task),
-                    None if actor is None else actor.number,
-                    None if worker is None else worker.number,
-                    task.t_created,
-                    task.t_ready,
-                    task.t_leased,
-                    task.t_started,
-                    task.t_ended,
-                    task.t_finished,
-                    to_json(task.producers) if task.producers else None,
-                    task.attempt,
-                    task_state(task),
-                    None,
-                    None,
-                    None,
-                    None,
-                )
-            )
+            made.append(make.plain_attempt(task, numbers))
             if now[7] and task.args is None:
                 over.append(task.number)
             else:

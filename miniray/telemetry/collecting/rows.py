@@ -29,7 +29,6 @@ from ...observe.state.columns import SEVERITY, death_cause, placed_on, reference
 from ...observe.state.lookup import object_id
 from ...observe.state.task_columns import (
     Look,
-    TaskView,
     error_type,
     failure_of,
     group_id,
@@ -37,6 +36,7 @@ from ...observe.state.task_columns import (
     process_of,
     required_resources,
     task_state,
+    view_of,
 )
 from .numbers import Numbers, Row, about_of, cut, masked, to_json
 
@@ -85,7 +85,7 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     rows: list[Row] = []
     for past in task.history or ():
         failed = past.failure is not None and not constructed(task, past)
-        view = _view(task, past)
+        view = view_of(task, past)
         state = task_state(view) if failed else "FINISHED"
         error = error_type(view, look) if failed else None
         shown_failure = failure_of(view) if failed else None
@@ -137,32 +137,35 @@ def attempts(task: TaskRecord, numbers: Numbers, look: Look) -> list[Row]:
     return rows
 
 
+def plain_attempt(task: TaskRecord, numbers: Numbers) -> Row:
+    """The row of a task's only attempt, if it has neither objects as arguments nor a failure."""
+    actor, worker = task.actor, task.worker
+    return (
+        task.number,
+        numbers.spec(task.spec),
+        numbers.caller(task),
+        None if actor is None else actor.number,
+        None if worker is None else worker.number,
+        task.t_created,
+        task.t_ready,
+        task.t_leased,
+        task.t_started,
+        task.t_ended,
+        task.t_finished,
+        to_json(task.producers) if task.producers else None,
+        task.attempt,
+        task_state(task),
+        None,
+        None,
+        None,
+        None,
+    )
+
+
 def constructed(task: TaskRecord, past: Attempt) -> bool:
     """Whether this earlier attempt was a constructor that returned. Then its failure is that of the actor, which came
     later. A worker reports an attempt when it has returned."""
     return task.spec.kind == ACTOR_CREATION_TASK and past.worker is not None and past.worker.tasks_done > 0
-
-
-def _view(task: TaskRecord, past: Attempt) -> TaskView:
-    return TaskView(
-        task.number,
-        task.spec,
-        task.parent,
-        task.owner,
-        task.actor,
-        "",
-        FAILED if past.failure is not None else FINISHED,
-        past.number,
-        past.worker,
-        past.node,
-        past.failure,
-        past.t_created,
-        past.t_ready,
-        past.t_leased,
-        past.t_started,
-        past.t_ended,
-        past.t_finished,
-    )
 
 
 # ------------------------------------------------------------ actors

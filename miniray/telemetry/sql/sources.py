@@ -1,4 +1,4 @@
-"""Where queries go: a running session, or a file. Each source has one method, `query`: every screen works on both."""
+"""Where queries go: a running session, or a file. Each source has one method, `query`, so what asks works on both."""
 
 from __future__ import annotations
 
@@ -86,27 +86,17 @@ def check_statement(sql: str) -> None:
         sandbox.tables_of(connection, sandbox.protect(connection), sql, ())
 
 
-class LiveSource:
-    """The running session, as a private database in memory that is brought up to date at each query."""
+class _Source:
+    """What both sources have in common: one connection, which answers one question at a time."""
 
-    def __init__(self, runtime: Any):
-        self.runtime = runtime
+    def __init__(self, connection: sqlite3.Connection):
+        self._connection = connection
+        self._guard = sandbox.protect(connection)
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = False
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = OFF")
-        self._store = Store(self._connection)
-        self._store.create()
-        self._store.note(**facts(runtime))
-        self._guard = sandbox.protect(self._connection)
-        self._collector = Collector(runtime)
-        self._dropped: dict[str, int] = {}
-        self._waiting: list[Batch] = []  # collected, but not written yet
-        self._cut_short = False  # whether a collection was interrupted
-        self._forgotten = 0  # rows of attempts deleted since unused rows were last looked for
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
-        """Run one statement that reads, on the session as it is now. Raises QueryError."""
+        """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
         with self._lock:
             if self._guard.closed:
@@ -123,6 +113,38 @@ class LiveSource:
                 self._busy = False
         result.complete = not result.reason
         return result
+
+    def _refresh(self, read: set[str]) -> None:
+        """Bring the tables that a statement reads up to date."""
+
+    def _missing(self, read: set[str]) -> str:
+        """Why the tables that a statement reads may lack something; "" if they have everything."""
+        raise NotImplementedError
+
+    def _close(self, why: str) -> None:
+        """Close the connection. A statement that runs in another thread ends."""
+        self._guard.closed = why
+        self._connection.interrupt()
+        with self._lock:
+            self._connection.close()
+
+
+class LiveSource(_Source):
+    """The running session, as a private database in memory that is brought up to date at each query."""
+
+    def __init__(self, runtime: Any):
+        self.runtime = runtime
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = OFF")
+        self._store = Store(connection)
+        self._store.create()
+        self._store.note(**facts(runtime))
+        super().__init__(connection)
+        self._collector = Collector(runtime)
+        self._dropped: dict[str, int] = {}
+        self._waiting: list[Batch] = []  # collected, but not written yet
+        self._cut_short = False  # whether a collection was interrupted
+        self._forgotten = 0  # rows of attempts deleted since unused rows were last looked for
 
     def _refresh(self, read: set[str]) -> None:
         """Bring the tables that a statement reads up to date, and delete what the session has dropped."""
@@ -224,14 +246,11 @@ class LiveSource:
 
     def close(self) -> None:
         """Drop the database. A statement that runs in another thread ends."""
-        self._guard.closed = "The session has ended."
-        self._connection.interrupt()
-        with self._lock:
-            self._collector.close()
-            self._connection.close()
+        self._close("The session has ended.")
+        self._collector.close()
 
 
-class FileSource:
+class FileSource(_Source):
     """A recording, while it is written or afterwards. The file is opened read-only."""
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -245,10 +264,7 @@ class FileSource:
         if not os.path.isfile(self.path):  # SQLite would wait for a FIFO
             what = "a folder" if os.path.isdir(self.path) else "not a regular file"
             raise QueryError(f"{self.path} is no recording of miniray: it is {what}")
-        self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
-        self._busy = False
-        self.connection = self._open()
-        self._guard = sandbox.protect(self.connection)
+        super().__init__(self._open())
 
     def _open(self) -> sqlite3.Connection:
         address = pathlib.Path(self.path).absolute().as_uri()
@@ -274,29 +290,10 @@ class FileSource:
 
     def _own(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a statement of ours. It runs in the sandbox, too: the file may come from anybody."""
-        with sandbox.guarded(self.connection, self._guard, OWN_S):
-            return self.connection.execute(sql).fetchall()
-
-    def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
-        """Run one statement that reads. Raises QueryError."""
-        sandbox.check(sql, params, limit, timeout_s)
-        with self._lock:
-            if self._guard.closed:
-                raise QueryError(self._guard.closed)
-            if self._busy:
-                raise QueryError("This thread is in the middle of another query.")
-            self._busy = True
-            try:
-                read = sandbox.tables_of(self.connection, self._guard, sql, params)
-                result = sandbox.run(self.connection, self._guard, sql, params, limit, timeout_s)
-                result.reason = self._missing(read)
-            finally:
-                self._busy = False
-        result.complete = not result.reason
-        return result
+        with sandbox.guarded(self._connection, self._guard, OWN_S):
+            return self._connection.execute(sql).fetchall()
 
     def _missing(self, read: set[str]) -> str:
-        """Why the tables may lack something; "" if they have everything."""
         known: dict[str, str] = dict(self._own("SELECT name, value FROM session"))
         reasons = []
         if known.get("schema_version") != str(VERSION):
@@ -316,10 +313,7 @@ class FileSource:
         """Close the file. A statement that runs in another thread ends."""
         if self._guard.closed:
             return
-        self._guard.closed = f"The recording {self.path} is closed."
-        self.connection.interrupt()
-        with self._lock:
-            self.connection.close()
+        self._close(f"The recording {self.path} is closed.")
 
     def __enter__(self) -> FileSource:
         return self
