@@ -120,10 +120,8 @@ class Tracing:
             known: Context | None = self.bridge.of_call()
             if known is not None:
                 return known
-        found = opened.get()
-        if found is not None and found[1] is execution:
-            return found[0]
-        return None if execution is None else caller_of(execution)
+        found = opened_by(execution)
+        return found if found is not None or execution is None else caller_of(execution)
 
     def around(self, execution: Execution, function: Any) -> Any:
         """The function of an attempt, or something that calls it in the right context of OpenTelemetry."""
@@ -162,10 +160,14 @@ def current_context() -> Context | None:
         known: Context | None = tracing.bridge.current_context()
         if known is not None:
             return known
+    found = opened_by(execution)
+    return found if found is not None or execution is None else context_of_attempt(execution)
+
+
+def opened_by(execution: Execution | None) -> Context | None:
+    """The innermost span that this attempt, or the driver, has opened or extracted here; None if there is none."""
     found = opened.get()
-    if found is not None and found[1] is execution:
-        return found[0]
-    return None if execution is None else context_of_attempt(execution)
+    return found[0] if found is not None and found[1] is execution else None
 
 
 def context_of_attempt(execution: Execution) -> Context | None:
