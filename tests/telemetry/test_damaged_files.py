@@ -13,10 +13,10 @@ import pytest
 from miniray import cli
 from miniray.telemetry.recording import restore
 from miniray.telemetry.recording.restore import Unreadable, read
-from tests.telemetry.test_from_file import file, own_names, path
+from tests.telemetry.test_from_file import file
 from tests.telemetry.test_recorder import run
 
-__all__ = ["file", "own_names", "path"]  # fixtures
+__all__ = ["file"]  # a fixture
 
 KILLED = """
 import os, signal, sys, miniray as ray

@@ -28,17 +28,6 @@ from tests.telemetry.test_recorder import ENVIRONMENT, rows, run, wait_for_rows
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def own_names(monkeypatch):
-    """Each test begins as a process that has recorded nothing."""
-    monkeypatch.setattr(recorder, "_begun", {})
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "run.db")
-
-
 pytest_plugins = "pytester"
 
 

@@ -14,13 +14,6 @@ from miniray.telemetry.collecting.store import Store
 from miniray.util import tracing
 
 
-@pytest.fixture
-def session():
-    ray.init(num_cpus=2)
-    yield
-    ray.shutdown()
-
-
 @ray.remote
 def f(x):
     return x

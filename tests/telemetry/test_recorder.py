@@ -31,18 +31,6 @@ from miniray.testing import simulate
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(ray.__file__))}
 
 
-@pytest.fixture(autouse=True)
-def own_names(monkeypatch):
-    """Each test begins as a process that has recorded nothing."""
-    monkeypatch.setattr(recorder, "_begun", {})
-    monkeypatch.delenv("MINIRAY_TELEMETRY", raising=False)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "run.db")
-
-
 def run(program: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own."""
     return subprocess.run(

@@ -12,9 +12,7 @@ import miniray as ray
 from miniray.telemetry import TelemetryConfig
 from miniray.telemetry.recording import recorder
 from miniray.telemetry.collecting.store import Store
-from tests.telemetry.test_recorder import double, own_names, path, recorded, rows, wait_for_rows
-
-__all__ = ["own_names", "path"]  # fixtures
+from tests.telemetry.test_recorder import double, recorded, rows, wait_for_rows
 
 
 def test_a_folder_that_does_not_exist(tmp_path, caplog):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,15 +13,6 @@ from miniray.testing import FaultPlan, simulate
 from miniray.util import tracing
 
 OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-@pytest.fixture(params=["threaded", "simulated", "local"])
-def session(request) -> Iterator[None]:
-    """A session of each runtime."""
-    local = request.param == "local"
-    ray.init(num_cpus=2, local_mode=local, runtime="threaded" if local else request.param)
-    yield
-    ray.shutdown()
 
 
 @ray.remote
@@ -110,7 +100,7 @@ def run_everything() -> None:
     ray.get(parent.remote())
 
 
-def test_the_table_of_spans_says_what_the_spans_say(session):
+def test_the_table_of_spans_says_what_the_spans_say(each_session):
     run_everything()
     rows = ray.sql("select * from spans").rows
     assert from_rows(rows) == as_rows(tracing.spans())

@@ -18,13 +18,6 @@ from miniray.util.state import list_tasks
 PUBLIC = [name for name in schema.BY_NAME if not name.startswith("_")]
 
 
-@pytest.fixture
-def session():
-    ray.init(num_cpus=2)
-    yield
-    ray.shutdown()
-
-
 @ray.remote
 def f(x):
     return x

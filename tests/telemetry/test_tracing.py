@@ -7,7 +7,6 @@ import contextvars
 import inspect
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,23 +20,6 @@ from miniray.telemetry.tracing.spans import CONSUMER, ERROR, INTERNAL, PRODUCER,
 from miniray.util import tracing
 
 OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-@pytest.fixture(params=["threaded", "simulated", "local"])
-def session(request) -> Iterator[None]:
-    """A session of each runtime."""
-    local = request.param == "local"
-    ray.init(num_cpus=2, local_mode=local, runtime="threaded" if local else request.param)
-    yield
-    ray.shutdown()
-
-
-@pytest.fixture
-def threaded() -> Iterator[None]:
-    """A session with threads."""
-    ray.init(num_cpus=2)
-    yield
-    ray.shutdown()
 
 
 def tree(found: list[Span], parent: int | None = None) -> list:
@@ -114,7 +96,7 @@ class AsyncActor:
 # ------------------------------------------------------------ calls and attempts
 
 
-def test_a_call_is_a_producer_and_its_attempt_a_consumer(session):
+def test_a_call_is_a_producer_and_its_attempt_a_consumer(each_session):
     ray.get(leaf.remote())
     call, attempt = tracing.spans()
     assert (call.name, call.kind) == (f"{__name__}.leaf ray.remote", PRODUCER)
@@ -123,7 +105,7 @@ def test_a_call_is_a_producer_and_its_attempt_a_consumer(session):
     assert call.start_ns <= attempt.start_ns <= attempt.end_ns
 
 
-def test_nested_calls_are_children_of_the_attempt_that_made_them(session):
+def test_nested_calls_are_children_of_the_attempt_that_made_them(each_session):
     ray.get(parent.remote())
     ray.get(leaf.remote())
     found = tracing.spans()
@@ -131,7 +113,7 @@ def test_nested_calls_are_children_of_the_attempt_that_made_them(session):
     assert len({span.trace_id for span in found}) == 2
 
 
-def test_the_calls_of_methods_and_constructors(session):
+def test_the_calls_of_methods_and_constructors(each_session):
     actor = Actor.options(name="a").remote()
     ray.get(actor.m.remote())
     ray.get(ray.get_actor("a").static.remote())
@@ -142,7 +124,7 @@ def test_the_calls_of_methods_and_constructors(session):
     ]
 
 
-def test_every_attempt_is_a_child_of_the_one_call_and_has_its_own_calls(session):
+def test_every_attempt_is_a_child_of_the_one_call_and_has_its_own_calls(each_session):
     @ray.remote(max_retries=2, retry_exceptions=True)
     def flaky(count):
         ray.get(leaf.remote())
@@ -168,7 +150,7 @@ def test_every_attempt_is_a_child_of_the_one_call_and_has_its_own_calls(session)
         assert [name.rpartition(".")[2] for name in calls] == ["leaf", "add"]
 
 
-def test_an_exception_is_the_status_and_an_event(session):
+def test_an_exception_is_the_status_and_an_event(each_session):
     @ray.remote
     def fails():
         raise ValueError("boom")
@@ -184,7 +166,7 @@ def test_an_exception_is_the_status_and_an_event(session):
     assert noted["exception.stacktrace"].rstrip().endswith("ValueError: boom") and noted["exception.escaped"] == "False"
 
 
-def test_what_never_ran_has_only_its_call(threaded):
+def test_what_never_ran_has_only_its_call(session):
     """A call whose argument failed, one that was cancelled in its queue, and one of an actor that could not start."""
 
     @ray.remote
@@ -213,7 +195,7 @@ def test_what_never_ran_has_only_its_call(threaded):
     assert init.status.code == ERROR and init.events[0].attributes["exception.type"] == "KeyError"
 
 
-def test_an_attempt_that_was_lost_with_its_worker_is_an_error(threaded):
+def test_an_attempt_that_was_lost_with_its_worker_is_an_error(session):
     @ray.remote(max_retries=0)
     def crashes():
         os._exit(1)
@@ -224,7 +206,7 @@ def test_an_attempt_that_was_lost_with_its_worker_is_an_error(threaded):
     assert attempt.status.code == ERROR and attempt.status.description.startswith("WORKER_DIED") and attempt.end_ns
 
 
-def test_a_span_that_runs_has_no_end(threaded):
+def test_a_span_that_runs_has_no_end(session):
     started, go_on = SignalActor.remote(), SignalActor.remote()
     ref = waits.remote(started, go_on)
     ray.get(started.wait.remote())
@@ -234,7 +216,7 @@ def test_a_span_that_runs_has_no_end(threaded):
     assert all(span.end_ns for span in tracing.spans() if "waits" in span.name)
 
 
-def test_the_ids_of_spans_follow_from_the_ids_of_tasks(session):
+def test_the_ids_of_spans_follow_from_the_ids_of_tasks(each_session):
     ray.get(parent.remote())
     seed = context.session.trace_seed
     first = tracing.spans()[0].span_id
@@ -274,7 +256,7 @@ def test_a_span_keeps_its_trace_when_the_record_of_its_parent_is_gone():
     ray.shutdown()
 
 
-def test_functions_and_arguments_are_untouched(session):
+def test_functions_and_arguments_are_untouched(each_session):
     @ray.remote
     def takes(*args, **kwargs):
         return args, kwargs, str(inspect.signature(takes_plain))
@@ -291,7 +273,7 @@ def test_functions_and_arguments_are_untouched(session):
 # ------------------------------------------------------------ spans of the program
 
 
-def test_a_span_of_the_driver_is_the_parent_of_its_calls(session):
+def test_a_span_of_the_driver_is_the_parent_of_its_calls(each_session):
     with tracing.start_span("outer", rows=3) as span:
         ray.get(leaf.remote())
         assert tracing.current_traceparent() == span.traceparent
@@ -302,7 +284,7 @@ def test_a_span_of_the_driver_is_the_parent_of_its_calls(session):
     assert own.attributes == {"rows": "3"} and own.task_id is None and own.traceparent == span.traceparent
 
 
-def test_a_span_in_a_task_is_between_the_attempt_and_its_calls(session):
+def test_a_span_in_a_task_is_between_the_attempt_and_its_calls(each_session):
     ray.get(with_span.remote())
     found = tracing.spans()
     assert tree(found) == [ran("with_span", ["inner", ran("leaf")])]
@@ -310,7 +292,7 @@ def test_a_span_in_a_task_is_between_the_attempt_and_its_calls(session):
     assert (own.task_id, own.attempt) == (attempt.task_id, 0)
 
 
-def test_spans_nest_and_end_with_their_block(session):
+def test_spans_nest_and_end_with_their_block(each_session):
     with tracing.start_span("a"):
         with tracing.start_span("b"):
             ray.get(leaf.remote())
@@ -319,7 +301,7 @@ def test_spans_nest_and_end_with_their_block(session):
     assert tree(tracing.spans()) == [ran("leaf"), ["a", ran("leaf"), ["b", ran("leaf")]]]
 
 
-def test_spans_in_methods_and_what_one_call_leaves_open(session):
+def test_spans_in_methods_and_what_one_call_leaves_open(each_session):
     """A method that leaves a span open does not pass it on to the next call of its actor."""
     actor = Actor.remote()
     ray.get(actor.spanned.remote())
@@ -332,13 +314,13 @@ def test_spans_in_methods_and_what_one_call_leaves_open(session):
     ]
 
 
-def test_each_call_of_an_async_actor_has_its_own_spans(session):
+def test_each_call_of_an_async_actor_has_its_own_spans(each_session):
     actor = AsyncActor.remote()
     ray.get([actor.m.remote(f"call {n}") for n in range(5)])
     assert tree(tracing.spans())[1:] == [ran("AsyncActor.m", ran("leaf"), [f"call {n}", ran("leaf")]) for n in range(5)]
 
 
-def test_what_a_generator_calls_between_its_items_belongs_to_its_task(session):
+def test_what_a_generator_calls_between_its_items_belongs_to_its_task(each_session):
     actor, other = Actor.remote(), AsyncActor.remote()
     assert [ray.get(item) for item in actor.stream.options(num_returns="streaming").remote()] == [1, 1]
     assert [ray.get(item) for item in other.stream.options(num_returns="streaming").remote()] == [1]
@@ -348,7 +330,7 @@ def test_what_a_generator_calls_between_its_items_belongs_to_its_task(session):
     ]
 
 
-def test_a_thread_with_a_copy_of_the_context_is_in_the_same_span(threaded):
+def test_a_thread_with_a_copy_of_the_context_is_in_the_same_span(session):
     def call():
         ray.get(leaf.remote())
 
@@ -369,7 +351,7 @@ def test_a_thread_with_a_copy_of_the_context_is_in_the_same_span(threaded):
     ]
 
 
-def test_a_thread_of_a_task_has_spans_of_its_own(threaded):
+def test_a_thread_of_a_task_has_spans_of_its_own(session):
     """Without a copy of the task's context. As in Ray, what it does begins a trace."""
 
     @ray.remote
@@ -392,7 +374,7 @@ def test_a_thread_of_a_task_has_spans_of_its_own(threaded):
     assert tracing.spans()[-1].task_id is None
 
 
-def test_a_span_that_is_open_is_shown_without_an_end(session):
+def test_a_span_that_is_open_is_shown_without_an_end(each_session):
     with tracing.start_span("outer", n=1) as span:
         ray.get(leaf.remote())
         span.set_attribute("n", 2)
@@ -404,7 +386,7 @@ def test_a_span_that_is_open_is_shown_without_an_end(session):
     assert ray.sql("select end_ns > start_ns - 1 as over from spans where name = 'outer'").rows == [{"over": 1}]
 
 
-def test_an_exception_that_leaves_a_span_is_noted_and_goes_on(session):
+def test_an_exception_that_leaves_a_span_is_noted_and_goes_on(each_session):
     with pytest.raises(KeyError), tracing.start_span("fails") as span:
         span.set_attribute("n", 1)
         raise KeyError("k")
@@ -427,7 +409,7 @@ def test_a_span_needs_no_session():
         tracing.spans()
 
 
-def test_the_number_of_spans_that_are_kept_is_limited_and_the_rest_is_counted(threaded, monkeypatch):
+def test_the_number_of_spans_that_are_kept_is_limited_and_the_rest_is_counted(session, monkeypatch):
     monkeypatch.setattr(own_spans, "KEPT", 3)
     kept = own_spans.OwnSpans()
     own_spans.tracing_of(context.session).own_spans = kept
@@ -448,7 +430,7 @@ def test_the_name_of_a_span_is_a_text(name):
 # ------------------------------------------------------------ headers
 
 
-def test_a_context_comes_from_one_request_and_goes_into_another(session):
+def test_a_context_comes_from_one_request_and_goes_into_another(each_session):
     @ray.remote
     def calls_a_server():
         with tracing.start_span("request"):
@@ -473,12 +455,12 @@ def test_a_context_comes_from_one_request_and_goes_into_another(session):
     assert f"{own.span_id:016x}" == sent["traceparent"].split("-")[2]
 
 
-def test_flags_are_passed_on(session):
+def test_flags_are_passed_on(each_session):
     with tracing.extract({"traceparent": OF_CLIENT[:-2] + "00"}):
         assert ray.get(ray.remote(lambda: tracing.current_traceparent()).remote()).endswith("-00")
 
 
-def test_baggage_travels_without_a_span(session):
+def test_baggage_travels_without_a_span(each_session):
     with tracing.extract({"baggage": "k=v"}) as found:
         assert found.traceparent is None and tracing.current_traceparent() is None
         assert tracing.inject({}) == {"baggage": "k=v"}
