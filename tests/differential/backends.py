@@ -189,7 +189,8 @@ def all_backends(
     kept."""
     ray: dict[str, Any] = {"python": ray_python, "timeout_s": 25.0, "nice": 5, "cache": cache, **more}
     return {
-        "ray": Several([Backend("ray", **ray) for _ in range(sessions)]),
+        "ray": Several([Backend("ray", **ray)]),
+        "ray-forked": Several([Backend("ray-forked", **ray) for _ in range(sessions)]),
         "ray-dashboard": Several([Backend("ray-dashboard", **ray)]),
         "threaded": Several([Backend("threaded", python)]),
         "local_mode": Several([Backend("local_mode", python)]),

@@ -4,7 +4,7 @@ It reads a program per line of its stdin and writes an answer per line of its st
 index of its statement and the text. Before, it writes `@` with the index of each statement that it enters. SIGUSR1
 from the runner makes a program that hangs give up where it is.
 
-    python -m tests.differential.child BACKEND        ray, ray-dashboard, threaded, local_mode
+    python -m tests.differential.child BACKEND        ray, ray-forked, ray-dashboard, threaded, local_mode
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from tests.differential import ray_workers
 from tests.differential.program import PRELUDE, Program
 
 INIT = {"num_cpus": 4, "resources": {"chip": 20}, "include_dashboard": False, "log_to_driver": False}
@@ -51,6 +52,8 @@ def give_up(signum: int, frame: Any) -> None:
 def package_of(backend: str) -> Any:
     """`ray`, or miniray under that name, so that programs say `import ray` on both. A session of it has been started."""
     init = {**INIT, "include_dashboard": backend == "ray-dashboard"}
+    if backend == "ray-forked":
+        ray_workers.install()
     if backend.startswith("ray"):
         import ray
 

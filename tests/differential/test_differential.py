@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential import class_zoo, interpreter_zoo
+from tests.differential import class_zoo, interpreter_zoo, ray_workers
 from tests.differential.backends import ROOT, Answer, Backend, Several, all_backends
 from tests.differential.compare import KNOWN, Signature, differences, kind_of
 from tests.differential.grammar import SLOT, generate
@@ -230,3 +230,17 @@ def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Seve
     assert cause.seen == 2 and len(cause.program.statements) == 1 and "extract_stack" in cause.program.text
     assert "extract_stack" in (tmp_path / "CAUSES.md").read_text(encoding="utf-8")
     assert report.curve() == [(250, 1)]
+
+
+@pytest.mark.parametrize(
+    ("context", "forked_with"),
+    [
+        ("{}", {}),
+        ('{"env_vars": {"A": "1"}, "command_prefix": [], "java_jars": []}', {"A": "1"}),
+        ('{"env_vars": {}, "command_prefix": ["cd /tmp &&"]}', None),
+        ('{"py_executable": "uv run python"}', None),
+    ],
+)
+def test_a_forked_worker_has_variables_and_nothing_else(context: str, forked_with: dict[str, str] | None) -> None:
+    """Any other runtime environment starts a worker the usual way."""
+    assert ray_workers.variables(["setup_worker.py", f"--serialized-runtime-env-context={context}"]) == forked_with
