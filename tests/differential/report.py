@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class Cause:
 
 @dataclass
 class Report:
-    """Collects differences by signature. `folder` holds a file for each cause, and CAUSES.md with all of them."""
+    """Collects differences by signature, from any thread. `folder` holds a file for each cause, and CAUSES.md with all."""
 
     folder: pathlib.Path
     started: float = field(default_factory=time.monotonic)
@@ -34,6 +35,7 @@ class Report:
     unstable: int = 0
     known: Counter[str] = field(default_factory=Counter)
     causes: dict[Signature, Cause] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def count(self, signature: Signature) -> bool:
         """Note a difference. True if its cause has been found before, or is on the portability page."""
@@ -48,6 +50,10 @@ class Report:
 
     def add(self, program: Program, difference: Difference) -> None:
         """A new cause, with its shrunk program."""
+        with self.lock:
+            self._add(program, difference)
+
+    def _add(self, program: Program, difference: Difference) -> None:
         if difference.signature in self.causes:
             self.causes[difference.signature].seen += 1
             return
@@ -106,7 +112,8 @@ class Report:
     def write(self) -> None:
         """Rewrite the page."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "CAUSES.md").write_text(self.text(), encoding="utf-8")
+        with self.lock:
+            (self.folder / "CAUSES.md").write_text(self.text(), encoding="utf-8")
 
 
 def shown(cause: Cause) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tests.differential import class_zoo, interpreter_zoo
 from tests.differential.backends import Answer, Several, all_backends
-from tests.differential.compare import Difference, differences
+from tests.differential.compare import Difference, Signature, differences
 from tests.differential.grammar import generate
 from tests.differential.program import Program
 from tests.differential.report import Report
@@ -30,16 +30,29 @@ from tests.differential.shrink import shrink, slice_of
 
 AHEAD = 4
 """How many programs wait for a session of the side that is in the right, or have one."""
+MOST_VARIED = 3
+"""A difference that so many programs have shown, and none of them twice, is counted only."""
 
 
 class Comparison:
-    """Compares modes of miniray with the backend that is in the right. Its report holds what came of it."""
+    """Compares modes of miniray with the backend that is in the right. Its report holds what came of it.
+
+    Differences are looked into beside the programs that follow: a confirmation by Ray takes many seconds."""
 
     def __init__(self, backends: dict[str, Several], right: str, modes: list[str], report: Report) -> None:
         self.backends, self.right, self.modes, self.report = backends, right, modes, report
+        self.looked_into: dict[Signature, concurrent.futures.Future[None]] = {}
+        self.varied: collections.Counter[Signature] = collections.Counter()
 
     def run(self, programs: Iterable[Program]) -> None:
         """Ask for each program's answers, and look into each difference."""
+        with concurrent.futures.ThreadPoolExecutor(2) as beside:
+            self.compare(programs, beside)
+        for future in self.looked_into.values():
+            future.result()
+
+    def compare(self, programs: Iterable[Program], beside: concurrent.futures.Executor) -> None:
+        """Compare each program's answers. `beside` looks into the differences."""
         for program, expected in self.with_answers(programs):
             self.report.programs += 1
             self.report.statements += len(program.statements)
@@ -51,11 +64,21 @@ class Comparison:
                 for difference in found:
                     # What differs in the first mode is a difference of miniray; the next one need not repeat it.
                     if difference.statement not in different and not self.report.count(difference.signature):
-                        self.look_into(program, difference)
+                        self.consider(program, difference, beside)
                 different |= {d.statement for d in found}
             if self.report.programs % 5 == 0:
                 self.report.write()
                 print(f"{self.report.programs} programs, {len(self.report.causes)} causes", flush=True)
+
+    def consider(self, program: Program, difference: Difference, beside: concurrent.futures.Executor) -> None:
+        """Have a difference looked into, unless another of its cause is under way or its cause varies."""
+        signature = difference.signature
+        under_way = self.looked_into.get(signature)
+        if under_way is not None and under_way.done():
+            under_way.result()
+            under_way = None
+        if under_way is None and self.varied[signature] < MOST_VARIED:
+            self.looked_into[signature] = beside.submit(self.look_into, program, difference)
 
     def with_answers(self, programs: Iterable[Program]) -> Iterator[tuple[Program, Answer]]:
         """Each program with its right answer, in order. The next ones are asked for meanwhile."""
@@ -105,6 +128,7 @@ class Comparison:
         confirmed = same(small) if small else None
         if small is None or confirmed is None:
             self.report.unstable += 1
+            self.varied[signature] += 1
             print(f"not repeated: {signature}", flush=True)
             return
         print(f"{program.name}: {signature}", flush=True)
