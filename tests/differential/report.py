@@ -15,12 +15,10 @@ from tests.differential.program import Program
 
 @dataclass
 class Cause:
-    """One cause: the first program that showed it, shrunk, and in how many programs it was seen."""
+    """One cause: the first program that showed it, shrunk."""
 
     program: Program
     difference: Difference
-    at_program: int
-    seen: int = 1
 
 
 @dataclass
@@ -35,18 +33,20 @@ class Report:
     unstable: int = 0
     known: Counter[str] = field(default_factory=Counter)
     causes: dict[Signature, Cause] = field(default_factory=dict)
+    seen: Counter[Signature] = field(default_factory=Counter)
+    first: dict[Signature, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def count(self, signature: Signature) -> bool:
         """Note a difference. True if its cause has been found before, or is on the portability page."""
-        self.differences += 1
-        if signature.known:
-            self.known[signature.known] += 1
-            return True
-        if signature in self.causes:
-            self.causes[signature].seen += 1
-            return True
-        return False
+        with self.lock:
+            self.differences += 1
+            if signature.known:
+                self.known[signature.known] += 1
+                return True
+            self.seen[signature] += 1
+            self.first.setdefault(signature, self.programs)
+            return signature in self.causes
 
     def add(self, program: Program, difference: Difference) -> None:
         """A new cause, with its shrunk program."""
@@ -55,9 +55,8 @@ class Report:
 
     def _add(self, program: Program, difference: Difference) -> None:
         if difference.signature in self.causes:
-            self.causes[difference.signature].seen += 1
             return
-        self.causes[difference.signature] = Cause(program, difference, self.programs)
+        self.causes[difference.signature] = Cause(program, difference)
         name = re.sub("[^A-Za-z0-9]+", "_", str(difference.signature))[:70]
         path = self.folder / "programs" / f"{len(self.causes):03d}_{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +68,7 @@ class Report:
     def curve(self, per: int = 250) -> list[tuple[int, int]]:
         """(programs run, new causes among the last `per` of them), oldest first."""
         return [
-            (end, sum(end - per < max(1, cause.at_program) <= end for cause in self.causes.values()))
+            (end, sum(end - per < max(1, self.first[cause]) <= end for cause in self.causes))
             for end in range(per, self.programs + per, per)
         ]
 
@@ -89,12 +88,14 @@ class Report:
             "",
             "New causes per 250 programs: " + ", ".join(f"{new} (to {end})" for end, new in self.curve()),
         ]
-        for number, (signature, cause) in enumerate(sorted(self.causes.items(), key=lambda item: -item[1].seen), 1):
+        for number, (signature, cause) in enumerate(
+            sorted(self.causes.items(), key=lambda item: -self.seen[item[0]]), 1
+        ):
             lines += [
                 "",
                 f"## {number}. {signature}",
                 "",
-                f"Seen {cause.seen} times; first in program {cause.at_program} ({cause.program.name}).",
+                f"Seen {self.seen[signature]} times; first in program {self.first[signature]} ({cause.program.name}).",
                 "```python",
                 shown(cause),
                 "```",

@@ -226,8 +226,8 @@ def test_a_planted_difference_is_found_shrunk_and_filed(backends: dict[str, Seve
     found = Comparison(backends, "threaded", ["local_mode"], report)
     found.run([program(*noise, planted, *noise), program(planted), program(*noise)])
     assert report.programs == 3 and report.differences == 2
-    (cause,) = report.causes.values()
-    assert cause.seen == 2 and len(cause.program.statements) == 1 and "extract_stack" in cause.program.text
+    ((signature, cause),) = report.causes.items()
+    assert report.seen[signature] == 2 and len(cause.program.statements) == 1 and "extract_stack" in cause.program.text
     assert "extract_stack" in (tmp_path / "CAUSES.md").read_text(encoding="utf-8")
     assert report.curve() == [(250, 1)]
 
