@@ -21,7 +21,7 @@ from .values.pickler import reduces
 from .values.serialization import contain
 
 T = TypeVar("T")  # the plain class
-_new_ref = object.__new__
+_new = object.__new__
 
 
 class Template:
@@ -108,7 +108,9 @@ class ActorMethod:
             if around is not None:
                 with around:
                     return self.remote(*args, **kwargs)
-        found.check(args, kwargs)
+        check = found.check
+        if kwargs or not check.at_least <= len(args) <= check.at_most:
+            check(args, kwargs)
         template = actor.meta
         spec = template.specs.get(found.name) if self._given is None else None
         if spec is None:
@@ -124,7 +126,7 @@ class ActorMethod:
             runtime = running()
         task = runtime.submit(spec, args, kwargs, actor)
         if spec.num_returns == 1:
-            ref = _new_ref(ObjectRef)
+            ref = _new(ObjectRef)
             ref._record = task.returns[0]
             return ref
         return refs_of(task)
@@ -203,7 +205,9 @@ class ActorHandle(Generic[T]):
                 f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
                 "class's methods only"
             )
-        return ActorMethod(self, found)
+        method = _new(ActorMethod)  # its `__init__` written out, since every call of the actor begins here
+        method._handle, method._found, method._given = self, found, None
+        return method
 
     def __dir__(self) -> list[str]:
         return sorted(self._record.actor.meta.info.methods)

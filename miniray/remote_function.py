@@ -69,7 +69,9 @@ class Variant(Generic[Refs]):
         runtime = self._runtime
         if runtime is None or runtime.closed or runtime.asks_caller:
             return self._first(args, kwargs)
-        self._check(args, kwargs)
+        check = self._check
+        if kwargs or not check.at_least <= len(args) <= check.at_most:
+            check(args, kwargs)
         spec = self._spec
         task = runtime.submit(spec, args, kwargs)
         if spec.num_returns == 1:
@@ -165,7 +167,9 @@ def _remote_of(variant: Variant[Refs]) -> Callable[..., Refs]:
         runtime = variant._runtime  # from here on, this is `Variant.remote`, written out to save a call
         if runtime is None or runtime.closed or runtime.asks_caller:
             return variant._first(args, kwargs)
-        variant._check(args, kwargs)
+        check = variant._check
+        if kwargs or not check.at_least <= len(args) <= check.at_most:
+            check(args, kwargs)
         spec = variant._spec
         task = runtime.submit(spec, args, kwargs)
         if spec.num_returns == 1:

@@ -254,7 +254,10 @@ class Cluster(Tables):
                     self.actor_manager.end_if_unwanted(now, task.actor)
         else:
             self._constructed(now, worker, task)
-        return self._reported(now, worker)
+        if worker.task is None or self.ready or self.actions or self.drained or self.after_event:
+            return self._reported(now, worker)
+        self.scheduler.reporting = None  # nothing follows, and the worker goes on: `_reported`, written out
+        return NOTHING
 
     @staticmethod
     def _lent_for(waiters: list[Waiter]) -> bool:

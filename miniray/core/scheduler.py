@@ -30,10 +30,8 @@ worker becomes vacant only where nothing could be better: on a single node, with
 Therefore its worker lends its CPU to the node (`worker_blocked`). The tasks that it waits for come first, before their
 turn. When its task is woken or resumes, the worker takes back as much as is free (`take_back`) and goes on without the
 rest, because waiting for the rest could deadlock again. `WorkerRecord.lent` is what the worker has not got back. It is
-settled when the lease ends, so no count ever becomes negative; for a while more tasks may run than there are CPUs.
-
-*Accelerators.* GPUs and the like are counted as any resource is, and also one by one (see `devices`). A blocked worker
-keeps them.
+settled when the lease ends, so no count ever becomes negative; for a while more tasks may run than there are CPUs. A
+blocked worker keeps its accelerators, which are counted as any resource is, and also one by one (see `devices`).
 
 Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.h.
 """
@@ -78,9 +76,8 @@ def labels_match(labels: dict[str, str], selector: tuple[Any, ...]) -> bool:
     """Whether labels satisfy every (key, operator, values) of a selector. Operators: in, not_in, exists, absent."""
     for key, operator, values in selector:
         has = key in labels
-        if operator == "in" and not (has and labels[key] in values):
-            return False
-        if operator == "not_in" and has and labels[key] in values:
+        among = has and labels[key] in values
+        if operator == "in" and not among or operator == "not_in" and among:
             return False
         if operator == "exists" and not has or operator == "absent" and has:
             return False
@@ -271,8 +268,8 @@ class Scheduler:
         wanted, waiting = worker.lease, self.waiting
         if worker.task is not None and worker.task.spec.max_calls and self._is_spent(worker, worker.task.spec):
             self.worker_idle(worker)
-            spent = worker.node.idle.pop()
-            self._retire(now, spent, "INTENDED_USER_EXIT", "it ran a function as often as its max_calls allows")
+            why = "it ran a function as often as its max_calls allows"
+            self._retire(now, worker.node.idle.pop(), "INTENDED_USER_EXIT", why)
             if waiting:
                 self.dispatch(now, worker.node)
             return
@@ -286,15 +283,14 @@ class Scheduler:
                 queue.popleft()
                 if not queue:
                     del waiting[wanted]
-                self._assign(now, worker, task)
+                if task.status is PENDING_NODE_ASSIGNMENT and not task.deps and worker is self.reporting:
+                    task.status = SUBMITTED_TO_WORKER  # `_assign`, and `move` in it, written out
+                    task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+                else:
+                    self._assign(now, worker, task)
                 return
-        if (
-            not waiting
-            and not worker.lent
-            and wanted.plain
-            and len(self.alive) == 1
-            and not self.cluster.groups.waiting
-        ):
+        alone = len(self.alive) == 1 and not self.cluster.groups.waiting
+        if alone and wanted.plain and not waiting and not worker.lent:
             self.vacant = worker  # a task that the result makes ready may take over the lease
             return
         self.worker_idle(worker)

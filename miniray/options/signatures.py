@@ -13,9 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-Checker = Callable[[Sequence[Any], Mapping[str, Any]], None]
-
 _KEYWORD_ONLY = -1  # stands for a position
+
+
+class Checker:
+    """Called with (args, kwargs), it raises TypeError if the function cannot be called with them.
+
+    A call without keyword arguments fits if the number of its arguments is from `at_least` to `at_most`. The hot paths
+    look at these two themselves, and save a call.
+    """
+
+    __slots__ = ("at_least", "at_most", "_check")
+
+    def __init__(self, at_least: float, at_most: float, check: Callable[[Sequence[Any], Mapping[str, Any]], None]):
+        self.at_least, self.at_most, self._check = at_least, at_most, check
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._check(args, kwargs)
 
 
 def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
@@ -162,4 +176,4 @@ def _checker(
         except TypeError as problem:
             raise TypeError(str(problem)) from None  # the frames of inspect would not help the caller
 
-    return check
+    return Checker(float("inf") if keywords_required else required, at_most, check)

@@ -23,7 +23,7 @@ from ..process.exits import WorkerExit
 from ..process.our_code import enters_user_code, runs_an_attempt
 from ..values import errors
 from .handles import WorkerHandle, settle_interrupt
-from .outcomes import Outcome, may_retry, note_end, note_start, outcome_of_error, outcome_of_return
+from .outcomes import Outcome, failed, may_retry, note_end, note_start, outcome_of_error, outcome_of_return
 from .runtime import Runtime
 from .streams import GENERATOR_STATISTICS, report_item, stream_ended, wait_for_consumer
 from .worker import call_of, constructed, report
@@ -176,14 +176,12 @@ class AsyncWorker:
             task.was_interrupted = True
         cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(
-            failure=errors.from_exception(cancelled, task, "TASK_CANCELLED"),
-            retry=not task.cancel_requested and may_retry(task, cancelled),
-        )
+        retry = not task.cancel_requested and may_retry(task, cancelled)
+        return failed(errors.from_exception(cancelled, task, "TASK_CANCELLED"), retry)
 
     @runs_an_attempt
     async def _attempt(self, execution: Execution) -> Outcome:
-        """The counterpart of `worker._run`."""
+        """The counterpart of `worker.run_attempt`."""
         runtime, task = self.runtime, execution.task
         try:
             if task.cancel_requested:  # before the coroutine existed, so there was nothing to cancel
@@ -204,7 +202,7 @@ class AsyncWorker:
             if task.spec.streams:
                 return await self._stream(execution, result)
             outcome = outcome_of_return(runtime, execution, result)
-            del result  # as in `worker._run`
+            del result  # as in `worker.run_attempt`
             return outcome
         finally:
             settle_interrupt(self.handle)

@@ -12,6 +12,7 @@ import _thread
 import sys
 import threading
 from collections import deque
+from contextvars import Context
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any, Callable
@@ -241,7 +242,8 @@ class LocalRuntime(Runtime):
             handle.loop.begin(task)
             return
         handle.ident = get_ident()
-        outcome = outside_of_event_loops(run_attempt, self, worker, task)
+        context = Context() if handle.context is None else handle.context
+        outcome = outside_of_event_loops(context.run, run_attempt, self, worker, task)
         following = self.report_from_inside(report, self, worker, task, outcome)
         if worker.status is DEAD:
             end_process(self, worker, handle)

@@ -35,23 +35,40 @@ class Outcome:
     "code": the actor's code raised SystemExit with an error. "arguments": an argument was lost. message: the reason for
     the exit. references: an ObjectRef for each record in `contained`, so that the objects stay until the report has
     counted them as contained.
+
+    A new outcome has these values; it has no `__init__`, which would be one more call for each task. `returned`,
+    `failed` and `left` make the three kinds.
     """
 
-    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "references")
+    values: tuple[Any, ...] = ()
+    sizes: tuple[int, ...] = ()
+    contained: Any = None
+    failure: Failure | None = None
+    retry: bool = False
+    exit: str = ""
+    message: str = ""
+    references: Any = None
 
-    def __init__(
-        self,
-        values: tuple[Any, ...] = (),
-        sizes: tuple[int, ...] = (),
-        contained: Any = None,
-        failure: Failure | None = None,
-        retry: bool = False,
-        exit: str = "",
-        message: str = "",
-    ):
-        self.values, self.sizes, self.contained, self.failure, self.retry = values, sizes, contained, failure, retry
-        self.exit, self.message = exit, message
-        self.references: Any = None
+
+def returned(values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> Outcome:
+    """The outcome of an attempt whose code returned, or yielded its last item."""
+    outcome = Outcome()
+    outcome.values, outcome.sizes, outcome.contained = values, sizes, contained
+    return outcome
+
+
+def failed(failure: Failure, retry: bool = False) -> Outcome:
+    """The outcome of an attempt that ended with an error."""
+    outcome = Outcome()
+    outcome.failure, outcome.retry = failure, retry
+    return outcome
+
+
+def left(exit: str, message: str = "") -> Outcome:
+    """The outcome of an attempt without a result: its worker or its actor ends, or an argument was lost."""
+    outcome = Outcome()
+    outcome.exit, outcome.message = exit, message
+    return outcome
 
 
 def note_start(runtime: Runtime, execution: Execution) -> None:
@@ -87,7 +104,7 @@ def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Ou
         task.t_ended = now
     try:
         if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
-            return Outcome((result,), (SIZES[type(result)],))
+            return returned((result,), (SIZES[type(result)],))
         outcome = _store(runtime, task, result)
         for size in outcome.sizes:
             if size > INLINE_BYTES:
@@ -118,10 +135,10 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     if wanted == 1 and not inspect.isgenerator(result):
         value = serialize(result)
         if type(value) is Serialized and value.contained:
-            return Outcome((value,), (value.size,), (value.contained,))
-        return Outcome((value,), (size_of(value),))
+            return returned((value,), (value.size,), (value.contained,))
+        return returned((value,), (size_of(value),))
     if wanted == 0:
-        return Outcome()
+        return returned()
     if wanted == "dynamic":
         return _dynamic(runtime, task, result)
     if inspect.isgenerator(result):
@@ -148,7 +165,7 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
         values += [_failure(task, error)] * (wanted - len(values))
     sizes = [size_of(value) if type(value) is not Failure else 0 for value in values]
     contained = [value.contained if type(value) is Serialized else () for value in values]
-    return Outcome(tuple(values), tuple(sizes), tuple(contained))
+    return returned(tuple(values), tuple(sizes), tuple(contained))
 
 
 def _failure(task: TaskRecord, error: Exception) -> Failure:
@@ -190,7 +207,7 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
         refs.append(new_ref(runtime.put(errors.to_exception(_failure(task, error)))))
     holder = runtime.dynamic_type(refs)
     value = serialize(holder)
-    outcome = Outcome((value,), (value.size,), (value.contained,))
+    outcome = returned((value,), (value.size,), (value.contained,))
     outcome.references = holder
     return outcome
 
@@ -202,20 +219,20 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
     if isinstance(error, SessionEnded):
-        return Outcome(exit="worker", message="the session ended")
+        return left("worker", "the session ended")
     if isinstance(error, ArgumentLost):
-        return Outcome(exit="arguments")
+        return left("arguments")
     if isinstance(error, WorkerExit):
-        return Outcome(exit="worker", message=str(error) or "the worker exited")
+        return left("worker", str(error) or "the worker exited")
     if isinstance(error, ActorExit):
-        return Outcome(exit="actor", message=f"INTENDED_USER_EXIT: {error}")
+        return left("actor", f"INTENDED_USER_EXIT: {error}")
     if isinstance(error, SystemExit):
         worker.handle.process.exits = True
         if actor is not None and error.code == 0:
-            return Outcome(exit="actor", message="INTENDED_USER_EXIT: its code raised SystemExit(0)")
-        return Outcome(
-            exit="code" if actor is not None else "worker",
-            message=f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})",
+            return left("actor", "INTENDED_USER_EXIT: its code raised SystemExit(0)")
+        return left(
+            "code" if actor is not None else "worker",
+            f"its {'task' if actor is None else 'code'} raised SystemExit({error.code})",
         )
     if (
         task.cancel_requested
@@ -224,7 +241,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     ):
         # Its wait was interrupted. Or cancelling the call also cancelled a task that the call was waiting for, and
         # `get` has raised that task's error.
-        return Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task))
+        return failed(Failure("TASK_CANCELLED", "it was cancelled", about=task))
     try:
         str(error)
     except Exception as problem:  # as in Ray: if the error's own __str__ raises, that exception takes its place
@@ -232,7 +249,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     try:
         repr_name = _repr_of_actor(worker) if actor is not None else None
     except Exception as problem:  # as in Ray
-        return Outcome(exit="worker", message=f"SYSTEM_ERROR: the repr of the actor raised {type(problem).__name__}")
+        return left("worker", f"SYSTEM_ERROR: the repr of the actor raised {type(problem).__name__}")
     where: dict[str, Any] = {
         "actor_repr": repr_name,
         "actor_id": actor.hex if actor is not None else None,
@@ -244,9 +261,9 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
     ):
         cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
-        return Outcome(failure=errors.from_exception(cancelled, task, "TASK_CANCELLED", **where))
+        return failed(errors.from_exception(cancelled, task, "TASK_CANCELLED", **where))
     failure = errors.from_exception(error, task, **where)
-    return Outcome(failure=failure, retry=may_retry(task, error))
+    return failed(failure, may_retry(task, error))
 
 
 def may_retry(task: TaskRecord, error: BaseException) -> bool:

@@ -10,7 +10,7 @@ from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.context import Execution
 from ..process.our_code import enters_user_code
 from ..values.serialization import Serialized, serialize, size_of
-from .outcomes import Outcome, note_end
+from .outcomes import Outcome, note_end, returned
 from .runtime import Runtime
 from .spilling import make_room
 from .waiting import session_over
@@ -61,7 +61,7 @@ def stream_ended(runtime: Runtime, execution: Execution) -> Outcome:
     if runtime.unfinished_lines:
         runtime.end_lines(execution)
     note_end(runtime, execution)
-    return Outcome((None,), (0,))
+    return returned((None,), (0,))
 
 
 def report_item(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, item: Any) -> None:

@@ -59,7 +59,7 @@ from .frames import current_frames
 from .handles import WorkerHandle, clear_async_exception, new_handle
 from .inbox import NO_INBOX, new_inbox
 from .interrupts import FIRST_RETRY_S, Interrupts
-from .outcomes import Outcome
+from .outcomes import failed
 from .runtime import Runtime
 from .timers import Timers
 from .verbs import Verbs
@@ -215,7 +215,8 @@ class ThreadedRuntime(Runtime):
                 if task is None:
                     return
             try:
-                outcome = run_attempt(self, worker, task)
+                context = Context() if handle.context is None else handle.context
+                outcome = context.run(run_attempt, self, worker, task)
                 task = report(self, worker, task, outcome)
                 del outcome
             except (TaskInterrupt, WorkerExit):
@@ -228,7 +229,7 @@ class ThreadedRuntime(Runtime):
         if worker.status is DEAD or worker.task is not task or task.worker is not worker:
             following: TaskRecord | None = worker.task
             return following
-        return report(self, worker, task, Outcome(failure=Failure("TASK_CANCELLED", "it was cancelled", about=task)))
+        return report(self, worker, task, failed(Failure("TASK_CANCELLED", "it was cancelled", about=task)))
 
     def run_task(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """Put a task into the worker's inbox, or hand it to the actor's event loop."""

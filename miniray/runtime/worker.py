@@ -26,37 +26,31 @@ from ..process.our_code import enters_user_code, runs_an_attempt
 from ..values.arguments import unpack
 from .core_lock import writes_with_out
 from .handles import WorkerHandle, actor_handle, settle_interrupt
-from .outcomes import Outcome, note_end, outcome_of_error, outcome_of_return
+from .outcomes import SIZES, Outcome, note_end, outcome_of_error, outcome_of_return, returned
 from .runtime import Runtime
 from .streams import run_stream
 
 DEAD = WorkerStatus.DEAD
 
 
+@runs_an_attempt
 def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Outcome:
     """Run the current attempt of a task, which is not a coroutine, on this thread. The worker has a handle.
 
+    The caller runs it in the worker's context (`handle.context`), or in an empty one if the worker has none.
     An error that the task raises becomes a part of the outcome. Only an asynchronous interrupt that arrives too late
     can come out of this call.
     """
-    handle = worker.handle
+    handle: WorkerHandle = worker.handle
     execution = Execution(runtime, worker, task, handle.space, handle.ident)
-    context: Context = Context() if handle.context is None else handle.context
-    outcome: Outcome = context.run(_run, runtime, execution, handle)
-    return outcome
-
-
-@runs_an_attempt
-def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcome:
     current.set(execution)
-    task = execution.task
     spec = task.spec
     try:
         try:
             function, args, kwargs = call_of(runtime, execution)
             handle.user_task = task
             now = runtime.now()  # note_start, written out
-            if execution.worker.status is DEAD:
+            if worker.status is DEAD:
                 raise WorkerExit("SYSTEM_ERROR: the worker is dead")
             if task.cancel_requested:  # before user_task was set, so `interrupt` did not raise anything here
                 raise TaskInterrupt
@@ -72,6 +66,12 @@ def _run(runtime: Runtime, execution: Execution, handle: WorkerHandle) -> Outcom
                 if result is not None:
                     raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
                 outcome = constructed(execution)
+            elif type(result) in SIZES and spec.num_returns == 1:
+                outcome = Outcome()  # `outcome_of_return` written out for a result that needs no pickling
+                outcome.values, outcome.sizes = (result,), (SIZES[type(result)],)
+                now = runtime.now()
+                if worker.status is not DEAD and not task.t_finished:
+                    task.t_ended = now
             else:
                 outcome = outcome_of_return(runtime, execution, result)
             del result  # its finaliser may wait for a task: here the task is still running, and can be interrupted
@@ -117,7 +117,12 @@ def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str,
         return (function if runtime.tracing is None else runtime.tracing.around(execution, function)), args, kwargs
     # Load the function before the arguments: if both hold the same class, the arguments' version of it is newer and
     # wins.
-    function = spec.function.load(execution.space)
+    captured = spec.function
+    function = captured.by_name
+    if function is None:
+        function = execution.space.loaded.get(captured)
+        if function is None:
+            function = captured.load(execution.space)
     if type(task.args) is tuple:  # as above
         args, kwargs = task.args, {}
     else:
@@ -157,7 +162,7 @@ def constructed(execution: Execution) -> Outcome:
     cls: Any = type(instance)
     if cls.__repr__ is not object.__repr__:
         actor.repr_name = repr(instance)
-    return Outcome()
+    return returned()
 
 
 def shut_down(handle: WorkerHandle | None, context: Context) -> None:

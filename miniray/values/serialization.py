@@ -301,15 +301,16 @@ def loads(data: Any, *, buffers: Any = ()) -> Any:
 class Captured:
     """A snapshot of a function or class, of which each space loads its own copy.
 
+    by_name: the function or class itself if it can be imported, and is sent by name; otherwise None.
     contained: the records of the references in its globals, closure and defaults (see `contain`).
     size: the bytes of its definition, or 0 if it is sent by name.
     """
 
-    __slots__ = ("_target", "_stored", "_subject", "contained", "size", "__weakref__")
+    __slots__ = ("by_name", "_stored", "_subject", "contained", "size", "__weakref__")
 
-    def __init__(self, target: Any, stored: Serialized | None, subject: str = ""):
+    def __init__(self, by_name: Any, stored: Serialized | None, subject: str = ""):
         """subject: the function or class, for the text of an error."""
-        self._target, self._stored, self._subject = target, stored, subject
+        self.by_name, self._stored, self._subject = by_name, stored, subject
         self.contained: tuple[Any, ...] = () if stored is None else stored.contained
         self.size: int = 0 if stored is None else stored.size
 
@@ -323,7 +324,7 @@ class Captured:
         """
         stored = self._stored
         if stored is None:
-            return self._target
+            return self.by_name
         made = space.loaded.get(self)
         if made is None:  # copy the buffers, because arrays in the closure are writable, as in Ray
             try:

@@ -23,6 +23,7 @@ NOT_RECORDS = {
     "execution",
     "span",
     "entry",
+    "outcome",
     "error",
     "refusal",
     "text",

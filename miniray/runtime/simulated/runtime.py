@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
+from contextvars import Context
 from random import Random
 from typing import Any, Callable, Iterable
 
@@ -111,7 +112,8 @@ class SimulatedRuntime(ThreadedRuntime):
                     return
             try:
                 self.simulation.task_begins(task, handle)
-                outcome = run_attempt(self, worker, task)
+                context = Context() if handle.context is None else handle.context
+                outcome = context.run(run_attempt, self, worker, task)
                 self.before_report(task, outcome)
                 following = report(self, worker, task, outcome)
                 del outcome
