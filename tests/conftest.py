@@ -96,14 +96,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Interrupt a hung test with an error in its main thread. If the test still does not end, end the process."""
     marker = item.get_closest_marker("watchdog")
-    limit = round((marker.args[0] if marker else WATCHDOG_S) * times_slower())
+    limit = (marker.args[0] if marker else WATCHDOG_S) * times_slower()
     if not limit or threading.current_thread() is not threading.main_thread():
         return (yield)
 
     def interrupt(*ignored: object) -> None:
-        os.write(stderr_fd, f"\n{item.nodeid} took longer than {limit} s; the stacks of all threads:\n".encode())
+        os.write(stderr_fd, f"\n{item.nodeid} took longer than {limit:.0f} s; the stacks of all threads:\n".encode())
         faulthandler.dump_traceback(stderr_fd)
-        raise Hung(f"the test took longer than {limit} s; the stacks of all threads are on stderr")
+        raise Hung(f"the test took longer than {limit:.0f} s; the stacks of all threads are on stderr")
 
     old = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, limit)
