@@ -46,10 +46,13 @@ class Comparison:
 
     def run(self, programs: Iterable[Program]) -> None:
         """Ask for each program's answers, and look into each difference."""
-        with concurrent.futures.ThreadPoolExecutor(2) as beside:
+        beside = concurrent.futures.ThreadPoolExecutor(2)
+        try:
             self.compare(programs, beside)
-        for future in self.looked_into.values():
-            future.result()
+            for future in self.looked_into.values():
+                future.result()
+        finally:
+            beside.shutdown(wait=False, cancel_futures=True)
 
     def compare(self, programs: Iterable[Program], beside: concurrent.futures.Executor) -> None:
         """Compare each program's answers. `beside` looks into the differences."""
