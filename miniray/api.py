@@ -39,6 +39,7 @@ from .session import (
     shutdown as shutdown,
 )
 
+_new = object.__new__
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -243,7 +244,9 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
         check_tensor_transport(_tensor_transport)
     if _owner is not None:
         raise ValueError("'_owner' is no longer supported: the caller of `put` owns the object")
-    return ObjectRef._adopt(runtime.put(value))
+    ref: ObjectRef[T] = _new(ObjectRef)  # `ObjectRef._adopt`, written out
+    ref._record = runtime.put(value)
+    return ref
 
 
 # ---------------------------------------------------------------- actors and tasks

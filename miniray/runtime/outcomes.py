@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from contextvars import Context
+from types import GeneratorType
 from typing import Any
 
 from .. import exceptions
@@ -132,16 +132,16 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """Serialise what a task returned, for each of its returns. Raises what pickling raises, and ValueError or TypeError
     if the result does not have as many items as there are returns."""
     wanted = task.spec.num_returns
-    if wanted == 1 and not inspect.isgenerator(result):
+    if wanted == 1 and not isinstance(result, GeneratorType):
         value = serialize(result)
-        if type(value) is Serialized and value.contained:
-            return returned((value,), (value.size,), (value.contained,))
+        if type(value) is Serialized:
+            return returned((value,), (value.size,), (value.contained,) if value.contained else None)
         return returned((value,), (size_of(value),))
     if wanted == 0:
         return returned()
     if wanted == "dynamic":
         return _dynamic(runtime, task, result)
-    if inspect.isgenerator(result):
+    if isinstance(result, GeneratorType):
         results = result
     else:
         try:

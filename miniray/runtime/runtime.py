@@ -256,18 +256,18 @@ class Runtime(Getting, Verbs):
         """
         if postponed:
             call_postponed()
-        stored = serialize(value, "the put value")
+        kind, node = type(value), None
+        if kind is bytes or kind is str:  # `serialize` and `size_of`, written out
+            stored, size = value, len(value)
+        else:
+            stored = serialize(value, "the put value")
+            size = size_of(stored)
         execution = current.get()
         if execution is None and any_started:
             execution = caller()
-        obj = ObjectRecord(
-            0,
-            owner=execution.worker if execution is not None else None,
-            status=READY,
-            value=stored,
-            contained=stored.contained if type(stored) is Serialized else (),
-        )
-        size, node = size_of(stored), None
+        owner = execution.worker if execution is not None else None
+        contained = stored.contained if type(stored) is Serialized else ()
+        obj = ObjectRecord(0, None, owner, None, 1, READY, stored, contained)
         if size > INLINE_BYTES:
             node = execution.worker.node if execution is not None and execution.worker.node.alive else self.head
             make_room(self, node, size)
