@@ -11,6 +11,7 @@ import queue
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -145,6 +146,17 @@ def test_the_same_seed_gives_the_same_log_in_two_processes(seed):
 def test_other_seeds_give_other_runs():
     """The schedule and the random numbers both differ."""
     assert log_of(1) == log_of(1) != log_of(2)
+
+
+def test_temporary_files_of_earlier_runs_are_not_in_the_way(monkeypatch, tmp_path):
+    """Each run has a folder of its own, in which the seed decides the names. An empty one is removed."""
+    monkeypatch.setattr(tempfile, "TMP_MAX", 1)  # so many names are tried
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = [pathlib.Path(simulate(tempfile.mkdtemp, 1)) for _ in range(3)]
+    assert len({path.name for path in left}) == 1 and {path.parent.parent for path in left} == {tmp_path}
+    simulate(lambda: os.rmdir(tempfile.mkdtemp()), 1)
+    assert sorted(tmp_path.iterdir()) == sorted(path.parent for path in left)
+    assert tempfile.gettempdir() == str(tmp_path)
 
 
 def test_a_module_that_imported_a_clock_by_name_has_the_virtual_one():

@@ -1,4 +1,5 @@
-"""What a simulation replaces in the standard library: clocks, sleeps, locks, threads, event loops and random numbers.
+"""What a simulation replaces in the standard library: clocks, sleeps, locks, threads, event loops, random numbers and
+the folder for temporary files.
 
 Each replacement looks at the calling thread. For a thread that takes part it acts on the simulation; for any other it
 is the original. A lock that is made while a module is imported is real, since it may outlive the simulation. A module
@@ -9,6 +10,7 @@ modules named in `install_in` are searched for such names.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import copyreg
 import datetime
 import itertools
@@ -16,6 +18,7 @@ import os
 import queue
 import random
 import sys
+import tempfile
 import threading
 import time
 from typing import Any, Callable
@@ -27,6 +30,7 @@ from .locks import SimLock
 from .steps import Step
 
 _saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
+_folders: list[str] = []  # for temporary files
 _instead: dict[int, Any] = {}  # by id() of the original: its replacement
 _baton: Any = None
 _simulation: Any = None
@@ -269,6 +273,20 @@ def _random_bytes() -> None:
     _replace(random.Random, "seed", seed)
 
 
+# ---------------------------------------------------------------- temporary files
+
+
+def _temporary_files() -> None:
+    """Give the run a new folder for temporary files. Their names come from the seed, so that they would be those of the
+    files which an earlier run has left in the usual folder."""
+    folder = tempfile.mkdtemp(prefix="miniray-simulated-")
+    for name, value in (("tempdir", folder), ("_name_sequence", None)):
+        if hasattr(tempfile, name):
+            _saved.append((tempfile, name, getattr(tempfile, name)))
+            setattr(tempfile, name, value)
+    _folders.append(folder)
+
+
 # ---------------------------------------------------------------- all of them
 
 
@@ -294,6 +312,7 @@ def _put(module: Any, name: str, function: Any) -> None:
 def install(simulation: Any) -> None:
     """Replace everything, for the threads of this simulation."""
     global _baton, _simulation
+    _temporary_files()  # first: the folder's own name must not come from the seed
     _simulation, _baton = simulation, simulation.baton
     for name, offset in (("time", EPOCH_S), ("monotonic", 0.0), ("perf_counter", 0.0)):
         _clock(name, offset, False)
@@ -340,4 +359,7 @@ def uninstall() -> None:
     _instead.clear()
     for real in (_real_date, _real_datetime):
         copyreg.dispatch_table.pop(real, None)
+    while _folders:
+        with contextlib.suppress(OSError):  # not empty: the program's files stay
+            os.rmdir(_folders.pop())
     _baton = _simulation = None
