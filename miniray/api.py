@@ -244,8 +244,9 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
         check_tensor_transport(_tensor_transport)
     if _owner is not None:
         raise ValueError("'_owner' is no longer supported: the caller of `put` owns the object")
+    record = runtime.put(value)
     ref: ObjectRef[T] = _new(ObjectRef)  # `ObjectRef._adopt`, written out
-    ref._record = runtime.put(value)
+    ref._record = record
     return ref
 
 
