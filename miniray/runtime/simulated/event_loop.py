@@ -55,8 +55,8 @@ class SimSelector(selectors.DefaultSelector):
         self._sleeper = sleeper
 
     def select(self, timeout: float | None = None) -> Any:
-        """The sockets that are ready."""
-        ready = super().select(0) if len(self.get_map() or ()) > 1 else []  # one is the loop's own
+        """The sockets that are ready. The loop's own is one of them: it has a byte for each signal that has come."""
+        ready = super().select(0)
         if not ready:
             self._sleeper.sleep(timeout)
             ready = super().select(0)
