@@ -136,21 +136,24 @@ def test_a_stream_is_iterated_in_a_loop(session):
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]
 
 
-def test_the_loop_goes_on_while_values_are_awaited(session):
-    """Nothing blocks the loop: its own timers run meanwhile."""
+def test_the_loop_goes_on_while_values_are_awaited(session, tmp_path):
+    """Nothing blocks the loop: its own timers run meanwhile, and one of them ends the task."""
     if session == "local_mode":
         pytest.skip("in local_mode a task runs on the thread of its caller")
 
     @ray.remote
-    def waits(seconds):
-        time.sleep(seconds)
+    def waits():
+        while not (tmp_path / "go on").exists():
+            time.sleep(0.001)
 
     async def main():
         turns = 0
-        waiting = asyncio.ensure_future(_of(waits.remote(0.05)))
+        waiting = asyncio.ensure_future(_of(waits.remote()))
         while not waiting.done():
             turns += 1
+            if turns == 5:
+                (tmp_path / "go on").touch()
             await asyncio.sleep(0.001)
         return turns
 
-    assert asyncio.run(main()) > 3
+    assert asyncio.run(main()) >= 5
