@@ -68,7 +68,8 @@ def check_method_call(options: Mapping[str, Any]) -> None:
     """Check what Ray checks only when a method is called. options: those of `@method` and `.options()`, merged.
 
     Raises TypeError for an unknown name or a wrong type; AssertionError for a retry_exceptions that is neither a bool
-    nor a list; OverflowError for a num_returns beyond 32 bits; UnicodeEncodeError for a name without a UTF-8 form.
+    nor a list; ValueError for labels that are not strings; OverflowError for a num_returns beyond 32 bits;
+    UnicodeEncodeError for a name without a UTF-8 form.
     """
     for name, value in options.items():
         option = METHOD_CALL_OPTIONS.get(name)
@@ -79,6 +80,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
         assert name != "retry_exceptions", f"'retry_exceptions' takes True, False, or Exception classes; not {value!r}"
         raise wrong_type(name, option.types, value)
     check_encodes(options.get("name"), options.get("concurrency_group"))
+    _check_labels("_labels", options.get("_labels"))
     num_returns = options.get("num_returns")
     if isinstance(num_returns, str) and num_returns not in ("streaming", "dynamic"):
         raise wrong_type("num_returns", (int,), num_returns)
@@ -121,9 +123,13 @@ def _check_common_at_call(options: Mapping[str, Any]) -> None:
         check_scheduling_strategy(options.get("scheduling_strategy"))
         _check_group(options)
         for option in "_labels", "label_selector":
-            for key, value in (options.get(option) or {}).items():
-                if not isinstance(value, str):
-                    raise ValueError(f"a label's value must be a string, not {value!r} ({key!r} in '{option}')")
+            _check_labels(option, options.get(option))
+
+
+def _check_labels(option: str, labels: Any) -> None:
+    for key, value in (labels or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ValueError(f"a label and its value must be strings, not {key!r} and {value!r} in '{option}'")
 
 
 def _check_concurrency_groups(groups: Any) -> None:

@@ -156,6 +156,7 @@ METHOD_CALL_OPTIONS: dict[str, Option] = {
     "_generator_backpressure_num_objects": Option((int, float, _NONE)),
     "enable_task_events": Option((object,)),
     "tensor_transport": Option((str, _NONE)),
+    "_labels": Option((dict, _NONE)),
 }
 
 

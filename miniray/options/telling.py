@@ -28,7 +28,9 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
 def tell_without_effect(options: Mapping[str, Any]) -> None:
     """Warn about those of these options of a task, an actor or a method that have no effect."""
     for name in _WITHOUT_EFFECT.keys() & options.keys():
-        if options[name] not in _WITHOUT_EFFECT[name]:
+        given = options[name]
+        # By type first: the equality of an array is not a truth value.
+        if not any(type(given) is type(nothing) and given == nothing for nothing in _WITHOUT_EFFECT[name]):
             tell_once(f"the option {name!r}")
 
 

@@ -79,10 +79,7 @@ def method_decorator_options(options: Mapping[str, Any], is_generator: bool | No
         if "_num_objects_per_yield" in options:
             check_each({"_num_objects_per_yield": options["_num_objects_per_yield"]}, TASK_OPTIONS, "methods")
         if "tensor_transport" in options:
-            raise ValueError(
-                f"miniray has no tensor transport {options['tensor_transport'].upper()!r}: values go through the "
-                "object store"
-            )
+            check_tensor_transport(options["tensor_transport"])
     return _normalised(options)
 
 
@@ -115,9 +112,9 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
 
 
 def check_tensor_transport(value: Any) -> None:
-    """Raise ValueError for any transport other than the object store: miniray does not move tensors between devices."""
-    if value.upper() != "OBJECT_STORE":
-        raise ValueError(f"miniray has no tensor transport {value!r}: values go through the object store")
+    """Raise ValueError: miniray does not move tensors between devices. On Ray, too, the object store is not the name of
+    a transport, but what is used without one."""
+    raise ValueError(f"miniray has no tensor transport {value.upper()!r}: values go through the object store")
 
 
 def _check_one_placement(options: Mapping[str, Any]) -> None:

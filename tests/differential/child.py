@@ -153,6 +153,9 @@ def tidy_up(ray: Any, program: Program, values: list[Any]) -> None:
 
 def main() -> None:
     """Run what stdin asks for, until it ends."""
+    # A shell starts what runs in the background with SIGINT ignored. Ray's workers would inherit that, and no task of
+    # theirs could be cancelled.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)

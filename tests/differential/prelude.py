@@ -122,6 +122,14 @@ def until(call, wanted, seconds=15):
     return found
 
 
+def outcome(call):
+    """What `answer` shows, as a value."""
+    try:
+        return describe(call())
+    except Exception as error:
+        return error_text(error)
+
+
 def emptied(pool):
     """Take what earlier calls have left in a pool: of those, a `map` drops what is not ready yet, and raises what is."""
     import contextlib

@@ -181,12 +181,16 @@ def with_makers(runtime: Any, rows: list[Any]) -> list[Any]:
 def get_rows(runtime: Any, resource: StateResource, id: str) -> Any:
     """The row with this id with all details, or None. A list for objects, and for a task with several attempts.
 
-    Raises RayStateApiException for a text that cannot be the id of a task, actor or node; ValueError for a resource
-    without ids.
+    Raises RayStateApiException for a text that cannot be the id of a task, actor or node, and without an id; ValueError
+    for a resource without ids; AttributeError for the id of a task that is not text, as in Ray.
     """
     table = TABLES[resource]
     if not table.id_column:
         raise ValueError(f"Can't get {resource.name} by id.")
+    if resource is StateResource.TASKS and not isinstance(id, str):
+        raise AttributeError(f"the id of a task is text, not {id!r}")
+    if id is None or isinstance(id, (list, tuple, dict)) and not id:  # what a request leaves out
+        raise RayStateApiException(f"the id is missing: {id!r}")
     _check_filters(resource, [(table.id_column, "=", id)])
     rows = engine.get_rows(runtime, table, str(id)).rows
     if not rows:
