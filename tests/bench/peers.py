@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import queue
+import sqlite3
 import threading
 
 from tests.bench.backend import WORKERS, Backend
@@ -282,12 +283,36 @@ ROW = (
 ).split()
 
 
+STATES = "PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "RUNNING", "FINISHED"
+
+
+def made_tables(n):
+    """A database with n finished tasks in `tasks` and `task_attempts`, and five events of each in `task_events`."""
+    tables = sqlite3.connect(":memory:")
+    for name in ("tasks", "task_attempts"):
+        tables.execute(
+            f"CREATE TABLE {name} (task_id TEXT, attempt_number INTEGER, name TEXT, state TEXT, "
+            "PRIMARY KEY (task_id, attempt_number)) WITHOUT ROWID"
+        )
+        tables.executemany(f"INSERT INTO {name} VALUES (?, 0, 'f', 'FINISHED')", [(f"{i:048x}",) for i in range(n)])
+    tables.execute(
+        "CREATE TABLE task_events (task_id TEXT, attempt_number INTEGER, timestamp_us INTEGER, state TEXT, "
+        "PRIMARY KEY (task_id, attempt_number, timestamp_us)) WITHOUT ROWID"
+    )
+    tables.executemany(
+        "INSERT INTO task_events VALUES (?, 0, ?, ?)",
+        ((f"{i:048x}", 10**15 + 20 * i + step, state) for i in range(n) for step, state in enumerate(STATES)),
+    )
+    return tables
+
+
 class Plain(Backend):
     """No runtime: a function call, a pickle, a dict. This is the cost of the work itself."""
 
     name, package = "plain", "pickle"
     hello = "pass"
     inline = True
+    tables: sqlite3.Connection | None = None
 
     def task(self, fn):
         return fn
@@ -351,6 +376,12 @@ class Plain(Backend):
     def list_tasks(self, n):
         rows = [dict(zip(ROW, range(len(ROW)))) for _ in range(n)]
         return len([r for r in rows if r["state"] != "x"])
+
+    def sql(self, statement):
+        """Tables that hold what the statements ask for, and nothing else."""
+        if self.tables is None:
+            self.tables = made_tables(self.ran)
+        return len(self.tables.execute(statement).fetchall())
 
     def summarize(self):
         totals = {}

@@ -192,3 +192,17 @@ def test_the_ratio_to_the_peer_is_within_its_limit(measure, workload: str, must:
     """
     peer = WORKLOADS[workload].peer
     keeps_within(WIDE * must, ratio(lambda: measure(workload, n=n), lambda: measure(workload, peer, n=n)))
+
+
+@pytest.mark.parametrize(("workload", "must_ms"), [("sql_count", 20), ("sql_join", 400), ("sql_waits", 400)])
+def test_a_statement_over_a_hundred_thousand_tasks_takes_milliseconds(measure, workload: str, must_ms: float):
+    """100,000 tasks are run first. A count by state, and a window over the joined events of one and of two states. On a
+    busy machine, the CPU time."""
+    keeps_within(WIDE * must_ms, lambda: measure(workload)["cpu_ms" if is_busy() else "ms"])
+
+
+def test_a_window_over_every_event_costs_what_it_costs_over_tables_made_for_it(measure):
+    """Views compute the events, so a statement must not pay for that: 500,000 rows take at most 1.5 times as long as in
+    a table that holds them. SQLite takes most of the time for the window and the sort."""
+    workload = "sql_all_events"
+    keeps_within(WIDE * 1.5, lambda: measure(workload)["cpu_ms"] / measure(workload, "plain")["cpu_ms"])

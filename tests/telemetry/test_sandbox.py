@@ -344,13 +344,57 @@ def test_deep_nesting_overflows_no_stack(source, nested):
         assert source.query(DEEP[nested]).rows == [{"n": 1}]
 
 
-def test_a_search_of_a_long_value_is_short_enough(source):
-    """Nothing can stop a function of SQLite, so values are short enough for every function to end."""
-    before = time.monotonic()
-    text = "replace(hex(zeroblob(199500)), '0', 'a')"
-    with pytest.raises(QueryError, match="ran longer"):  # the clock is looked at once more when it has ended
-        source.query(f"SELECT instr({text}, substr({text}, 1, 200000) || 'b') AS n", timeout_s=0.1)
-    assert time.monotonic() - before < 10
+LONG = "replace(hex(zeroblob(199500)), '0', 'a')"
+FUNCTIONS = {  # each takes a second or so, with no look at the clock
+    "instr": f"SELECT sum(instr({LONG} || n, substr({LONG}, 1, 190000) || 'b')) AS n FROM numbers",
+    "trim": "SELECT trim(replace(hex(zeroblob(8000)), '0', 'a'), replace(hex(zeroblob(8000)), '0', 'b') || 'a') AS n",
+    "GLOB": f"SELECT sum(({LONG} || n) GLOB '*{'a' * 290}b') AS n FROM numbers",
+}
+NUMBERS = "WITH numbers(n) AS (VALUES (1), (2)) "
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_that_takes_long_keeps_nobody(sources, function):
+    """Nothing can stop a function of SQLite. The caller stops waiting when the time is over; the source answers again
+    when the function has ended. A running session answers at once, from a new database."""
+    statement = NUMBERS + FUNCTIONS[function]
+    with FileSource(sources["file"].path) as source:
+        before = time.monotonic()
+        with pytest.raises(QueryError, match=r"longer than timeout_s=0\.1 and was (given up|stopped)"):
+            source.query(statement, timeout_s=0.1)
+        assert time.monotonic() - before < 2
+        assert source.query("SELECT 1 AS n", timeout_s=300).rows == [{"n": 1}]
+    with pytest.raises(QueryError, match="longer than"):
+        ray.sql(statement, timeout_s=0.1)
+    assert ray.sql("SELECT 1 AS n").rows == [{"n": 1}]
+
+
+def test_a_source_that_is_closed_meanwhile_is_closed_by_its_statement(sources):
+    source = FileSource(sources["file"].path)
+    with pytest.raises(QueryError, match="given up"):
+        source.query(NUMBERS + FUNCTIONS["instr"], timeout_s=0.1)
+    with pytest.raises(QueryError, match="has not ended yet"):
+        source.query("SELECT 1", timeout_s=0.01)
+    source.close()
+    source._aside.wait(300)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        source._connection.execute("SELECT 1")
+
+
+def test_a_signal_is_heard_while_a_function_takes_long(source):
+    def interrupt(*ignored):
+        raise KeyboardInterrupt("heard")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt, match="heard"):
+            source.query(NUMBERS + FUNCTIONS["instr"], timeout_s=60)
+        assert time.monotonic() - began < 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert source.query("SELECT 1 AS n", timeout_s=300).rows == [{"n": 1}]
 
 
 @pytest.mark.parametrize(

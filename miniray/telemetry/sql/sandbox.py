@@ -10,9 +10,12 @@ What keeps a statement from harm, from the outside to the inside:
   `printf` unless the text shows that its widths are small: an older SQLite counts up to a width that it then refuses.
 - *The connection.* It is read-only: a file is opened with mode=ro, and `query_only` is set.
 - *Limits of SQLite* on the length of a value and of the text, the depth of an expression, the columns, and the parts of
-  a compound SELECT. A value is short enough for every function to end soon, since nothing can stop a function.
+  a compound SELECT.
 - *The progress handler*, which SQLite calls every STEPS steps. It ends the statement when its time is over, or when
   SQLite has taken too much memory: for a sort, or for a table of a recursive query.
+- *A thread of its own*, for a statement with functions that may take long. Nothing can stop a function: a `trim` of two
+  long values takes minutes, and there may be hundreds of calls between two looks at the clock. So the caller stops
+  waiting when the time is over, and the thread ends at its next look. See `sources._Source`.
 - *The result.* Its rows and its size are limited; then it is truncated.
 """
 
@@ -57,6 +60,8 @@ _SMALL_FORMAT = re.compile(
     r"(?:printf|format)\s*\(\s*'(?:[^'%]|%[-+ #0,!]*[0-9]{0,3}(?:\.[0-9]{0,3})?[a-z%])*'\s*(?=[,)])", re.I
 )
 """The beginning of a call of printf with a literal format. No width of it is a value, or has more than three digits."""
+_MAY_TAKE_LONG = re.compile(r"glob|like|instr|replace|trim|json|hex|blob|concat|quote|match|regexp", re.I)
+"""Functions whose time depends on the length of their values, and those that make long values."""
 _SEARCHES = re.compile(r"glob|like|instr|replace", re.I)  # functions that may take half a second for the longest values
 MOST_SEARCHES = 40  # in a statement: SQLite looks at its clock only where a statement jumps, not between two columns
 _OUTSIDE = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsdir", "fsdir"}
@@ -79,12 +84,13 @@ class Guard:
     """The authorizer of one connection. While it is not `active`, it permits everything: to our own writes.
 
     read: the tables that the statement reads. refused: what was refused first, as text. closed: why no statement may
-    run any longer, "" if one may; another thread may set it. may_format: whether the statement may call `printf`;
+    run any longer, "" if one may; another thread may set it. given_up: nobody waits for the statement any longer, so
+    it is to end. may_format: whether the statement may call `printf`;
     views_may: the same of the views.
     """
 
     def __init__(self) -> None:
-        self.active = False
+        self.active = self.given_up = False
         self.closed = ""
         self.may_format = self.views_may = True
         self.read: set[str] = set()
@@ -221,7 +227,7 @@ class _Watch:
             call_postponed()
         if self.guard.closed:
             self.why = self.guard.closed
-        elif self.clock() > self.ends:
+        elif self.guard.given_up or self.clock() > self.ends:
             self.why = f"The statement ran longer than timeout_s={self.timeout_s:g} and was stopped."
         elif self.memory_used() - self.memory > MOST_MEMORY:
             self.why = f"The statement took more than {MOST_MEMORY >> 20} MB of memory and was stopped."
@@ -296,6 +302,11 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
 
 def _has_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def may_take_long(sql: str) -> bool:
+    """Whether a function of the statement may take longer than the statement may."""
+    return _MAY_TAKE_LONG.search(sql) is not None
 
 
 def tables_of(connection: sqlite3.Connection, guard: Guard, sql: str, params: Any) -> set[str]:

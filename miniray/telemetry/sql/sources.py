@@ -8,11 +8,12 @@ import pathlib
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..._version import __version__
 from ...process import context
+from ...process.our_code import only_waits
 from . import sandbox
 from ..schema import span_view
 from ..collecting.collector import Batch, Collector
@@ -37,6 +38,8 @@ PARTS = {
     "workers": {"workers"},
     "log_search": {"rest"},
 }
+GRACE_S = 0.5  # what a statement may take to notice that its time is over
+LATE = "An earlier statement has not ended yet: its time is over, but nothing can stop a function of SQLite. Ask later."
 OWN_S = 5.0  # the most that our own statements on a file may take
 MOST_ROWS = 100_000
 GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
@@ -86,33 +89,109 @@ def check_statement(sql: str) -> None:
         sandbox.tables_of(connection, sandbox.protect(connection), sql, ())
 
 
+class _Aside:
+    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer."""
+
+    def __init__(self, run: Callable[[], Result], late: Callable[[], None]):
+        """late: called on the thread when the statement ends, if nobody waits for it any longer."""
+        self._run, self._late = run, late
+        self.ended = False
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._first = threading.Lock()  # taken by the one that is done first: the statement, or its time
+        self._told, self._over = threading.Lock(), threading.Lock()  # taken until there is a result; until all is over
+        self._told.acquire()
+        self._over.acquire()
+        threading.Thread(target=self._work, name="miniray-sql", daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            self._result = self._run()
+        except BaseException as error:
+            self._error = error
+        if self._first.acquire(blocking=False):
+            self._told.release()
+        else:
+            self._late()
+        self._over.release()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the thread no longer needs the connection, or for this time."""
+        if _wait(self._over, seconds):
+            self._over.release()
+
+    def result(self, seconds: float) -> Result | None:
+        """What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`."""
+        try:
+            _wait(self._told, seconds)  # the handler of a signal may raise here
+        finally:
+            self.ended = not self._first.acquire(blocking=False)
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+@only_waits
+def _wait(lock: threading.Lock, seconds: float) -> bool:
+    return lock.acquire(timeout=seconds)
+
+
 class _Source:
-    """What both sources have in common: one connection, which answers one question at a time."""
+    """What both sources have in common: one connection, which answers one question at a time.
+
+    late: a statement whose time is over has not ended yet, since nothing can stop a function of SQLite. Its thread has
+    the connection until then.
+    """
 
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
         self._guard = sandbox.protect(connection)
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
-        self._busy = False
+        self._busy = self.late = False
+        self._aside: _Aside | None = None  # the last one
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
+        aside = self._aside
+        if aside is not None and self.late:
+            aside.wait(min(timeout_s, threading.TIMEOUT_MAX))
         with self._lock:
             if self._guard.closed:
                 raise QueryError(self._guard.closed)
             if self._busy:
-                raise QueryError("This thread is in the middle of another query.")
+                raise QueryError(LATE if self.late else "This thread is in the middle of another query.")
             self._busy = True
             try:
                 read = sandbox.tables_of(self._connection, self._guard, sql, params)
                 self._refresh(read)
-                result = sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
+                result = self._run(sql, params, limit, timeout_s)
                 result.reason = self._missing(read)
             finally:
-                self._busy = False
+                self._busy = self.late
         result.complete = not result.reason
         return result
+
+    def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float) -> Result:
+        def run() -> Result:
+            return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
+
+        if not sandbox.may_take_long(sql):
+            return run()
+        aside = self._aside = _Aside(run, self._no_longer_late)
+        try:
+            result = aside.result(min(timeout_s + GRACE_S, threading.TIMEOUT_MAX))
+        finally:
+            self.late = self._guard.given_up = not aside.ended
+        if result is None:
+            raise QueryError(f"The statement ran longer than timeout_s={timeout_s:g} and was given up.")
+        return result
+
+    def _no_longer_late(self) -> None:
+        with self._lock:
+            self.late = self._busy = self._guard.given_up = False
+            if self._guard.closed:
+                self._connection.close()
 
     def _refresh(self, read: set[str]) -> None:
         """Bring the tables that a statement reads up to date."""
@@ -126,7 +205,8 @@ class _Source:
         self._guard.closed = why
         self._connection.interrupt()
         with self._lock:
-            self._connection.close()
+            if not self.late:  # otherwise the thread of the statement closes it
+                self._connection.close()
 
 
 class LiveSource(_Source):
@@ -344,7 +424,7 @@ def live() -> LiveSource:
             "No session is running: call init first, or open a recording with miniray.telemetry.open(path)."
         )
     with _guard:
-        if _live and _live[0].runtime is not runtime:
+        if _live and (_live[0].runtime is not runtime or _live[0].late):
             _forget()
         if not _live:
             _live.append(LiveSource(runtime))
