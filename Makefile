@@ -22,7 +22,7 @@ LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/te
     tidy/test_leftovers.py observe/logs/test_tqdm_ray.py process/test_signal_handlers.py)
 
 .PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
-    judges mutants chaos foreign conformance-stress conformance-alias clean
+    judges mutants chaos simulated simulated-chaos simulated-figures planted bugs foreign conformance-stress conformance-alias clean
 
 demo:
 	$(PYTHON) -m miniray demo
@@ -80,6 +80,29 @@ mutants: $(VENV)/.pytest
 # Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
 chaos:
 	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
+
+# The simulated runtime: the chaos programs under N seeds; then its speed, and its memory over N runs.
+simulated-chaos:
+	$(PYTHON) -m tests.runtime.simulated.long_runs chaos --seeds $(N)
+
+simulated-figures:
+	$(PYTHON) -m tests.runtime.simulated.long_runs speed
+	$(PYTHON) -m tests.runtime.simulated.long_runs memory --seeds $(N)
+
+# All conformance cases and the tests of the behaviour suite on the simulated runtime, with each of N seeds. Each case
+# runs twice under a seed, in two processes with two hash seeds, which must give the same event log.
+simulated: N := 20
+simulated: $(VENV)/.pytest
+	$(PYTEST) -q tests/conformance tests/runtime -k simulated --simulated-seeds $(N)
+
+# Plant mistakes in the core, one at a time, and tell how many seeds of a simulation it takes to notice each.
+planted: N := 25
+planted:
+	$(PYTHON) -m tests.runtime.simulated.planted.run --seeds $(N)
+
+# The figures of the ten programs in examples/bugs: how soon each bug is found, its fix under 10,000 seeds, and so on.
+bugs:
+	for what in find fixed exhaustive threads; do $(PYTHON) -m tests.testing.bugs_measured $$what || exit 1; done
 
 # For N rounds, finalisers, callbacks of weak references and signal handlers call miniray at every possible moment.
 foreign: $(VENV)/.pytest

@@ -79,7 +79,7 @@ class BaseID:
         return type(other) is type(self) and other._bytes == self._bytes
 
     def __hash__(self) -> int:
-        return hash((type(self).__name__, self._bytes))
+        return hash(int.from_bytes(self._bytes, "big"))  # of a number, which PYTHONHASHSEED does not change
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.hex()})"

@@ -45,6 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="for how many rounds code of the program runs at every possible moment (tests/runtime/foreign_code.py)",
     )
+    parser.addoption(
+        "--simulated-seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run what runs on the simulated runtime with N seeds (conformance cases, tests/runtime)",
+    )
     parser.addoption("--seed", type=int, default=None, metavar="SEED", help="try only this seed in these tests")
 
 

@@ -14,6 +14,8 @@ for.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from typing import Any, Callable
 
@@ -130,15 +132,23 @@ def _story(task: Any) -> list[str]:
     return [f"{task.spec.name} ({task.hex[:16]})"] + [f"    {line}" for line in task.story()]
 
 
+ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
+
+
 def event_log(runtime: Runtime) -> str:
-    """The events of a session and the story of each task, as text. The same run has the same text."""
+    """The events of a session and the story of each task, as text. The same run has the same text.
+
+    The text of an error may name the process, or an object by its address. Both are not the simulation's, so they are
+    left out.
+    """
     with runtime.locked() as cluster:
         lines = [f"{event.at:.9f} {event.kind}: {event.text}" for event in cluster.events]
         for task in cluster.tasks.values():
             lines.extend(_story(task))
         for actor in cluster.actors.values():
             lines += [f"{actor.class_name} ({actor.hex})"] + [f"    {line}" for line in actor.story()]
-    return "\n".join(lines) + "\n"
+    text = ADDRESS.sub("0x...", "\n".join(lines))
+    return re.sub(rf"\b(pid[=:] ?){os.getpid()}\b", r"\1...", text) + "\n"
 
 
 def simulate(fn: Callable[[], Any], seed: int = 0, faults: FaultPlan | None = None) -> Any:

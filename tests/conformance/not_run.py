@@ -136,3 +136,6 @@ NOT_SIMULATED: dict[str, tuple[str, ...]] = {
     "it looks inside a lock, and the locks of a simulation are written in Python": ("util/inspect_serializability",),
 }
 """Cases that cannot run on the simulated runtime, by the reason."""
+
+UNREPEATED: dict[str, tuple[str, ...]] = {}
+"""Cases whose event log is not the same in two simulations with the same seed, by the reason."""

@@ -29,6 +29,7 @@ import contextlib
 import difflib
 import faulthandler
 import functools
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -40,7 +41,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -89,13 +90,17 @@ class Context:
 
 @dataclass
 class Answer:
-    """The outcome of one case. `end` is "answered", "hung" (with the stack of every thread in `trace`) or "died"."""
+    """The outcome of one case. `end` is "answered", "hung" (with the stack of every thread in `trace`) or "died".
+
+    log: a digest of the event log, if the case ran in a simulation.
+    """
 
     path: str
     text: str = ""
     trace: str = ""
     seconds: float = 0.0
     end: str = "answered"
+    log: str = ""
 
     @property
     def difference(self) -> str:
@@ -115,7 +120,7 @@ class Options:
     """How to run the cases. timeout_s: for each case. switch_interval_s: the argument of `sys.setswitchinterval`.
 
     through_alias: import the package as `ray`, under miniray's alias. init: further arguments of `init`. simulated: the
-    seed of a simulation in which each case runs; None for none.
+    seed of a simulation in which each case runs; None for none. hash_seed: PYTHONHASHSEED; None for a random one.
     """
 
     backend: str = "miniray"
@@ -125,6 +130,7 @@ class Options:
     through_alias: bool = False
     simulated: int | None = None
     init: dict[str, Any] = field(default_factory=dict)
+    hash_seed: int | None = None
 
 
 def case_name(path: str | os.PathLike[str]) -> str:
@@ -153,11 +159,11 @@ def package_under_test(options: Options) -> tuple[Any, str]:
 def run_simulated(path: pathlib.Path, package: Any, name: str, init: dict[str, Any], seed: int) -> Answer:
     """Run one case in a simulation."""
     simulation = importlib.import_module("miniray.testing.simulation")
-    run = simulation.Run(lambda: run_case(path, package, name, init), seed, watchdog_s=0).go()
+    run = simulation.Run(lambda: run_case(path, package, name, init), seed, watchdog_s=0, keep_log=True).go()
     if run.error is not None:
         return Answer(str(path), f"THE SIMULATION ENDED BY {run.error!r}\n")
     answer: Answer = run.result
-    return answer
+    return replace(answer, log=hashlib.sha256(run.log.encode()).hexdigest())
 
 
 def run_case(path: pathlib.Path, package: Any, name: str, init: dict[str, Any]) -> Answer:
@@ -196,6 +202,8 @@ class Runner:
         # Copied now, because pytest sets and unsets a variable of its own while other threads start children.
         # The alias needs no ENVIRONMENT: it makes the metrics lenient itself.
         self.environment = {**os.environ, **({} if options.through_alias else ENVIRONMENT)}
+        if options.hash_seed is not None:
+            self.environment["PYTHONHASHSEED"] = str(options.hash_seed)
         self.child: subprocess.Popen[str] | None = None
         self.stopped = False
 

@@ -4,6 +4,9 @@ The cases of one area run in one child process (see run.py), several areas at a 
 so a case that hangs is one failed test, with the stacks of all threads.
 
 Every eighth case also runs with `import ray` under the alias; with --through-alias, all cases run under it.
+
+In a simulation, a case runs twice under each seed, in two processes with two hash seeds: both must have the same event
+log. With --simulated-seeds N there are N seeds.
 """
 
 from __future__ import annotations
@@ -17,14 +20,23 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.not_run import NOT_IN_LOCAL_MODE, NOT_READY, NOT_SIMULATED, SINCE_PYTHON, UNTIL_PYTHON
+from tests.conformance.not_run import (
+    NOT_IN_LOCAL_MODE,
+    NOT_READY,
+    NOT_SIMULATED,
+    SINCE_PYTHON,
+    UNTIL_PYTHON,
+    UNREPEATED,
+)
 from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 LEFT_OUT_OF_SIMULATION = {case: reason for reason, cases in NOT_SIMULATED.items() for case in cases}
-MODES = ("threaded", "local_mode", "alias", "simulated")
+OTHER_LOG = {case for cases in UNREPEATED.values() for case in cases}
+MODES = ("threaded", "local_mode", "alias")
+AGAIN = " again"  # added to the mode of a simulation: the second process
 CHILDREN = 8  # at a time, even on two CPUs: most cases wait more than they compute
 SLOW = ("reports", "wanted", "resources")  # these areas start first, each in two halves: their programs wait long
 ALIAS_SAMPLE = 8  # one of this many cases also runs under the alias, which does the same in all of them
@@ -48,6 +60,12 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
     return []
 
 
+def seed_of(mode: str) -> int | None:
+    """The seed of a simulation: 1 for "simulated", 3 for "simulated-3". None for another mode."""
+    name, _, seed = mode.removesuffix(AGAIN).partition("-")
+    return int(seed or 1) if name == "simulated" else None
+
+
 class Answers:
     """Runs the collected cases in the background. `futures` has the answer to each, by mode and path."""
 
@@ -65,7 +83,8 @@ class Answers:
                     local_mode=mode == "local_mode",
                     switch_interval_s=switch_interval_s,
                     through_alias=through_alias or mode == "alias",
-                    simulated=1 if mode == "simulated" else None,
+                    simulated=seed_of(mode),
+                    hash_seed=None if seed_of(mode) is None else 2 if mode.endswith(AGAIN) else 1,
                 )
             )
             self.runners.append(runner)
@@ -99,31 +118,42 @@ def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
         and not item.get_closest_marker("skip")
     ]
     option = request.config.getoption
+    wanted += [(mode + AGAIN, path) for mode, path in wanted if seed_of(mode) is not None]
     found = Answers(wanted, option("--switch-interval"), option("--through-alias"))
     yield found
     found.stop()
 
 
-def params() -> list[Any]:
+def params(seeds: int) -> list[Any]:
     """The cases, mode by mode. A case that a mode cannot answer by its nature is not a test of this mode."""
+    simulations = ["simulated", *(f"simulated-{seed}" for seed in range(2, seeds + 1))]
     return [
         pytest.param(mode, path, id=f"{mode}-{case_name(path)}", marks=marks(mode, path))
-        for mode in MODES
+        for mode in (*MODES, *simulations)
         for index, path in enumerate(CASES)
         if not (mode == "local_mode" and case_name(path) in LEFT_OUT_OF_LOCAL_MODE)
         and not (
-            mode == "simulated" and (case_name(path) in LEFT_OUT_OF_SIMULATION or path.is_relative_to(HERE / "wanted"))
+            mode in simulations and (case_name(path) in LEFT_OUT_OF_SIMULATION or path.is_relative_to(HERE / "wanted"))
         )
         and not (mode == "alias" and index % ALIAS_SAMPLE)
     ]
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each case and each mode."""
+    if "mode" in metafunc.fixturenames:
+        metafunc.parametrize(("mode", "path"), params(metafunc.config.getoption("--simulated-seeds")))
+
+
 @pytest.mark.watchdog(0)  # each case has its own watchdog, in the child process
-@pytest.mark.parametrize(("mode", "path"), params())
 def test_the_answer_is_the_recorded_one(answers: Answers, mode: str, path: Path):
-    """The program shows the lines of its .expected file."""
-    difference = answers.futures[mode, path].result().difference
-    assert not difference, difference
+    """The program shows the lines of its .expected file. In a simulation, the same seed gives the same event log."""
+    answer = answers.futures[mode, path].result()
+    assert not answer.difference, answer.difference
+    if seed_of(mode) is not None:
+        again = answers.futures[mode + AGAIN, path].result()
+        assert not again.difference, again.difference
+        assert again.log == answer.log or case_name(path) in OTHER_LOG, "the same seed gave another event log"
 
 
 def test_every_case_that_is_skipped_exists():
@@ -131,7 +161,7 @@ def test_every_case_that_is_skipped_exists():
     names = {case_name(path) for path in CASES}
     known = names | {name.split("/")[0] for name in names}
     assert [name for name in NOT_READY if name not in known] == []
-    assert [name for name in LEFT_OUT_OF_SIMULATION if name not in names] == []
+    assert [name for name in [*LEFT_OUT_OF_SIMULATION, *OTHER_LOG] if name not in names] == []
     assert [name for name in LEFT_OUT_OF_LOCAL_MODE if name not in names] == []
     for by_version in SINCE_PYTHON, UNTIL_PYTHON:
         assert [name for cases in by_version.values() for name in cases if name not in names] == []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 import miniray as ray
 
-SEED = int(os.environ.get("SIMULATED_SEED", "1"))
 NOT_SIMULATED = {
     "test_a_running_task_is_cancelled": "a task waits for a pipe, which the simulation cannot see",
     "test_force_ends_the_worker": "a task waits for a pipe",
@@ -18,26 +16,41 @@ NOT_SIMULATED = {
 """Tests that do not run on the simulated runtime, with the reason."""
 
 
-def _skip_if_not_simulated(request: pytest.FixtureRequest) -> None:
+RUNTIMES = {"session": ("threaded", "local_mode", "simulated"), "threaded": ("threaded", "simulated")}
+"""The fixtures below, and the runtimes in which a test that asks for one of them runs."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test once in each runtime; on the simulated runtime with each of `--simulated-seeds N` seeds."""
+    for fixture, runtimes in RUNTIMES.items():
+        if fixture in metafunc.fixturenames and not hasattr(metafunc.module, fixture):  # a module may have its own
+            seeds = range(1, metafunc.config.getoption("--simulated-seeds") + 1)
+            runs = [(runtime, seed) for runtime in runtimes for seed in (seeds if runtime == "simulated" else [1])]
+            names = [runtime if seed == 1 else f"{runtime}-{seed}" for runtime, seed in runs]
+            metafunc.parametrize(fixture, runs, ids=names, indirect=True)
+
+
+def _start(request: pytest.FixtureRequest) -> str:
+    """Start the session of a test, with four CPUs. Returns the name of its runtime."""
+    runtime, seed = request.param
     reason = NOT_SIMULATED.get(request.node.originalname)
-    if request.param == "simulated" and reason is not None:
+    if runtime == "simulated" and reason is not None:
         pytest.skip(reason)
+    name = "simulated" if runtime == "simulated" else "threaded"
+    ray.init(num_cpus=4, local_mode=runtime == "local_mode", log_to_driver=False, runtime=name, seed=seed)
+    return str(runtime)
 
 
-@pytest.fixture(params=["threaded", "local_mode", "simulated"])
+@pytest.fixture
 def session(request: pytest.FixtureRequest) -> Iterator[str]:
     """Four CPUs; the test runs once in each runtime."""
-    _skip_if_not_simulated(request)
-    runtime = "simulated" if request.param == "simulated" else "threaded"
-    ray.init(num_cpus=4, local_mode=request.param == "local_mode", log_to_driver=False, runtime=runtime, seed=SEED)
-    yield request.param
+    yield _start(request)
     ray.shutdown()
 
 
-@pytest.fixture(params=["threaded", "simulated"])
+@pytest.fixture
 def threaded(request: pytest.FixtureRequest) -> Iterator[None]:
     """Four CPUs. For tests that need a second thread, since one task runs while another waits."""
-    _skip_if_not_simulated(request)
-    ray.init(num_cpus=4, log_to_driver=False, runtime=request.param, seed=SEED)
+    _start(request)
     yield
     ray.shutdown()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import datetime
 import os
 import pathlib
 import queue
 import random
+import sched
 import subprocess
 import sys
 import tempfile
@@ -119,7 +121,28 @@ def everything() -> list[object]:
         return await asyncio.wait_for(flaky.remote(9), 100_000)
 
     seen.append(asyncio.run(main()))
+    seen.append(sets())
     return seen
+
+
+def sets() -> list[object]:
+    """The orders of sets, as programs come by them."""
+
+    async def named(name: int) -> int:
+        return name
+
+    async def wait() -> list[int]:
+        done, _ = await asyncio.wait([asyncio.ensure_future(named(name)) for name in range(20)])
+        return [task.result() for task in done]
+
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        futures = [pool.submit(int, name) for name in range(20)]
+        concurrent.futures.wait(futures)
+        finished = [future.result() for future in concurrent.futures.as_completed(futures)]
+    threads = {threading.Thread(name=str(name)) for name in range(20)}
+    actors = {Account.remote(number) for number in range(4)}
+    balances = ray.get([actor.balance.remote() for actor in actors])
+    return [asyncio.run(wait()), finished, [thread.name for thread in threads], balances]
 
 
 def log_of(seed: int) -> str:
@@ -165,6 +188,61 @@ def test_a_module_that_imported_a_clock_by_name_has_the_virtual_one():
     exec("from time import time, sleep\ndef late():\n    sleep(86000)\n    return time()", names)
     assert simulate(names["late"]) == 1767225600.0 + 86000
     assert names["time"] is time.time
+
+
+def test_time_limits_of_the_standard_library_are_virtual():
+    """Its modules have imported the clock by name: a `get` of a queue with a time limit used to run until `max_steps`,
+    since its clock was real and its waits were virtual."""
+
+    def program() -> list[float]:
+        took = []
+        for wait in (
+            lambda: queue.Queue().get(timeout=1),
+            lambda: queue.SimpleQueue().get(timeout=2),
+            lambda: threading.Semaphore(0).acquire(timeout=3),
+            lambda: wait_for_nothing(threading.Condition(), 4),
+            lambda: threading.Barrier(2).wait(timeout=5),
+            alarm_clock,
+        ):
+            began = time.monotonic()
+            with contextlib.suppress(queue.Empty, threading.BrokenBarrierError):
+                wait()
+            took.append(time.monotonic() - began)
+        return took
+
+    def wait_for_nothing(condition: threading.Condition, seconds: float) -> None:
+        with condition:
+            condition.wait_for(lambda: False, timeout=seconds)
+
+    def alarm_clock() -> None:
+        clock = sched.scheduler()
+        clock.enter(6, 1, int)
+        clock.run()
+
+    assert simulate(program) == [1, 2, 3, 4, 5, 6]
+    assert queue.time is time.monotonic
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="it needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_takes_no_part():
+    """It has no other thread, to which it could give the baton. In some schedules it used to wait for it forever, in
+    the lock that `threading` takes after a fork."""
+
+    @ray.remote
+    def forks() -> int:
+        child = os.fork()
+        if not child:
+            began = time.time()
+            threading.Thread(target=threading.Lock().acquire).start()
+            os._exit(7 if began != 1767225600.0 else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def program() -> tuple[list[int], float]:
+        return ray.get([forks.remote() for _ in range(3)]), time.time()
+
+    for seed in range(10):
+        assert simulate(program, seed) == ([7, 7, 7], 1767225600.0)
 
 
 # ---------------------------------------------------------------- the end of a run

@@ -7,6 +7,7 @@ without waiting; a loop that waits for nothing but a socket is not woken by it.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import selectors
 from typing import Any, Callable
 
@@ -63,13 +64,51 @@ class SimSelector(selectors.DefaultSelector):
         return ready
 
 
+class Numbered:
+    """An object whose hash is a number in place of its address: so a set of such objects has the same order in each
+    run. `asyncio.wait` returns sets, and `all_tasks` does."""
+
+    def __init__(self, *args: Any, number: int, **options: Any):
+        self._miniray_number = number
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._miniray_number
+
+
+class SimTask(Numbered, asyncio.Task):  # type: ignore[type-arg]
+    """A task of a simulation."""
+
+
+class SimFuture(Numbered, asyncio.Future):  # type: ignore[type-arg]
+    """A future of a simulation."""
+
+
+SimTask.__name__, SimFuture.__name__ = "Task", "Future"  # as their repr shows them
+
+
 class SimEventLoop(asyncio.SelectorEventLoop):
     """An event loop of a simulation."""
 
     def __init__(self, baton: Baton):
         self._sleeper = Sleeper(baton)
+        self._numbers = itertools.count(1)
         super().__init__(SimSelector(self._sleeper))
         baton.schedule.loops = True
+
+    def create_task(self, coro: Any, **options: Any) -> Any:
+        """As in every loop. The task's hash is a number."""
+        if self.get_task_factory() is not None:
+            return super().create_task(coro, **options)
+        self._check_closed()  # type: ignore[attr-defined]
+        number = next(self._numbers)
+        if options.get("name") is None:  # asyncio numbers the tasks of the whole process
+            options["name"] = f"Task-{number}"
+        return SimTask(coro, loop=self, number=number, **options)
+
+    def create_future(self) -> Any:
+        """As in every loop. The future's hash is a number."""
+        return SimFuture(loop=self, number=next(self._numbers))
 
     def _write_to_self(self) -> None:
         self._sleeper.wake()

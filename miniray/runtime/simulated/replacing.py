@@ -3,16 +3,19 @@ the folder for temporary files.
 
 Each replacement looks at the calling thread. For a thread that takes part it acts on the simulation; for any other it
 is the original. A lock that is made while a module is imported is real, since it may outlive the simulation. A module
-that has said `from time import time` before the simulation began has the original. The
-modules named in `install_in` are searched for such names.
+that has said `from time import time` before the simulation began has the original under a name of its own, as `queue`
+has. So all modules are searched for such names, except miniray's: a part of miniray that needs the original keeps it
+that way. Classes are replaced by name only in the modules named in `install_in`, since a library may compare types.
 """
 
 from __future__ import annotations
 
 import _thread
+import concurrent.futures
 import contextlib
 import copyreg
 import datetime
+import functools
 import itertools
 import os
 import queue
@@ -21,9 +24,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, Callable
 
-from ...process import replaced
+from ...process import context, replaced
 from . import event_loop
 from .baton import BEGINNING_S, Baton, Fiber, RunOver
 from .locks import SimLock
@@ -32,6 +37,8 @@ from .steps import Step
 _saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
 _folders: list[str] = []  # for temporary files
 _instead: dict[int, Any] = {}  # by id() of the original: its replacement
+_by_name: list[tuple[dict[str, Any], str, Any]] = []  # globals, name, original: what `_install_by_name` found
+_modules_searched = 0
 _baton: Any = None
 _simulation: Any = None
 EPOCH_S = 1_767_225_600.0 - BEGINNING_S  # add the clock's time to get a Unix time
@@ -160,6 +167,7 @@ def _rebuild(is_datetime: bool, *args: Any) -> Any:
 _OURS = tuple(f"miniray.{name}" for name in ("runtime", "process", "observe", "values", "calls", "session"))
 
 
+_KEEP = ("miniray", "ray", "pytest", "_pytest", "posix", "nt")  # packages that keep the originals they have by name
 _OUTSIDE = "miniray.process.worker_output"  # its thread reads what real child processes write
 
 
@@ -251,6 +259,82 @@ def _fiber_is_alive(self: threading.Thread) -> bool:
     return _is_alive(self) if fiber is None or not fiber.is_over else False
 
 
+# ---------------------------------------------------------------- sets of threads and futures
+
+
+_NUMBER = "_miniray_number"  # an attribute of a Thread or Future that the simulation has made
+
+
+def _numbered(cls: Any, numbers: Iterator[int]) -> None:
+    """Let the hash of an instance that is made in the simulation be a number in place of its address. An executor joins
+    its threads in the order of a set, and `as_completed` returns futures in this order."""
+    original, original_hash = cls.__init__, cls.__hash__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        if here() is not None:
+            vars(self)[_NUMBER] = next(numbers)
+        original(self, *args, **options)
+
+    def __hash__(self: Any) -> int:
+        number: int | None = vars(self).get(_NUMBER)
+        return number if number is not None else int(original_hash(self))
+
+    _replace(cls, "__init__", __init__)
+    _replace(cls, "__hash__", __hash__)
+
+
+def _futures() -> None:
+    """`wait` and `as_completed` lock all futures, in the order of their addresses."""
+    locked: Any = concurrent.futures._base._AcquireFutures
+    original = locked.__init__
+
+    def __init__(self: Any, futures: Any) -> None:
+        original(self, futures)
+        if here() is not None:
+            self.futures.sort(key=lambda future: vars(future).get(_NUMBER, 0))
+
+    _replace(locked, "__init__", __init__)
+    executors = sys.modules.get("concurrent.futures.thread")
+    if executors is not None:  # its threads have the executor's number in their names
+        _replace(executors.ThreadPoolExecutor, "_counter", itertools.count().__next__)
+
+
+# ---------------------------------------------------------------- fork
+
+_forking: Fiber | None = None
+
+
+def _before_fork() -> None:
+    """The calling thread forks. The child has no other thread, so nobody there could give the baton back. `threading`
+    takes locks in the child before any function of ours is called; so the thread leaves the simulation already now."""
+    global _forking
+    _forking = here()
+    if _forking is not None:
+        _forking.ident = 0
+
+
+def _forked() -> None:
+    """In the parent: the thread takes part again."""
+    global _forking
+    if _forking is not None:
+        _forking.ident = _thread.get_ident()
+        _forking = None
+
+
+def _in_the_child() -> None:
+    """In the child there is no simulation: its clocks are real, and its threads are real threads."""
+    global _forking
+    _forking = None
+    if _baton is not None:
+        uninstall()
+        context.simulation = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_forked, after_in_child=_in_the_child)
+
+
 # ---------------------------------------------------------------- random numbers
 
 
@@ -334,8 +418,34 @@ def install(simulation: Any) -> None:
     _replace(threading.Thread, "is_alive", _fiber_is_alive)
     if hasattr(threading, "_counter"):  # of the threads' names
         _replace(threading, "_counter", itertools.count(1).__next__)
+    _futures()
+    numbers = itertools.count(1)
+    _numbered(threading.Thread, numbers)
+    _numbered(concurrent.futures.Future, numbers)
     _random_bytes()
     event_loop.install(_replace, simulation.baton)
+    _install_by_name()
+
+
+def _install_by_name() -> None:
+    """Replace what modules have imported by name."""
+    global _modules_searched
+    if len(sys.modules) != _modules_searched:
+        _modules_searched = len(sys.modules)
+        _by_name[:] = [
+            (vars(module), name, value)
+            for key, module in list(sys.modules.items())
+            if type(module) is ModuleType and key.partition(".")[0] not in _KEEP
+            for name, value in list(vars(module).items())
+            if id(value) in _instead and not isinstance(value, type)
+        ]
+    for names, name, original in _by_name:
+        if names.get(name) is original:
+            _saved.append((names, name, original))
+            names[name] = _instead[id(original)]
+    scheduler: Any = getattr(sys.modules.get("sched"), "scheduler", None)
+    if scheduler is not None:  # its clocks are default arguments
+        _replace(scheduler.__init__, "__defaults__", (time.monotonic, time.sleep))
 
 
 def install_in(names: dict[str, Any]) -> None:
