@@ -90,10 +90,12 @@ simulated-figures:
 	$(PYTHON) -m tests.runtime.simulated.long_runs memory --seeds $(N)
 
 # All conformance cases and the tests of the behaviour suite on the simulated runtime, with each of N seeds. Each case
-# runs twice under a seed, in two processes with two hash seeds, which must give the same event log.
+# runs twice under a seed, in two processes with two hash seeds, which must give the same event log; then all other tests
+# with simulated sessions do.
 simulated: N := 20
 simulated: $(VENV)/.pytest
 	$(PYTEST) -q tests/conformance tests/runtime -k simulated --simulated-seeds $(N)
+	$(IN_VENV) -m tests.runtime.simulated.twice
 
 # Plant mistakes in the core, one at a time, and tell how many seeds of a simulation it takes to notice each.
 planted: N := 25

@@ -129,10 +129,6 @@ it, and a coroutine runs up to its first wait.
 """
 
 NOT_SIMULATED: dict[str, tuple[str, ...]] = {
-    "it waits for child processes, which a simulation cannot see": (
-        "threads/what_the_main_thread_allows",
-        "workers/children_end_with_their_worker",
-    ),
     "it looks inside a lock, and the locks of a simulation are written in Python": ("util/inspect_serializability",),
 }
 """Cases that cannot run on the simulated runtime, by the reason."""

@@ -8,14 +8,6 @@ import pytest
 
 import miniray as ray
 
-NOT_SIMULATED = {
-    "test_a_running_task_is_cancelled": "a task waits for a pipe, which the simulation cannot see",
-    "test_force_ends_the_worker": "a task waits for a pipe",
-    "test_tasks_run_side_by_side": "two tasks wait for each other's pipes",
-}
-"""Tests that do not run on the simulated runtime, with the reason."""
-
-
 RUNTIMES = {"session": ("threaded", "local_mode", "simulated"), "threaded": ("threaded", "simulated")}
 """The fixtures below, and the runtimes in which a test that asks for one of them runs."""
 
@@ -33,9 +25,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _start(request: pytest.FixtureRequest) -> str:
     """Start the session of a test, with four CPUs. Returns the name of its runtime."""
     runtime, seed = request.param
-    reason = NOT_SIMULATED.get(request.node.originalname)
-    if runtime == "simulated" and reason is not None:
-        pytest.skip(reason)
     name = "simulated" if runtime == "simulated" else "threaded"
     ray.init(num_cpus=4, local_mode=runtime == "local_mode", log_to_driver=False, runtime=name, seed=seed)
     return str(runtime)

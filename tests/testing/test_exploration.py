@@ -68,7 +68,7 @@ def test_a_failure_replays_from_its_command(monkeypatch):
     """The variable in the command makes `explore` run the one schedule, and raise the program's own error."""
     with pytest.raises(ExplorationFailure) as caught:
         explore(buggy)
-    name, value = caught.value.replay.split()[0].split("=")
+    name, value = next(word for word in caught.value.replay.split() if "REPLAY" in word).split("=")
     monkeypatch.setenv(name, value)
     with pytest.raises(AssertionError) as again:
         explore(buggy)

@@ -6,11 +6,14 @@ import asyncio
 import concurrent.futures
 import contextlib
 import datetime
+import multiprocessing.pool
 import os
 import pathlib
 import queue
 import random
 import sched
+import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -221,6 +224,100 @@ def test_time_limits_of_the_standard_library_are_virtual():
 
     assert simulate(program) == [1, 2, 3, 4, 5, 6]
     assert queue.time is time.monotonic
+
+
+def pipe() -> object:
+    """A pipe between two threads."""
+    ends = os.pipe()
+    threading.Timer(5, os.write, (ends[1], b"x")).start()
+    return os.read(ends[0], 1), time.monotonic()
+
+
+def limited_select() -> object:
+    """Two waits that nobody ends."""
+    ends = os.pipe()
+    return select.select([ends[0]], [], [], 2), select.select([], [], [], 3), time.monotonic()
+
+
+def limited_socket() -> object:
+    """A socket with a time limit, and then the answer."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.settimeout(4)
+        with pytest.raises(TimeoutError):
+            one.recv(1)
+        threading.Timer(3, other.send, (b"x",)).start()
+        return one.recv(1), time.monotonic()
+
+
+def pool() -> object:
+    """The threads of a pool of multiprocessing, which waits for pipes."""
+    with multiprocessing.pool.ThreadPool(2) as threads:
+        return threads.map(abs, [-1, -2]), threads.apply_async(time.sleep, (5,)).get()
+
+
+def child() -> object:
+    """A child process: it takes real time, and none on the virtual clock."""
+    with subprocess.Popen(["sleep", "0.3"]) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.1)
+        waited = process.wait(100)
+    return waited, subprocess.run(["cat"], input=b"x", capture_output=True, timeout=100).stdout, time.monotonic() < 1001
+
+
+def loop() -> object:
+    """An event loop that waits for a socket only, whose other end is a child process."""
+
+    async def main() -> bytes:
+        one, other = socket.socketpair()
+        with other:
+            process = subprocess.Popen(["sh", "-c", "sleep 0.2; echo x"], stdout=other)
+        reader, writer = await asyncio.open_connection(sock=one)
+        line = await reader.readline()
+        writer.close()
+        return line, process.wait()
+
+    return asyncio.run(main())
+
+
+OUTSIDE = {
+    pipe: (b"x", 1005.0),
+    limited_select: (([], [], []), ([], [], []), 1005.0),
+    limited_socket: (b"x", 1007.0),
+    pool: ([1, 2], None),
+    child: (0, b"x", True),
+    loop: (b"x\n", 0),
+}
+
+
+@pytest.mark.parametrize("program", OUTSIDE, ids=[program.__name__ for program in OUTSIDE])
+def test_a_wait_for_something_outside_lets_others_go_on(program):
+    """In a task, beside another one that ends meanwhile."""
+
+    @ray.remote
+    def task() -> object:
+        return program()
+
+    @ray.remote
+    def other() -> int:
+        time.sleep(1)
+        return 1
+
+    assert simulate(lambda: ray.get([other.remote(), task.remote()])) == [1, OUTSIDE[program]]
+
+
+def test_who_waits_outside_is_reported(capfd):
+    """With the stack, if it takes long."""
+
+    def program() -> None:
+        with subprocess.Popen(["sleep", "0.5"]) as process:
+            process.wait()
+
+    Run(program, 1, watchdog_s=0.1).go()
+    report = capfd.readouterr().err
+    assert "These threads wait for something outside of it" in report
+    assert "driver, for the process" in report
+    assert "process.wait()" in report
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it needs os.fork")

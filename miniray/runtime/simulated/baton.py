@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import _thread
 import heapq
+import time
 from typing import Any, Callable
 
 from ...process.our_code import parks_here
@@ -34,6 +35,9 @@ STILL_STEPS = 10_000  # after so many steps without a jump of the clock it advan
 TICK_S = 0.001  # by this much at each further one
 START = Step("begins")
 LOOKS_AT_CLOCK = Step("looks at the clock", polls=True)
+LOOKS_OUTSIDE = Step("looks outside", ["outside"])
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02  # between two looks at something outside of the simulation
+_real_time, _real_sleep = time.monotonic, time.sleep
 _allocate_lock = _thread.allocate_lock
 _start_new_thread = _thread.start_new_thread
 _get_ident = _thread.get_ident
@@ -45,6 +49,22 @@ class RunOver(SystemExit):
 
 class LimitExceeded(BaseException):
     """The run took more steps, or more virtual time, than it may."""
+
+
+class Outside:
+    """A wait for something outside of the simulation: a pipe, a socket, a child process (see `outside`).
+
+    is_ready: looks whether the wait is over, and does not wait itself. foreign: another process may end it. what: for
+    people.
+    """
+
+    __slots__ = ("is_ready", "foreign", "what")
+
+    def __init__(self, is_ready: Callable[[], bool], foreign: bool, what: str):
+        self.is_ready, self.foreign, self.what = is_ready, foreign, what
+
+    def __repr__(self) -> str:
+        return self.what
 
 
 class Fiber:
@@ -125,6 +145,7 @@ class Baton:
         self._timers: list[tuple[float, int, Fiber]] = []
         self._clock_reads = self._moved_at = 0
         self._urgent: Fiber | None = None
+        self._outside: dict[Fiber, Outside] = {}  # who waits for something outside of the simulation, and for what
         self.over = False
         self.stopped_by: BaseException | None = None
         self.interrupt: Callable[[Fiber], None] = lambda fiber: None  # raises what is in fiber.interrupts
@@ -254,6 +275,47 @@ class Baton:
             self._raise(fiber)
         return fiber.in_time
 
+    def block_outside(
+        self, what: Outside, until: float | None = None, idle: bool = False, resumes: Step = LOOKS_OUTSIDE
+    ) -> bool:
+        """The running fiber waits for something outside of the simulation, or until a time; otherwise as `block`."""
+        fiber = self.current
+        if not self._outside:
+            self.at_step.append(self._look_outside)
+        self._outside[fiber] = what
+        try:
+            return self.block(until, what, idle, resumes)
+        finally:
+            del self._outside[fiber]
+            if not self._outside:
+                self.at_step.remove(self._look_outside)
+
+    def waiting_outside(self) -> list[Fiber]:
+        """Who waits for something outside of the simulation. May be called by any thread."""
+        return list(self._outside)
+
+    def _look_outside(self) -> None:
+        """Wake the fibers whose waits for something outside are over."""
+        for fiber, what in list(self._outside.items()):
+            if fiber.blocked and what.is_ready():
+                self.wake(fiber)
+
+    def _wait_outside(self, seconds: float | None) -> None:
+        """Nobody can go on: wait on the real clock until something outside is ready, but no longer than this many
+        seconds; None for no limit. Does not wait if only threads of the simulation could end the waits, and the time on
+        the virtual clock can go on."""
+        self._look_outside()
+        if seconds is not None and not any(what.foreign for what in self._outside.values()):
+            return
+        end, pause_s = None if seconds is None else _real_time() + seconds, FIRST_PAUSE_S
+        while not self.runnable and self._urgent is None:
+            left_s = LONGEST_PAUSE_S if end is None else end - _real_time()
+            if left_s <= 0:
+                return
+            _real_sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            self._look_outside()
+
     def wake(self, fiber: Fiber) -> None:
         """End a fiber's wait. Does nothing if the fiber does not wait."""
         if fiber.blocked:
@@ -280,6 +342,10 @@ class Baton:
         while not self.runnable and self._urgent is None:
             while self._timers and (self._timers[0][2].due != self._timers[0][1]):
                 heapq.heappop(self._timers)  # that wait has ended already
+            if self._outside:
+                self._wait_outside(self._timers[0][0] - self.time if self._timers else None)
+                if self.runnable or self._urgent is not None:
+                    break
             if self._timers:
                 self.advance_to(self._timers[0][0])
             else:

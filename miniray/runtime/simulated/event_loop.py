@@ -1,7 +1,7 @@
 """The event loop of asyncio in a simulation: it sleeps by giving the baton away, and its time is the virtual clock's.
 
-The loop is asyncio's own. Only its selector, and how other threads wake it, are different. Sockets are still looked at,
-without waiting; a loop that waits for nothing but a socket is not woken by it.
+The loop is asyncio's own. Only its selector, and how other threads wake it, are different. A loop that waits for a
+socket or a pipe is woken by it as a thread is that waits for one (see `outside`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import selectors
 from typing import Any, Callable
 
 from ...process.our_code import parks_here
-from .baton import Baton, Fiber
+from .baton import Baton, Fiber, Outside
 from .steps import Step
 
 LOOP = Step("runs its event loop", ["loops"])
@@ -27,8 +27,9 @@ class Sleeper:
         self._woken = False
 
     @parks_here
-    def sleep(self, timeout: float | None) -> None:
-        """Give the baton away until `wake`, or until the time is over. timeout: seconds; None for no limit."""
+    def sleep(self, timeout: float | None, is_ready: Callable[[], bool] | None = None) -> None:
+        """Give the baton away until `wake`, or until the time is over. timeout: seconds; None for no limit. is_ready:
+        looks whether one of the loop's sockets ends the wait."""
         baton = self._baton
         if self._woken or timeout is not None and timeout <= 0:
             baton.point(LOOP)
@@ -36,7 +37,10 @@ class Sleeper:
             self._fiber = baton.current
             until = None if timeout is None else baton.time + timeout
             try:
-                baton.block(until, "its event loop", idle=True, resumes=LOOP)
+                if is_ready is not None:
+                    baton.block_outside(Outside(is_ready, True, "its event loop"), until, idle=True, resumes=LOOP)
+                else:
+                    baton.block(until, "its event loop", idle=True, resumes=LOOP)
             finally:
                 self._fiber = None
         self._woken = False
@@ -57,10 +61,12 @@ class SimSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> Any:
         """The sockets that are ready. The loop's own is one of them: it has a byte for each signal that has come."""
-        ready = super().select(0)
+        look = super().select
+        ready = look(0)
         if not ready:
-            self._sleeper.sleep(timeout)
-            ready = super().select(0)
+            only_its_own = len(self.get_map() or ()) < 2
+            self._sleeper.sleep(timeout, None if only_its_own else lambda: bool(look(0)))
+            ready = look(0)
         return ready
 
 

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from ...process import context, replaced
-from . import event_loop
+from . import event_loop, outside
 from .baton import BEGINNING_S, Baton, Fiber, RunOver
 from .locks import SimLock
 from .steps import Step
@@ -247,6 +247,9 @@ def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
 
 def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
     fiber = vars(self).get(FIBER)
+    if fiber is None and here() is not None and _is_alive(self) and self is not threading.current_thread():
+        if not outside.wait(lambda: not _is_alive(self), True, timeout, f"the end of {self.name}"):
+            return
     if fiber is not None and here() is not None and here() is not fiber:
         until = None if timeout is None else _baton.time + max(timeout, 0.0)
         if not _baton.join(fiber, until):
@@ -424,6 +427,7 @@ def install(simulation: Any) -> None:
     _numbered(concurrent.futures.Future, numbers)
     _random_bytes()
     event_loop.install(_replace, simulation.baton)
+    outside.install(_replace, _put, simulation.baton)
     _install_by_name()
 
 
@@ -473,3 +477,4 @@ def uninstall() -> None:
         with contextlib.suppress(OSError):  # not empty: the program's files stay
             os.rmdir(_folders.pop())
     _baton = _simulation = None
+    outside.uninstall()

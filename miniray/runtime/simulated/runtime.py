@@ -26,7 +26,7 @@ from ..threaded import ThreadedRuntime
 from ..timers import Timers
 from ..verbs import Verbs
 from ..worker import report, run_attempt
-from .baton import Fiber
+from .baton import Fiber, Outside
 from .locks import SimInbox, SimLock
 from .replacing import EPOCH_S
 from .schedules import Schedule
@@ -294,7 +294,7 @@ class SimulatedInterrupts(Interrupts):
         fiber = runtime.fiber_of(handle)
         if fiber is None or handle.loop is not None:
             return
-        if fiber.blocked and isinstance(fiber.waiting, SimLock):
+        if fiber.blocked and isinstance(fiber.waiting, (SimLock, Outside)):
             fiber.pending_error = error()
             runtime.baton.wake(fiber)
         else:

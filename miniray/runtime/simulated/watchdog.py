@@ -11,7 +11,7 @@ import sys
 import traceback
 
 from ..frames import current_frames
-from .baton import Baton
+from .baton import Baton, Fiber
 
 _allocate_lock = _thread.allocate_lock
 _start_new_thread = _thread.start_new_thread
@@ -44,11 +44,21 @@ class Watchdog:
             seen = steps
 
     def _report(self) -> str:
+        waiting = self._baton.waiting_outside()
+        if waiting:
+            head = (
+                f"miniray: nothing has happened in the simulation for {self._patience_s:g} s or more. These threads "
+                f"wait for something outside of it, such as a child process or a socket:\n"
+            )
+            return head + "\n".join(f"{fiber.name}, for {fiber.waiting}:\n{_stack(fiber)}" for fiber in waiting)
         fiber = self._baton.current
-        frame = current_frames().get(fiber.ident)
-        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)\n"
         return (
             f"miniray: {fiber.name} has run for {self._patience_s:g} s or more without a step that the simulation can "
             f"see, and no other thread of the simulation runs meanwhile. It computes, or waits for something outside "
-            f"of the simulation:\n{stack}"
+            f"of the simulation:\n{_stack(fiber)}"
         )
+
+
+def _stack(fiber: Fiber) -> str:
+    frame = current_frames().get(fiber.ident)
+    return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)\n"
