@@ -46,6 +46,7 @@ UNTIL_PYTHON: dict[tuple[int, ...], tuple[str, ...]] = {
         "functions/partials_and_builtins",
         "threads/threads_that_tasks_see",  # get_event_loop makes no loop
         "threads/what_the_main_thread_allows",
+        "workers/children_end_with_their_worker",
     ),
 }
 """Cases whose answer was recorded on 3.11 and is another since this version of Python, whose rules it shows."""
@@ -133,5 +134,12 @@ NOT_SIMULATED: dict[str, tuple[str, ...]] = {
 }
 """Cases that cannot run on the simulated runtime, by the reason."""
 
-UNREPEATED: dict[str, tuple[str, ...]] = {}
+UNREPEATED: dict[str, tuple[str, ...]] = {
+    "waits for child processes, whose time is real": (
+        "resources/cuda_visible_devices",
+        "tasks/environment_variables",
+        "threads/what_the_main_thread_allows",
+        "workers/children_end_with_their_worker",
+    ),
+}
 """Cases whose event log is not the same in two simulations with the same seed, by the reason."""
