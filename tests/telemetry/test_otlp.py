@@ -442,7 +442,8 @@ def test_the_pause_is_that_of_the_answer_or_doubles():
             pauses = [made._pause(request, sender.Answer(again=True)) for _ in range(200)]
             longest.append(max(pauses))
             assert min(pauses) >= 0.5 * min(30, 2 ** (tries - 1)) and len(set(pauses)) > 100
-        assert [round(pause) for pause in longest] == [1, 2, 4, 8, 16, 30, 30, 30]
+        limits = [1, 2, 4, 8, 16, 30, 30, 30]
+        assert all(0.9 * limit < pause <= limit for pause, limit in zip(longest, limits))
         assert made._pause(exporter.Request(b"", 1, 0.0, 5), sender.Answer(again=True, after_s=0.25)) == 0.25
 
 
