@@ -97,6 +97,8 @@ class Getting(Waiting):
                 return None
             for obj in objects:
                 if obj.status is FAILED:
+                    if self.postponed:
+                        self.raise_postponed()
                     raise errors.to_exception(obj.value, obj)
 
     def _load(self, objects: list[ObjectRecord]) -> list[Any] | None:

@@ -259,6 +259,15 @@ class Waiting(CoreAccess):
         own thread, which raises it. Never called in local_mode, where `postponed` is empty."""
         raise NotImplementedError
 
+    def raise_postponed(self) -> None:
+        """Raise the postponed interrupt of the task that calls. Called before the error of a cancelled child is raised:
+        the interrupt was sent first, while its task was on its way into the `get`."""
+        execution = caller()
+        if execution is not None and execution.thread == get_ident():  # not in a thread that the task has started
+            late = self.take_postponed(execution.worker.handle)
+            if late is not None:
+                raise late
+
     def take_interrupt(self, handle: Any) -> BaseException:
         """Remove and return the exception that is to be raised in a worker's thread. Only that thread calls this."""
         error: BaseException = handle.interrupted

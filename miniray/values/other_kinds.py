@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from ..process import replaced
+from ..process.standard_streams import WorkerStream
 from .pickler import ByValuePickler, reduces
 
 
@@ -41,6 +42,12 @@ def _reduce_text_file(file: Any, pickler: ByValuePickler) -> Any:
     text.seek(position)
     text.name = file.name
     return _itself, (text,)
+
+
+@reduces(WorkerStream)
+def _reduce_stream(stream: WorkerStream, pickler: ByValuePickler) -> Any:
+    """As any file that is open for writing. In Ray's workers, too, it is not what `sys.stdout` is in the driver."""
+    raise pickle.PicklingError(f"Cannot pickle {stream!r}: it is not open for reading (mode {stream.mode})")
 
 
 def _itself(value: Any) -> Any:

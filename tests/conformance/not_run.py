@@ -122,6 +122,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "logs/log_of_one_task",
         "logs/log_to_driver_off",
         "logs/prints_of_threads_and_processes",
+        "values/streams_of_a_worker_cannot_be_sent",
         "logs/worker_prints_reach_the_driver",
     ),
 }

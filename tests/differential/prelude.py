@@ -70,6 +70,8 @@ def describe(value, depth=4):
         flags = getattr(value, "flags", None)
         writeable = getattr(flags, "writeable", None)
         return f"{name} {value.dtype} {value.shape} {value.tolist()!r}"[:200] + f" writeable: {writeable}"
+    if name in ("os._Environ", "logging.Logger", "socket.socket", "threading._MainThread"):
+        return name  # what is in it belongs to the machine
     state = dict(getattr(value, "__dict__", None) or {})
     for base in cls.__mro__:
         slots = base.__dict__.get("__slots__", ())
@@ -128,6 +130,13 @@ def outcome(call):
         return describe(call())
     except Exception as error:
         return error_text(error)
+
+
+def lives(actor):
+    """Whether an actor has been made. What becomes of the name of one that has not depends on the moment."""
+    import ray
+
+    return outcome(lambda: ray.get(actor.__ray_ready__.remote(), timeout=15)) == "True"
 
 
 def emptied(pool):
