@@ -228,11 +228,14 @@ class Recorder:
         try:
             for one in self._waiting:
                 self._store.write_open(one, collector.take_in_time)
-            rebuilt = self.runtime.cluster.task_manager.num_reconstructions
+            cluster = self.runtime.cluster
+            with self.runtime.lock:
+                rebuilt, totals = cluster.task_manager.num_reconstructions, cluster.totals.whole()
             noted: dict[str, object] = {
                 "written_us": self._us(now),
                 "waits_json": waits,
                 "num_reconstructions": rebuilt,
+                "totals_json": json.dumps(totals),
             }
             if last:
                 noted |= {
