@@ -388,6 +388,35 @@ def test_a_forked_child_writes_nothing(path):
     assert rows(path.replace("run.db", f"run-{child}.db"), "SELECT count(*) FROM tasks") == [(3,)]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_until_the_recorder_is_outside_of_sqlite(path):
+    """A child inherited a lock of SQLite that the recorder's thread held, and hung when it opened a file."""
+    done = run(
+        """
+        import os, sys, threading, time, miniray as ray
+        from miniray.telemetry.recording.recorder import Recorder
+        writes, written, flush = threading.Event(), threading.Event(), Recorder._flush
+
+        def slow(self, last):
+            writes.set()
+            written.wait(0.5)  # the main thread is about to fork
+            flush(self, last)
+            writes.clear()
+
+        Recorder._flush = slow
+        ray.init(num_cpus=1, telemetry=sys.argv[1])
+        writes.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(writes.is_set())
+        written.set()
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        path,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # ------------------------------------------------------------ retention
 
 

@@ -19,8 +19,9 @@ CHECKPOINT_S seconds SQLite moves it into the file, so that the file alone, copi
 stops: one warning, one row in the table `dropped` where that is still possible, and the collector is closed, so that
 nothing piles up. The program goes on. RESERVE_BYTES of the disk are kept for that row, in a file without a name.
 
-*A forked child* has no such thread. It forgets the recorder and keeps the parent's connection open until it ends: to
-close it would remove locks and files that are the parent's.
+*A forked child* has no such thread. A fork waits until the thread is outside SQLite: a child that inherits one of the
+locks that SQLite has for the whole process, taken, could never open a file again. The child forgets the recorder and
+keeps the parent's connection open until it ends: to close it would remove locks and files that are the parent's.
 
 *A simulated session* has its own time and one thread at a time, so no thread of ours may look at it. It is recorded in
 one transaction at its end.
@@ -54,6 +55,7 @@ FLUSH_S = 0.5  # how often what has changed is written
 HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes
 LOCKED_S = 30.0  # how long another program may keep the file locked before the recording stops
 LAST_FLUSH_S = 60.0  # how long the end of a session waits for the last transaction
+FORK_S = 5.0  # how long a fork waits for the end of a transaction
 CHECKPOINT_S = 2.0  # how often the rows move from the write-ahead log into the file itself
 # What the job's status is, by how the session ended. Anything else is a failure.
 STATUS = {"shutdown": "SUCCEEDED", "exit code 0": "SUCCEEDED", "ended": "UNKNOWN"}
@@ -184,9 +186,11 @@ class Recorder:
     def _run(self) -> None:
         try:
             while not self._finishing and not self.stopped:
-                self.flush()
+                with _writing:
+                    self.flush()
                 self._wake.acquire(True, FLUSH_S)
-            self._end()
+            with _writing:
+                self._end()
         finally:
             self._done.release()
 
@@ -384,13 +388,31 @@ class Recorder:
         self._ended, self.stopped = True, "this is a forked child"
 
 
+_writing = _thread.RLock()  # held while a recorder's thread may be inside SQLite, and during a fork
+_holds_still = False  # the thread that forks has got it
+
+
+def _before_fork() -> None:
+    global _holds_still
+    _holds_still = bool(_recording) and _writing.acquire(timeout=FORK_S)
+
+
+def _after_fork_in_parent() -> None:
+    if _holds_still:
+        _writing.release()
+
+
 def _after_fork() -> None:
+    global _writing
+    _writing = _thread.RLock()
     for recorder in _recording:
         recorder.forget()
     _recording.clear()
 
 
 context.in_forked_child.append(_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
 
 
 def _how_it_ends() -> str:
