@@ -203,6 +203,20 @@ def test_every_runtime_is_recorded(path, settings):
     assert "ended_us" in facts(path)
 
 
+def test_hours_of_a_simulated_session_are_recorded_whole(path):
+    """Its time is virtual: the retention, an hour unless the program says otherwise, removed what was older."""
+
+    @ray.remote
+    def hours(n):
+        time.sleep(7_200)
+        return n
+
+    with ray.init(telemetry=path, runtime="simulated", num_cpus=1):
+        assert ray.get([hours.remote(n) for n in range(3)]) == [0, 1, 2]
+    assert rows(path, "SELECT count(*), max(duration_us) FROM tasks") == [(3, 7_200_000_000)]
+    assert rows(path, "SELECT * FROM dropped") == []
+
+
 def test_the_file_can_be_read_while_it_is_written(path):
     """A task that has ended is in the file soon, and the reader does not disturb the recorder."""
     with ray.init(num_cpus=1, telemetry=path):

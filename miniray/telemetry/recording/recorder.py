@@ -24,7 +24,7 @@ locks that SQLite has for the whole process, taken, could never open a file agai
 keeps the parent's connection open until it ends: to close it would remove locks and files that are the parent's.
 
 *A simulated session* has its own time and one thread at a time, so no thread of ours may look at it. It is recorded in
-one transaction at its end.
+one transaction at its end, and whole: its hours are virtual, so the retention does not apply.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ class Recorder:
         """The last transaction, and the end of the recorder."""
         self.flush(last=True)
         try:
-            if not self.stopped and self.config.retention_secs:
+            if not self.stopped and self.config.retention_secs and not self._is_simulated():
                 self._trim(self.runtime.now())
             if not self.stopped:
                 self.num_tasks = self._connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
