@@ -10,16 +10,17 @@ from ..observe.escape import for_terminal
 from ..observe.metrics import host, registry
 from ..observe.metrics.prometheus import CONTENT_TYPES
 from ._grammar import Command
-from ._look import Refused, accept_program, cannot_be_written, complain, show
+from ._look import Refused, accept_file, accept_program, cannot_be_written, complain, show
 
 
 def add_parser(subparsers: Any) -> Command:
     """Declare `metrics`."""
     parser: Command = subparsers.add_parser(
         "metrics",
-        help="run a program and print its metrics, as text for Prometheus",
-        description="Run a program and print its metrics and Ray's metrics about the session, as text for Prometheus.",
-        usage="miniray metrics [options] [-- script.py [args]]",
+        help="print a program's metrics, or a recording's, as text for Prometheus",
+        description="Print the metrics of a program when it ends, or of a recording, and Ray's metrics about the "
+        "session, as text for Prometheus.",
+        usage="miniray metrics [options] [--from RUN.DB | -- script.py [args]]",
     )
     parser.add_argument(
         "--format",
@@ -35,6 +36,7 @@ def add_parser(subparsers: Any) -> Command:
         help="write FILE instead of printing; it is replaced in one step, so a text file collector may read it "
         "(a second session writes NAME-2)",
     )
+    accept_file(parser)
     accept_program(parser, "shows its metrics")
     parser.set_defaults(resource=None)
     return parser

@@ -186,12 +186,15 @@ class Restoring:
             self.cluster.groups.waiting[group.number] = group
 
     def _class(self, row: Row) -> None:
-        self.classes[row["id"]] = self.cluster.scheduler.scheduling_class(
+        scheduler = self.cluster.scheduler
+        wanted = self.classes[row["id"]] = scheduler.scheduling_class(
             units(json.loads(row["need_json"])),
             units(json.loads(row["hold_json"])),
             _tuples(json.loads(row["strategy_json"])),
             _tuples(json.loads(row["selector_json"] or "[]")),
         )
+        if row["queue"]:
+            (scheduler.infeasible if row["queue"] == "infeasible" else scheduler.waiting)[wanted] = None
 
     def _spec(self, row: Row) -> None:
         labels, fallback = row["label_selector_json"], row["fallback_json"]
@@ -461,6 +464,15 @@ class Restoring:
     def reconstructions(self, number: int) -> None:
         """How many tasks ran again to rebuild a value."""
         self.cluster.task_manager.num_reconstructions = number
+
+    def totals(self, told: dict[str, Any]) -> None:
+        """What `Totals.whole` returned: the numbers that do not follow from the records."""
+        totals = self.cluster.totals
+        for has_actor, name, number in told.get("worker_failures", ()):
+            totals.worker_failures[bool(has_actor), name] = number
+        counts = told.get("sizes", ())
+        if len(counts) == len(totals.sizes.counts):
+            totals.sizes.counts, totals.sizes.sum = list(counts), told["sizes_sum"]
 
     def drain(self, number: int, until: float) -> None:
         """An actor has ended itself, and waits for its work. until: when that is cut, 0.0 for never."""

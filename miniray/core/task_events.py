@@ -108,6 +108,16 @@ class Totals:
         for name, retry, finished in attempts(task):
             self._add(name, retry, finished, sign)
 
+    def whole(self) -> dict[str, Any]:
+        """The two that hold everything, not only what was dropped, as JSON can hold them."""
+        return {
+            "worker_failures": [
+                [has_actor, name, number] for (has_actor, name), number in self.worker_failures.items()
+            ],
+            "sizes": self.sizes.counts[:],
+            "sizes_sum": self.sizes.sum,
+        }
+
     def flush(self) -> None:
         """Bring `dropped_tasks` up to date."""
         if self.same:

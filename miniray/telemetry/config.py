@@ -23,9 +23,10 @@ class TelemetryConfig:
 
     path: the file, an SQLite database; "~" at its beginning is the user's home. If it holds an earlier recording, the
     new one replaces it. None: the session is not recorded. retention_secs: what ended longer ago than this is removed
-    from the file, and counted in its table `dropped`; 0 keeps everything. snapshot_interval_secs: how often the file
-    gets a picture of all objects, nodes and metrics, besides the one at the end; 0: only that one. include_dashboard,
-    dashboard_port: as in Monarch; accepted without effect, since there is no dashboard yet.
+    from the file, and counted in its table `dropped`; 0 keeps everything. A simulated session, whose time is virtual,
+    keeps everything, too. snapshot_interval_secs: how often the file gets a picture of all objects, nodes and metrics,
+    besides the one at the end; 0: only that one. include_dashboard, dashboard_port: as in Monarch; accepted without
+    effect, since there is no dashboard yet.
 
     otlp: True exports metrics, traces and logs to a collector of OpenTelemetry, as the variables OTEL_EXPORTER_OTLP_...
     say (by default to http://localhost:4318); a URL is the collector's, in place of OTEL_EXPORTER_OTLP_ENDPOINT. None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import pathlib
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -16,6 +18,7 @@ import pytest
 
 import miniray as ray
 from miniray import cli, state
+from miniray.observe.metrics import registry
 from miniray.observe.explain.explanation import explain, find_deadlock
 from miniray.observe.timeline.recording import read as read_recording
 from miniray.telemetry.recording import recorder
@@ -230,6 +233,53 @@ def test_metrics(path):
     assert curves["loads"].tags == {"kind": "slow"} and curves["sizes"].number == 2
 
 
+def test_the_page_of_a_recording_is_the_page_of_its_session(path):
+    """With every kind of metric, in the driver and in a task, with too many series, and with what belongs to no record:
+    a worker that crashed, and the sizes of values. Only the machine's own metrics are missing."""
+
+    @ray.remote(max_retries=0)
+    def work(n):
+        Counts("done").inc()
+        if n == 1:
+            raise ValueError("of no use")
+        if n == 2:
+            os._exit(1)
+        return bytes(200_000)
+
+    ray.init(num_cpus=1, telemetry=path, log_to_driver=False)
+    registry.current.most_series = 3
+    loads = Counts("loads", tag_keys=("kind",))
+    with pytest.warns(RuntimeWarning, match="more than 3 series"):
+        for number in range(5):
+            loads.inc(2, {"kind": str(number)})
+    registry.current.most_series = 10_000
+    Gauge("level", description="of the sea").set(7)
+    sizes = Histogram("sizes", boundaries=[1, 10])
+    for size in (0.5, 5, 50):
+        sizes.observe(size)
+    counter = Counter.remote()
+    refs = [work.remote(n) for n in range(4)] + [counter.add.remote(1)]
+    stuck = work.options(num_gpus=1).remote(5)
+    assert len(ray.wait(refs, num_returns=5)[0]) == 5
+    runtime = ray.api.session
+    runtime.drain()
+    for one in runtime.recorders:
+        one.finish()
+    ended = int(dict(rows(path, "SELECT name, value FROM session"))["ended_us"]) / 1e6
+    runtime.now = lambda: ended - runtime.epoch
+    live = [line for line in page(runtime) if not re.search("ray_(node_(?!manager)|component_)", line)]
+    del refs, stuck, counter
+    ray.shutdown()
+    with restored(path) as runtime:
+        assert list(difflib.ndiff(live, page(runtime))) == [f"  {line}" for line in live]
+    assert any(line.startswith("ray_loads_total{") and 'otel_metric_overflow="true"' in line for line in live)
+
+
+def page(runtime):
+    """The lines of the metrics' page. Long fractions are cut off: a recording has times in microseconds."""
+    return [re.sub(r"\.[0-9]{4,}$", "", line) for line in registry.export_text(runtime=runtime).splitlines()]
+
+
 # ------------------------------------------------------------ a program that hangs, and is killed
 
 DEADLOCK = """
@@ -310,6 +360,8 @@ def file(tmp_path_factory):
         ("explain stuck --format json", '"reason": "infeasible"'),
         ("logs actor --id count --err", "adds 1"),
         ("logs", "raylet.out"),
+        ("metrics", 'Name="stuck"'),
+        ("metrics --format openmetrics", "# EOF"),
         ("status", "{'CPU': 1.0, 'GPU': 1.0}: 1+ pending tasks/actors"),
     ],
 )

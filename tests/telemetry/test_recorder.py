@@ -203,6 +203,20 @@ def test_every_runtime_is_recorded(path, settings):
     assert "ended_us" in facts(path)
 
 
+def test_hours_of_a_simulated_session_are_recorded_whole(path):
+    """Its time is virtual: the retention, an hour unless the program says otherwise, removed what was older."""
+
+    @ray.remote
+    def hours(n):
+        time.sleep(7_200)
+        return n
+
+    with ray.init(telemetry=path, runtime="simulated", num_cpus=1):
+        assert ray.get([hours.remote(n) for n in range(3)]) == [0, 1, 2]
+    assert rows(path, "SELECT count(*), max(duration_us) FROM tasks") == [(3, 7_200_000_000)]
+    assert rows(path, "SELECT * FROM dropped") == []
+
+
 def test_the_file_can_be_read_while_it_is_written(path):
     """A task that has ended is in the file soon, and the reader does not disturb the recorder."""
     with ray.init(num_cpus=1, telemetry=path):
@@ -386,6 +400,35 @@ def test_a_forked_child_writes_nothing(path):
     child = done.stdout.strip()
     assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
     assert rows(path.replace("run.db", f"run-{child}.db"), "SELECT count(*) FROM tasks") == [(3,)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_until_the_recorder_is_outside_of_sqlite(path):
+    """A child inherited a lock of SQLite that the recorder's thread held, and hung when it opened a file."""
+    done = run(
+        """
+        import os, sys, threading, time, miniray as ray
+        from miniray.telemetry.recording.recorder import Recorder
+        writes, written, flush = threading.Event(), threading.Event(), Recorder._flush
+
+        def slow(self, last):
+            writes.set()
+            written.wait(0.5)  # the main thread is about to fork
+            flush(self, last)
+            writes.clear()
+
+        Recorder._flush = slow
+        ray.init(num_cpus=1, telemetry=sys.argv[1])
+        writes.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(writes.is_set())
+        written.set()
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        path,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # ------------------------------------------------------------ retention

@@ -278,6 +278,8 @@ def test_a_bomb_is_stopped_at_its_limit(source, bomb):
     with pytest.raises(QueryError):
         source.query(BOMBS[bomb], timeout_s=0.5)
     assert time.monotonic() - before < 5
+    if source.late:  # a busy machine: the caller has left, and the statement ends at its next look at the clock
+        source._aside.wait(60)
     assert sandbox.memory_used() - memory < 50 << 20
 
 

@@ -172,7 +172,7 @@ def export_text(include_system: bool = True, format: str = "prometheus", runtime
 
     include_system: begin with Ray's metrics about itself, if a session runs. format: "prometheus" (the text format
     0.0.4) or "openmetrics" (1.0.0); ValueError for another one. runtime: the session, for a caller that looks at one
-    that is just ending; by default the running one.
+    that is just ending, or the session in a recording (`telemetry.recording.restore`); by default the running one.
     """
     return prometheus.render(families(include_system, runtime), format)
 
@@ -233,8 +233,10 @@ def _places(runtime: Any) -> tuple[dict[str, str], Callable[[str], str]]:
 
 def _recorded_families(runtime: Any) -> Iterator[prometheus.Family]:
     common, address_of = _places(runtime)
+    read = context.recorded.get()
+    found = current.tables if read is None or read is not runtime else read.metric_tables
     with lock:
-        tables = sorted(current.tables.values(), key=lambda table: (table.name, table.kind, table.owner))
+        tables = sorted(found.values(), key=lambda table: (table.name, table.kind, table.owner))
         series = {id(table): list(table.series.values()) for table in tables}
     by_name: dict[tuple[str, str], list[Table]] = {}
     for table in tables:

@@ -125,6 +125,19 @@ class GaugeSeries(Sampled):
         return self.last
 
 
+class ReadSeries:
+    """A series that was read from a recording. value: as its `read` returned it when the session ended."""
+
+    __slots__ = ("tags", "overflows", "_value")
+
+    def __init__(self, tags: dict[str, str], overflows: bool, value: Any) -> None:
+        self.tags, self.overflows, self._value = tags, overflows, value
+
+    def read(self) -> Any:
+        """Return the value."""
+        return self._value
+
+
 def added(histograms: list[dict[str, Any]]) -> dict[str, Any]:
     """Add up histogram values. If their boundaries differ, only the common ones remain."""
     first, *others = histograms

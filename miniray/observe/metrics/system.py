@@ -25,6 +25,7 @@ from ...core.records import ACTOR_CREATION_TASK, UNIT, NodeRecord, TaskRecord, T
 from ...core.task_events import PLACEMENT_MS, Tally, attempts
 from ...core.transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
 from ...ids import JOB_HEX, worker_hex
+from ...process import context
 from ..state.task_columns import process_of
 from . import host
 from .prometheus import Family
@@ -47,8 +48,11 @@ Samples = list[tuple[dict[str, str], Any]]
 def session_name(runtime: Any) -> str:
     """The session's name in Ray's form: when it started, and the process."""
     started = min((node.t_started for node in runtime.cluster.nodes.values()), default=0.0)
-    at = datetime.fromtimestamp(runtime.epoch + started, timezone.utc)
-    return f"session_{at:%Y-%m-%d_%H-%M-%S_%f}_{os.getpid()}"
+    exact = (runtime.epoch + started) * 1e6
+    # A recording has whole microseconds, cut off; its session has the same name.
+    microseconds = round(exact) if context.recorded.get() is runtime else int(exact)
+    at = datetime.fromtimestamp(microseconds / 1e6, timezone.utc)
+    return f"session_{at:%Y-%m-%d_%H-%M-%S_%f}_{context.shown_pid()}"
 
 
 def session_labels(runtime: Any) -> dict[str, str]:
@@ -540,7 +544,11 @@ def _workers(see: _Snapshot) -> Iterator[Family]:
 
 
 def _host(see: _Snapshot) -> Iterator[Family]:
-    """The machine, as the head node. The other nodes are on the same machine, and a sum must not count it twice."""
+    """The machine, as the head node. The other nodes are on the same machine, and a sum must not count it twice.
+
+    A recording does not tell how busy its machine was."""
+    if context.recorded.get() is not None:
+        return
     common = {**see.labels, "ip": see.head}
     as_head = {**common, "IsHeadNode": "true", "RayNodeType": "head"}
     for name, text, value in host.host.node():

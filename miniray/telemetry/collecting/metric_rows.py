@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...observe.metrics import registry
+from ...observe.metrics.prometheus import OVERFLOW
 from ...process import context
 from .numbers import Row, cut, to_json
 
@@ -28,7 +29,8 @@ class NewPoints:
         rows: list[Row] = []
         for table, one in series:
             value = one.read()
-            key = table.owner, table.name, table.kind, tuple(sorted(one.tags.items()))
+            tags = {**one.tags, **OVERFLOW} if one.overflows else one.tags
+            key = table.owner, table.name, table.kind, tuple(sorted(tags.items()))
             start_us, before = self._series.get(key, (now_us, None))
             if value is None or value == before:
                 continue
@@ -43,7 +45,7 @@ class NewPoints:
                 "",
                 cut(table.description),
                 table.owner,
-                cut(to_json(one.tags)),
+                cut(to_json(tags)),
             )
             if table.kind == "histogram":
                 rows.append((*shared, None, *_histogram(value, before)))

@@ -19,11 +19,12 @@ CHECKPOINT_S seconds SQLite moves it into the file, so that the file alone, copi
 stops: one warning, one row in the table `dropped` where that is still possible, and the collector is closed, so that
 nothing piles up. The program goes on. RESERVE_BYTES of the disk are kept for that row, in a file without a name.
 
-*A forked child* has no such thread. It forgets the recorder and keeps the parent's connection open until it ends: to
-close it would remove locks and files that are the parent's.
+*A forked child* has no such thread. A fork waits until the thread is outside SQLite: a child that inherits one of the
+locks that SQLite has for the whole process, taken, could never open a file again. The child forgets the recorder and
+keeps the parent's connection open until it ends: to close it would remove locks and files that are the parent's.
 
 *A simulated session* has its own time and one thread at a time, so no thread of ours may look at it. It is recorded in
-one transaction at its end.
+one transaction at its end, and whole: its hours are virtual, so the retention does not apply.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ FLUSH_S = 0.5  # how often what has changed is written
 HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes
 LOCKED_S = 30.0  # how long another program may keep the file locked before the recording stops
 LAST_FLUSH_S = 60.0  # how long the end of a session waits for the last transaction
+FORK_S = 5.0  # how long a fork waits for the end of a transaction
 CHECKPOINT_S = 2.0  # how often the rows move from the write-ahead log into the file itself
 # What the job's status is, by how the session ended. Anything else is a failure.
 STATUS = {"shutdown": "SUCCEEDED", "exit code 0": "SUCCEEDED", "ended": "UNKNOWN"}
@@ -184,9 +186,11 @@ class Recorder:
     def _run(self) -> None:
         try:
             while not self._finishing and not self.stopped:
-                self.flush()
+                with _writing:
+                    self.flush()
                 self._wake.acquire(True, FLUSH_S)
-            self._end()
+            with _writing:
+                self._end()
         finally:
             self._done.release()
 
@@ -228,11 +232,14 @@ class Recorder:
         try:
             for one in self._waiting:
                 self._store.write_open(one, collector.take_in_time)
-            rebuilt = self.runtime.cluster.task_manager.num_reconstructions
+            cluster = self.runtime.cluster
+            with self.runtime.lock:
+                rebuilt, totals = cluster.task_manager.num_reconstructions, cluster.totals.whole()
             noted: dict[str, object] = {
                 "written_us": self._us(now),
                 "waits_json": waits,
                 "num_reconstructions": rebuilt,
+                "totals_json": json.dumps(totals),
             }
             if last:
                 noted |= {
@@ -317,7 +324,7 @@ class Recorder:
         """The last transaction, and the end of the recorder."""
         self.flush(last=True)
         try:
-            if not self.stopped and self.config.retention_secs:
+            if not self.stopped and self.config.retention_secs and not self._is_simulated():
                 self._trim(self.runtime.now())
             if not self.stopped:
                 self.num_tasks = self._connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
@@ -381,13 +388,31 @@ class Recorder:
         self._ended, self.stopped = True, "this is a forked child"
 
 
+_writing = _thread.RLock()  # held while a recorder's thread may be inside SQLite, and during a fork
+_holds_still = False  # the thread that forks has got it
+
+
+def _before_fork() -> None:
+    global _holds_still
+    _holds_still = bool(_recording) and _writing.acquire(timeout=FORK_S)
+
+
+def _after_fork_in_parent() -> None:
+    if _holds_still:
+        _writing.release()
+
+
 def _after_fork() -> None:
+    global _writing
+    _writing = _thread.RLock()
     for recorder in _recording:
         recorder.forget()
     _recording.clear()
 
 
 context.in_forked_child.append(_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
 
 
 def _how_it_ends() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -20,14 +21,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import accumulate
 from typing import Any
 
 from ...core.cluster import Cluster
 from ...core.records import NodeRecord, Waiter, WorkerRecord
 from ...core.restoring import Restoring, kept_text
 from ...observe.logs.session import SessionLogs
-from ...observe.metrics.registry import Curve, summed
-from ...observe.metrics.series import MOST_SAMPLES
+from ...observe.metrics.prometheus import OVERFLOW
+from ...observe.metrics.registry import Curve, Table, summed
+from ...observe.metrics.series import MOST_SAMPLES, ReadSeries
 from ...observe.timeline.profile import Span
 from ...process import context
 from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
@@ -58,7 +61,8 @@ class Restored:
     """A session that was read from a file. It has what the readers in `observe` take from a `Runtime`.
 
     path: the file. facts: the rows of the table `session`. gaps: what the recording lacks, a sentence for each. pid,
-    entrypoint: of the program that was recorded. See `Runtime` for the others.
+    entrypoint: of the program that was recorded. metric_tables: what its metrics had recorded at the end, as
+    `observe.metrics.registry.Registry.tables`. See `Runtime` for the others.
     """
 
     local = False
@@ -86,6 +90,7 @@ class Restored:
         self.driver_waiters: dict[Waiter, list[Any]] = {}
         self._waits_forever = False
         restoring.reconstructions(int(self.facts.get("num_reconstructions") or 0))
+        restoring.totals(json.loads(self.facts.get("totals_json") or "{}"))
         self._restore_waits(restoring, json.loads(self.facts.get("waits_json") or "{}"))
         self.spans: deque[Span] = deque(self._spans())
         self.waits: deque[Any] = deque(self._waits())
@@ -93,6 +98,7 @@ class Restored:
         self.gaps = list(self._gaps())
         self.logs = self._logs()
         self._curves = list(self._metrics())
+        self.metric_tables = self._last_values()
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table, in the order of their keys."""
@@ -190,6 +196,22 @@ class Restored:
                 samples = summed(lists)
             yield Curve(name, kind, description, json.loads(tags), samples[-MOST_SAMPLES:], number)
 
+    def _last_values(self) -> dict[tuple[str, str, str], Table]:
+        tables: dict[tuple[str, str, str], Table] = {}
+        for row in self._rows("metric_points"):  # a later row replaces an earlier one
+            key = row["worker_id"], row["name"], row["kind"]
+            table = tables.get(key)
+            if table is None:
+                table = tables[key] = Table(row["worker_id"], row["kind"], row["name"], row["description"], ())
+            tags = json.loads(row["tags_json"])
+            overflows = OVERFLOW.items() <= tags.items()
+            if overflows:
+                tags = {name: value for name, value in tags.items() if name not in OVERFLOW}
+            table.tag_keys.update(dict.fromkeys(tags))
+            value = _histogram(row) if row["kind"] == "histogram" else row["value"]
+            table.series[tuple(sorted(tags.items())), overflows] = ReadSeries(tags, overflows, value)
+        return tables
+
     def _count_dropped(self) -> None:
         """What the recording lacks counts as dropped: the rows that a question about it would have shown."""
         counted = {"tasks": "tasks", "task_attempts": "tasks", "actors": "actors", "workers": "workers"}
@@ -233,6 +255,13 @@ class Restored:
             attempt = (task.number, row["attempt_number"] or 0) if task is not None else None
             logs.recorded(worker, task, attempt, row["stream"], row["line"])
         return logs
+
+
+def _histogram(row: dict[str, Any]) -> dict[str, Any]:
+    """The value of a histogram in a row of `metric_points`."""
+    counts, bounds = json.loads(row["bucket_counts_json"]), json.loads(row["bounds_json"])
+    buckets = zip((*bounds, math.inf), accumulate(counts))
+    return {"count": row["count"], "sum": row["sum"], "buckets": dict(buckets)}
 
 
 def without_rows(path: str) -> str:
