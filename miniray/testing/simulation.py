@@ -148,7 +148,7 @@ def event_log(runtime: Runtime) -> str:
         for actor in cluster.actors.values():
             lines += [f"{actor.class_name} ({actor.hex})"] + [f"    {line}" for line in actor.story()]
     text = ADDRESS.sub("0x...", "\n".join(lines))
-    return re.sub(rf"\b(pid[=:] ?){os.getpid()}\b", r"\1...", text) + "\n"
+    return re.sub(rf"(pid[=:] ?){os.getpid()}\b", r"\1...", text) + "\n"
 
 
 def simulate(fn: Callable[[], Any], seed: int = 0, faults: FaultPlan | None = None) -> Any:

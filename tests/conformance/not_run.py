@@ -133,5 +133,13 @@ NOT_SIMULATED: dict[str, tuple[str, ...]] = {
 }
 """Cases that cannot run on the simulated runtime, by the reason."""
 
-UNREPEATED: dict[str, tuple[str, ...]] = {}
+UNREPEATED: dict[str, tuple[str, ...]] = {
+    "it waits for child processes, which take real time": (
+        "logs/prints_of_threads_and_processes",
+        "reports/script_ends_by_itself",
+        "tasks/environment_variables",
+        "threads/what_the_main_thread_allows",
+        "workers/children_end_with_their_worker",
+    ),
+}
 """Cases whose event log is not the same in two simulations with the same seed, by the reason."""
