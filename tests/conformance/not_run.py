@@ -136,7 +136,9 @@ NOT_SIMULATED: dict[str, tuple[str, ...]] = {
 """Cases that cannot run on the simulated runtime, by the reason."""
 
 UNREPEATED: dict[str, tuple[str, ...]] = {
-    "waits for child processes, whose time is real": (
+    "it waits for child processes, which take real time": (
+        "logs/prints_of_threads_and_processes",
+        "reports/script_ends_by_itself",
         "resources/cuda_visible_devices",
         "tasks/environment_variables",
         "threads/what_the_main_thread_allows",

@@ -227,7 +227,9 @@ def first_seed(name: str, seeds: int) -> tuple[int, str] | None:
     program, faults = PROGRAMS[name]
     for seed in range(seeds):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            run = Run(functools.partial(program, seed), seed, faults=faults, max_virtual_s=1e5, watchdog_s=0).go()
+            run = Run(
+                functools.partial(program, seed), seed, faults=faults, max_steps=4_000, max_virtual_s=1e5, watchdog_s=0
+            ).go()
         if run.error is not None:
             error = run.error
             while error.__cause__ is not None and type(error) is AssertionError:  # chaos tells its story first
