@@ -1,17 +1,21 @@
 """Soak test: hundreds of thousands of tasks, puts, gets and actor calls through a store of 64 MB. Nothing may grow.
 
     python -m tests.bench.soak --tasks 200000       as `make soak` does
+    python -m tests.bench.soak --foreign            as `make soak FOREIGN=1` does: with foreign code
 
 The program always refers to twice as many bytes of large values as the store holds, so the store spills and restores
 values all the time. After every thousand tasks, when nothing runs, the program counts resident memory, threads, file
 descriptors, files and records. Memory may grow only until the table of finished tasks and the event log are full. The
 table fills early, since it keeps 10,000 tasks (`--records`) instead of 100,000. After the session, threads, descriptors
-and files must be as they were before it. Linux only: it reads /proc.
+and files must be as they were before it. Foreign code: finalisers, callbacks of weak references and signal handlers call the
+API at every moment (tests/runtime/traps.py). Linux only: it reads /proc.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
 import random
 import sys
@@ -22,6 +26,7 @@ from typing import Any, Callable
 
 import miniray as ray
 from miniray.process import context
+from tests.runtime import traps
 
 STORE = 64_000_000
 SIZES = (110_000, 200_000, 400_000, 1_000_000)  # bytes of the large values
@@ -159,13 +164,17 @@ def soak(
     records: int = RECORDS,
     seed: int = 0,
     tell: Callable[[dict[str, int]], None] = lambda row: None,
+    foreign: bool = False,
+    minutes: float = math.inf,
 ) -> tuple[list[dict[str, int]], dict[str, int]]:
     """Run this many tasks. records: the finished tasks that the table keeps. tell: called with each row.
+    foreign: with foreign code that calls the API at every moment, except while everything is counted. minutes: fewer tasks
+    if they take longer.
 
     Returns the rows, one for each thousand tasks, and the store's counters. Raises AssertionError if a result is wrong,
     or if something is left after the session.
     """
-    chance = random.Random(seed)
+    chance, end = random.Random(seed), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="miniray-soak-") as folder:
         before = of_the_process()
         ray.init(num_cpus=2, object_store_memory=store, object_spilling_directory=folder, log_to_driver=False)
@@ -173,10 +182,14 @@ def soak(
             runtime = context.running()
             runtime.cluster.history.limit = records
             held, counter, rows = Held(2 * store), Counter.remote(), []
-            for start in range(0, tasks, BATCH):
-                batch(start, chance, held, counter)
-                rows.append(count(start + BATCH))
-                tell(rows[-1])
+            with traps.everywhere(seed) if foreign else contextlib.nullcontext() as stress:
+                for start in range(0, tasks, BATCH):
+                    batch(start, chance, held, counter)
+                    with stress.pause() if stress else contextlib.nullcontext():
+                        rows.append(count(start + BATCH))
+                    tell(rows[-1])
+                    if time.monotonic() > end:
+                        break
             stats = runtime.head.store.stats()
         finally:
             ray.shutdown()
@@ -200,6 +213,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--store", type=float, default=STORE, help="the size of the object store, in bytes")
     parser.add_argument("--records", type=int, default=RECORDS, help="keep this many finished tasks (default: 10,000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of all random choices (default: 0)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so many minutes")
+    parser.add_argument("--foreign", action="store_true", help="foreign code calls the API at every moment")
     options = parser.parse_args(arguments)
     every = max(1, options.tasks // BATCH // 20)
     print("".join(f"{name:>10}" for name in COLUMNS) + "   (resident in MB)")
@@ -212,8 +227,14 @@ def main(arguments: list[str]) -> int:
             )
 
     began = time.perf_counter()
-    rows, stats = soak(options.tasks, int(options.store), options.records, options.seed, tell)
-    print(f"{time.perf_counter() - began:.0f} s; " + ", ".join(f"{name} {value}" for name, value in stats.items()))
+    rows, stats = soak(
+        options.tasks, int(options.store), options.records, options.seed, tell, options.foreign, options.minutes
+    )
+    foreign = f"{traps.num_calls()} foreign calls, " if options.foreign else ""
+    print(
+        f"{time.perf_counter() - began:.0f} s; {foreign}"
+        + ", ".join(f"{name} {value}" for name, value in stats.items())
+    )
     warm = [row for row in rows if row["finished"] > WARM_UP * options.records and row["events_dropped"]]
     if len(warm) < 2:
         print("the warm-up did not end: run more tasks, or keep fewer records")
