@@ -42,10 +42,7 @@ LARGE = bytes(120_000)  # makes a value large enough for the object stores
 STORE = 1_500_000  # capacity of each in bytes: a dozen such values, so that some must be spilled
 PATIENCE_S = 60  # longer than any seed takes; ten times as long while foreign code calls the API
 MANY_EVENTS = 1_000_000  # lines of the event log: foreign code makes many
-STRETCH, STRIKES = (
-    20,
-    4,
-)  # with foreign code, a run has about so many times as many events, and so many times as many strikes
+STRETCH, STRIKES = 2, 2  # with foreign code: so many times as many events, or more, and so many times as many strikes
 OVER = (TaskStatus.FINISHED, TaskStatus.FAILED)
 EVENTS = [
     name
