@@ -272,7 +272,7 @@ class TaskCancelledError(RayError):
 
     def __str__(self) -> str:
         task = self.task_id or self.task_hex
-        text = f"Task {task} was cancelled." if task else "This task was cancelled."
+        text = f"Task: {task} was cancelled." if task else "This task was cancelled."
         return f"{text} {self.error_message}" if self.error_message else text
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 WATCHDOG_S = 60
-"""Seconds after which a test counts as hung. `@pytest.mark.watchdog(seconds)` sets another limit; 0 means none."""
+"""Seconds after which a test counts as hung. `@pytest.mark.watchdog(seconds)` sets another limit; 0 means none. If more
+processes want to run than there are CPUs when the test begins, the limit is as many times longer."""
 
 stderr_fd = -1
 
@@ -75,6 +76,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", [pytest.param(seed, marks=pytest.mark.seeds) for seed in seeds])
 
 
+def times_slower() -> float:
+    """How many times longer a test may take than on an idle machine: processes that want to run, per CPU."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1.0, load / (os.cpu_count() or 1))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Add the command that replays a failed seed to the report."""
@@ -89,14 +96,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Interrupt a hung test with an error in its main thread. If the test still does not end, end the process."""
     marker = item.get_closest_marker("watchdog")
-    limit = marker.args[0] if marker else WATCHDOG_S
+    limit = (marker.args[0] if marker else WATCHDOG_S) * times_slower()
     if not limit or threading.current_thread() is not threading.main_thread():
         return (yield)
 
     def interrupt(*ignored: object) -> None:
-        os.write(stderr_fd, f"\n{item.nodeid} took longer than {limit} s; the stacks of all threads:\n".encode())
+        os.write(stderr_fd, f"\n{item.nodeid} took longer than {limit:.0f} s; the stacks of all threads:\n".encode())
         faulthandler.dump_traceback(stderr_fd)
-        raise Hung(f"the test took longer than {limit} s; the stacks of all threads are on stderr")
+        raise Hung(f"the test took longer than {limit:.0f} s; the stacks of all threads are on stderr")
 
     old = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, limit)

@@ -513,25 +513,30 @@ class TaskManager:
 
     def cancel(self, now: float, task: TaskRecord, force: bool, recursive: bool) -> None:
         """Cancel a task, unless it has ended. force: kill its worker. recursive: cancel its descendants, too."""
+        ended = task.t_finished and task.status in (FINISHED, TASK_FAILED)
+        worker = None if ended else task.worker
+        if worker is not None:
+            task.cancel_requested = True
+            if not force:
+                # Before its descendants: a task that waits for one of them must see its own interrupt, not the error
+                # of that one. Ray: core_worker.cc, HandleCancelTask.
+                self._interrupt(now, worker, task)
         if recursive:
             self._cancel_children(now, task, force)
-        if task.t_finished and task.status in (FINISHED, TASK_FAILED):
+        if ended or worker is not None and not force:
             return
         failure = Failure("TASK_CANCELLED", "it was cancelled", about=task)
-        worker = task.worker
-        if worker is None:
-            self.fail(now, task, failure)  # its queue skips it later
-            return
-        task.cancel_requested = True
-        if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
-            # A plain method goes on, as in Ray, but waits for nothing more. `task_finished` discards its value.
-            self.cluster.actions.append(InterruptWait(worker, task))
-            return
-        if force:
-            self.fail(now, task, failure)
+        self.fail(now, task, failure)  # if it is in a queue, the queue skips it later
+        if worker is not None:
             self.cluster.worker_pool.kill(
                 now, worker, Failure("WORKER_DIED", "its task was cancelled by force", about=worker)
             )
+
+    def _interrupt(self, now: float, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Have a running task interrupted."""
+        if task.spec.kind == ACTOR_TASK and task.number not in worker.running:
+            # A plain method goes on, as in Ray, but waits for nothing more. `task_finished` discards its value.
+            self.cluster.actions.append(InterruptWait(worker, task))
             return
         self.cluster.actions.append(InterruptTask(worker, task))
         if task.spec.kind != ACTOR_TASK:
@@ -539,8 +544,8 @@ class TaskManager:
             self.cluster.actions.append(CallLater(now + INTERRUPT_GRACE_S))
 
     def _cancel_children(self, now: float, task: TaskRecord, force: bool) -> None:
-        """Cancel all unfinished descendants of a task, except actors; the last first, since those whose owner dies
-        before they are cancelled would fail with it. force: kill the workers of plain tasks."""
+        """Cancel all unfinished descendants of a task, except actors. force: kill the workers of plain tasks, the last
+        first, since those whose owner dies before they are cancelled would fail with it."""
         parents, descendants = [task.hex], []
         while parents:
             parent = parents.pop()
@@ -548,7 +553,7 @@ class TaskManager:
                 if child.parent == parent and not child.t_finished and child.spec.kind != ACTOR_CREATION_TASK:
                     parents.append(child.hex)
                     descendants.append(child)
-        for child in reversed(descendants):
+        for child in reversed(descendants) if force else descendants:
             self.cancel(now, child, force and child.spec.kind != ACTOR_TASK, False)
 
     def give_up_interrupted(self, now: float) -> None:

@@ -322,7 +322,8 @@ def test_giving_up_a_task_may_end_other_tasks_that_were_to_be_given_up():
 
 
 def test_a_recursive_cancellation_reaches_grandchildren():
-    """It reaches tasks that run and tasks that wait, but not the task of another caller."""
+    """It reaches tasks that run and tasks that wait, but not the task of another caller. The parent comes first: when its
+    `get` ended with the error of the cancelled child, the parent used to see that error in place of its interrupt."""
     c = one_node(cpus=3)
     parent, parents_worker = running_task(c)
     child, childs_worker = running_task(c, parent=parent.hex, owner=parents_worker)
@@ -330,7 +331,7 @@ def test_a_recursive_cancellation_reaches_grandchildren():
     grandchild = submitted(c, parent=child.hex, owner=childs_worker)
     actions = c.cancel(NOW, parent, False, True)
     interrupted = [action.task for action in actions if type(action) is InterruptTask]
-    assert grandchild.status is TASK_FAILED and interrupted == [child, parent] and not unrelated.cancel_requested
+    assert grandchild.status is TASK_FAILED and interrupted == [parent, child] and not unrelated.cancel_requested
 
 
 def test_a_recursive_cancellation_by_force_kills_the_workers_of_all_descendants():

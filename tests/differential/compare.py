@@ -40,8 +40,8 @@ class Signature:
     @property
     def known(self) -> str:
         """What the portability page says about it; empty if nothing."""
-        text = f"{self.kind}: {self.expected} / {self.actual}"
-        return next((phrase for phrase, some in KNOWN.items() if any(p.fullmatch(text) for p in some)), "")
+        texts = f"{self.kind}: {self.expected} / {self.actual}", str(self)
+        return next((phrase for phrase, some in KNOWN.items() if any(p.fullmatch(t) for p in some for t in texts)), "")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,9 @@ def differences(program: Program, mode: str, expected: Answer, actual: Answer) -
     """One for each statement whose lines differ, in order. What follows a hang was not run, and is not compared."""
     wanted, got = lines_by_statement(expected), lines_by_statement(actual)
     found = []
-    # A process that ends takes with it what it had shown: only where it ended can be compared.
-    ended = {index for lines in (wanted, got) for index, texts in lines.items() if "DIED" in texts}
+    # A process that ends, or hangs in C code, takes with it what it had shown: only where it ended can be compared.
+    lost = [lines for lines in (wanted, got) if len(lines) == 1 and ["HUNG"] in lines.values()]
+    ended = {index for lines in (wanted, got) for index, texts in lines.items() if "DIED" in texts or lines in lost}
     for index in sorted(ended) or sorted(wanted.keys() | got.keys()):
         left, right = wanted.get(index, []), got.get(index, [])
         # A name that is missing on one side is missing because an earlier statement failed there, which has been compared.

@@ -122,6 +122,16 @@ def until(call, wanted, seconds=15):
     return found
 
 
+def emptied(pool):
+    """Take what earlier calls have left in a pool: of those, a `map` drops what is not ready yet, and raises what is."""
+    import contextlib
+
+    for _ in range(20):
+        if pool.has_next():
+            with contextlib.suppress(Exception):
+                pool.get_next_unordered(timeout=15)
+
+
 def emit(line):
     """Where the lines go: the runner puts its own in place."""
     print(line)

@@ -213,15 +213,23 @@ def test_an_async_actor_s_calls_are_told_apart(session, tmp_path):
 
     @ray.remote
     class Actor:
+        asleep = 0
+
         async def computes(self, path):
             while not Path(path).exists():
                 sum(n for n in range(1000))
 
         async def sleeps(self):
+            self.asleep += 1
             await asyncio.sleep(1000)
+
+        async def all_asleep(self):
+            while self.asleep < 300:
+                await asyncio.sleep(0)
 
     actor = Actor.remote()
     naps = [actor.sleeps.remote() for _ in range(300)]
+    ray.get(actor.all_asleep.remote())
     call = actor.computes.remote(str(tmp_path / "end"))
     profile = sampled(of="Actor.computes", at_least=60)
     (tmp_path / "end").touch()
