@@ -25,6 +25,7 @@ from collections import deque
 from typing import Any, Callable
 
 import miniray as ray
+from miniray.observe.logs import files
 from miniray.process import context
 from tests.runtime import traps
 
@@ -33,7 +34,7 @@ SIZES = (110_000, 200_000, 400_000, 1_000_000)  # bytes of the large values
 BATCH = 1_000  # tasks; of these, in the order of the next line:
 LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5  # return a large value; take one; call a task; fail once and are retried
 PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20  # also in a batch: puts, gets of large values, actor calls, items yielded
-RECORDS = 10_000  # finished tasks that the table keeps
+RECORDS = 10_000  # finished tasks that the table keeps, dead actors, lines of the event log, workers with logs
 WARM_UP = 3  # the warm-up ends after this many times RECORDS tasks, when the table's dict no longer grows either
 FLAT_BYTES = 4_000_000  # noise: memory may grow by this much from the first tenth after the warm-up to the last tenth
 COLUMNS = "tasks", "resident", "threads", "fds", "files", "records", "objects", "workers"
@@ -142,9 +143,21 @@ def count(tasks: int) -> dict[str, int]:
             "workers": len(cluster.workers),
             "finished": len(cluster.tasks) + cluster.dropped["tasks"],
             "events_dropped": cluster.dropped["events"],
+            "actors_dropped": cluster.dropped["actors"],
         }
     folder = runtime.spill.path
     return {"tasks": tasks, **of_the_process(), "files": len(os.listdir(folder)) if folder else 0, **tables}
+
+
+def keep_little(runtime: Any, records: int) -> None:
+    """Let the tables and logs of finished things be full early: of each, this many entries are kept. Foreign code makes
+    an actor every few calls, and by default as many dead actors are kept as in Ray, 100,000."""
+    cluster = runtime.cluster
+    cluster.history.limit = cluster.actor_manager.dead_kept = records
+    cluster.worker_pool.dead_kept = min(records, cluster.worker_pool.dead_kept)
+    cluster.events.events = deque(maxlen=records)
+    runtime.waits = deque(maxlen=records)
+    files.MOST_WORKERS = records
 
 
 def of_the_process() -> dict[str, int]:
@@ -167,20 +180,20 @@ def soak(
     foreign: bool = False,
     minutes: float = math.inf,
 ) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Run this many tasks. records: the finished tasks that the table keeps. tell: called with each row.
-    foreign: with foreign code that calls the API at every moment, except while everything is counted. minutes: fewer tasks
-    if they take longer.
+    """Run this many tasks. records: the most finished things that a table or log keeps. tell: called with each row.
+    foreign: with foreign code that calls the API at every moment, except while everything is counted. minutes: fewer
+    tasks if they take longer.
 
     Returns the rows, one for each thousand tasks, and the store's counters. Raises AssertionError if a result is wrong,
     or if something is left after the session.
     """
     chance, end = random.Random(seed), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="miniray-soak-") as folder:
-        before = of_the_process()
+        before, most_logs = of_the_process(), files.MOST_WORKERS
         ray.init(num_cpus=2, object_store_memory=store, object_spilling_directory=folder, log_to_driver=False)
         try:
             runtime = context.running()
-            runtime.cluster.history.limit = records
+            keep_little(runtime, records)
             held, counter, rows = Held(2 * store), Counter.remote(), []
             with traps.everywhere(seed) if foreign else contextlib.nullcontext() as stress:
                 for start in range(0, tasks, BATCH):
@@ -193,6 +206,7 @@ def soak(
             stats = runtime.head.store.stats()
         finally:
             ray.shutdown()
+            files.MOST_WORKERS = most_logs
         after = of_the_process()
         assert os.listdir(folder) == [], "files are left"
     assert after["threads"] <= before["threads"], f"{after['threads'] - before['threads']} threads are left"
@@ -236,6 +250,8 @@ def main(arguments: list[str]) -> int:
         + ", ".join(f"{name} {value}" for name, value in stats.items())
     )
     warm = [row for row in rows if row["finished"] > WARM_UP * options.records and row["events_dropped"]]
+    if options.foreign:
+        warm = [row for row in warm if row["actors_dropped"]]
     if len(warm) < 2:
         print("the warm-up did not end: run more tasks, or keep fewer records")
         return 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniray.core.task_events import Tally
+from miniray.core.task_events import Tally, attempts
 from tests.core.builders import (
     LARGE,
     NOW,
@@ -98,3 +98,35 @@ def test_a_tally_counts_a_bound_in_its_own_bucket():
     copy = tally.copy()
     tally.add(2.0)
     assert (copy.counts, copy.sum) == ([2, 1, 1], 14.0)
+
+
+def test_a_worker_that_never_started_does_not_count_as_registered():
+    """It ended while its thread was starting: there is no time that it took."""
+    c = one_node()
+    c.worker_pool.dead_kept = 0
+    crash(c, submitted(c).worker)
+    assert c.dropped["workers"] == 1 and sum(c.totals.registrations.counts) == 0
+
+
+def test_the_attempts_of_a_task_that_still_runs_are_those_that_have_ended():
+    """Its last attempt counts when it has ended."""
+    c = one_node()
+    task, _ = running(c, "r", retries=1)
+    assert list(attempts(task)) == []
+    raise_in(c, task, retry=True)
+    started(c, task)
+    assert list(attempts(task)) == [("r", False, False)]
+    finish(c, task)
+    assert list(attempts(task)) == [("r", False, False), ("r", True, True)]
+
+
+def test_of_the_dead_workers_the_oldest_are_dropped():
+    """The table keeps the last ones."""
+    c = one_node()
+    c.worker_pool.dead_kept = 2
+    dead = []
+    for _ in range(4):
+        _, worker = running_task(c)
+        crash(c, worker)
+        dead.append(worker.number)
+    assert [number for number in dead if number in c.workers] == dead[2:]

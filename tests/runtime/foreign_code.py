@@ -22,7 +22,7 @@ from tests.runtime import traps
 from tests.runtime.traps import Counter, Trap, double, ran
 
 THREADS = 3
-ENOUGH, FURTHER_S = 10, 25  # how often code of each kind is called at least; for so long the work goes on for that
+ENOUGH, FURTHER_S = 10, 100  # how often code of each kind is called at least; for so long the work goes on for that
 
 
 @ray.remote(num_cpus=0)

@@ -133,7 +133,7 @@ def calls_of(queue, kept):
         looks_up,
         lambda: uses_queue(queue),
         lambda: counted.inc(1, {"kind": "a"}),
-        lambda: chance.random() < 0.1 and ray.timeline(),
+        lambda: chance.random() < 0.02 and ray.timeline(),
         lambda: util_state.list_tasks(limit=10, raise_on_missing_output=False),
         lambda: util_state.list_actors(limit=10, raise_on_missing_output=False),
         lambda: util_state.list_objects(limit=10, raise_on_missing_output=False),
@@ -290,7 +290,8 @@ def everywhere(seed: int, tolerate: tuple[type[BaseException], ...] = ()) -> Ite
     main thread. Afterwards nothing of this is left, and the first problem that a call has met is raised.
     """
     global tolerated
-    warnings.filterwarnings("ignore", "Failed to retrieve all")  # the table of tasks is full
+    for full in "Failed to retrieve all", ".* are missing: they were dropped":  # a table is full
+        warnings.filterwarnings("ignore", full)
     ran.clear()
     problems.clear()
     tolerated = tolerate
