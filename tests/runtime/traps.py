@@ -30,6 +30,8 @@ from typing import Any
 import miniray as ray
 from miniray import state
 from miniray.experimental import internal_kv
+from miniray.core.transitions import WorkerStatus
+from miniray.process import context
 from miniray.process.exits import WorkerExit
 from miniray.runtime.core_lock import HAS_GIL
 from miniray.util import metrics
@@ -173,7 +175,10 @@ def _call(call, kind):
     except WorkerExit:
         ran["(on a dead worker)"] += 1
     except BaseException as error:
-        if not ending:
+        here = context.current.get()
+        if here is not None and here.worker.status is WorkerStatus.DEAD:  # what it owned has ended with it
+            ran["(on a dead worker)"] += 1
+        elif not ending:
             problems.append(error)
 
 
