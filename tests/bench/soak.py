@@ -159,7 +159,7 @@ def keep_little(runtime: Any, records: int) -> None:
     cluster = runtime.cluster
     cluster.history.limit = cluster.actor_manager.dead_kept = records
     cluster.worker_pool.dead_kept = min(records, cluster.worker_pool.dead_kept)
-    cluster.events.events = deque(maxlen=records)
+    cluster.events.events, cluster.totals.most_names = deque(maxlen=records), records
     runtime.waits = deque(maxlen=records)
     files.MOST_WORKERS = records
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniray.core.task_events import Tally, attempts
+from miniray.core.task_events import OTHER_NAMES, Tally, attempts
 from tests.core.builders import (
     LARGE,
     NOW,
@@ -130,3 +130,31 @@ def test_of_the_dead_workers_the_oldest_are_dropped():
         crash(c, worker)
         dead.append(worker.number)
     assert [number for number in dead if number in c.workers] == dead[2:]
+
+
+def test_further_names_are_counted_together():
+    """A program that names every task, or every actor, does not make the tables grow without end. It used to."""
+    c = one_node()
+    c.history.limit, c.totals.most_names = 0, 2
+    for number in range(5):
+        task, _ = running(c, f"t{number}")
+        finish(c, task)
+        drop(c, *task.returns)
+    assert dropped_tasks(c) == {("t0", False, True): 1, ("t1", False, True): 1, (OTHER_NAMES, False, True): 3}
+    for number in range(4):
+        _, worker = running(c, f"t{number}")
+        crash(c, worker)
+    assert c.totals.worker_failures == {(False, "t0"): 1, (False, "t1"): 1, (False, OTHER_NAMES): 2}
+
+
+def test_a_task_that_comes_back_is_taken_from_where_it_was_counted():
+    """Under its own name or under the other names."""
+    c = one_node()
+    for name in ("a", "b"):
+        task, _ = running(c, name)
+        finish(c, task)
+        c.totals.most_names = 1
+        c.totals.task_dropped(task)
+        c.totals.flush()
+    c.totals.task_dropped(task, -1)
+    assert dropped_tasks(c) == {("a", False, True): 1}
