@@ -77,9 +77,10 @@ mutants: N := 250
 mutants: $(VENV)/.pytest
 	$(IN_VENV) -m tests.mutants.run --n $(N) --seed $(SEED)
 
-# Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values.
+# Run whole programs under N seeds. Under each seed, a plan kills workers and nodes and loses values. With FOREIGN=1, here
+# and for `soak`, finalisers, callbacks of weak references and signal handlers call miniray at every possible moment.
 chaos:
-	$(PYTHON) -m tests.runtime.chaos --seeds $(N)
+	$(PYTHON) -m tests.runtime.chaos --seeds $(N) $(if $(FOREIGN),--foreign)
 
 # The simulated runtime: the chaos programs under N seeds; then its speed, and its memory over N runs.
 simulated-chaos:
@@ -123,7 +124,7 @@ bench:
 
 # Run 200,000 tasks through a small object store. Memory, threads, file descriptors and files must not grow.
 soak:
-	$(PYTHON) -m tests.bench.soak
+	$(PYTHON) -m tests.bench.soak $(if $(FOREIGN),--foreign)
 
 # The same benchmark with real Ray as well. RAY_PYTHON is a Python that has Ray installed.
 bench-ray:

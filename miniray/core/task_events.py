@@ -73,6 +73,10 @@ PLACEMENT_MS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 SIZES = tuple(float(2**n) for n in range(25, 35))  # 32 MiB to 16 GiB
 
 
+MOST_NAMES = 10_000  # as many as a metric has series
+OTHER_NAMES = "(other names)"
+
+
 class Totals:
     """What stays counted after its record was dropped.
 
@@ -83,6 +87,9 @@ class Totals:
     dropped workers for their start. Two hold everything, not only what was dropped. worker_failures: workers that
     crashed, by (whether an actor lived in it, name of the task or of the class). sizes: bytes of the values that were
     created in the object stores.
+
+    most_names: a program may give every task or actor a name of its own. When a table has so many entries, what has a
+    further name is counted under OTHER_NAMES. Entries never go, so what was counted there is also found there again.
     """
 
     def __init__(self) -> None:
@@ -93,6 +100,7 @@ class Totals:
         self.sizes = Tally(SIZES)
         self.name = ""  # of the tasks dropped last; `same` of them finished at their first attempt
         self.same = 0
+        self.most_names = MOST_NAMES
 
     def task_dropped(self, task: TaskRecord, sign: int = 1) -> None:
         """Count a dropped task. sign: -1 if its record has come back."""
@@ -125,12 +133,16 @@ class Totals:
             self.same = 0
 
     def _add(self, name: str, retry: bool, finished: bool, number: int) -> None:
-        key = name, retry, finished
-        self.dropped_tasks[key] = self.dropped_tasks.get(key, 0) + number
+        self._count(self.dropped_tasks, (name, retry, finished), (OTHER_NAMES, retry, finished), number)
+
+    def _count(self, table: dict[Any, int], key: Any, other: Any, number: int) -> None:
+        if key not in table and len(table) >= self.most_names:
+            key = other
+        table[key] = table.get(key, 0) + number
 
     def actor_dropped(self, actor: ActorRecord, sign: int = 1) -> None:
         """Count a dropped actor. sign: -1 if its record has come back."""
-        self.dropped_actors[actor.class_name] = self.dropped_actors.get(actor.class_name, 0) + sign
+        self._count(self.dropped_actors, actor.class_name, OTHER_NAMES, sign)
         if sign > 0 and actor.creation.t_leased:
             self.placements.add((actor.creation.t_leased - actor.creation.t_ready) * 1000)
 
@@ -143,8 +155,7 @@ class Totals:
         """Count a worker that crashed."""
         actor, task = worker.actor, worker.task
         name = f"{actor.class_name}.__init__" if actor is not None else task.spec.name if task is not None else ""
-        key = actor is not None, name
-        self.worker_failures[key] = self.worker_failures.get(key, 0) + 1
+        self._count(self.worker_failures, (actor is not None, name), (actor is not None, OTHER_NAMES), 1)
 
 
 def attempts(task: TaskRecord) -> Iterator[tuple[str, bool, bool]]:

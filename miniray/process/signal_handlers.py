@@ -103,7 +103,7 @@ def uninstall() -> None:
         return
     if _get(signal.SIGTERM) is _exit and signal.SIGTERM not in postponed:
         _set(signal.SIGTERM, _before_sigterm)
-    for number, state in list(watched.items()):
+    for number, state in watched.copy().items():
         if number not in postponed and _signal_getsignal(number) is _on_signal:
             _settle(state)
             _signal_signal(number, state.handler)
@@ -261,7 +261,8 @@ def _resend(ident: Any) -> None:
     while True:
         while postponed:
             never.acquire(True, RETRY_S)
-            for number, state in list(postponed.items()):
+            # A copy in one step. A list of the items would allocate each, and so may run a finaliser in the middle.
+            for number, state in postponed.copy().items():
                 with _sending:
                     if number not in postponed:
                         continue

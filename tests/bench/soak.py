@@ -1,17 +1,21 @@
 """Soak test: hundreds of thousands of tasks, puts, gets and actor calls through a store of 64 MB. Nothing may grow.
 
     python -m tests.bench.soak --tasks 200000       as `make soak` does
+    python -m tests.bench.soak --foreign            as `make soak FOREIGN=1` does: with foreign code
 
 The program always refers to twice as many bytes of large values as the store holds, so the store spills and restores
 values all the time. After every thousand tasks, when nothing runs, the program counts resident memory, threads, file
 descriptors, files and records. Memory may grow only until the table of finished tasks and the event log are full. The
 table fills early, since it keeps 10,000 tasks (`--records`) instead of 100,000. After the session, threads, descriptors
-and files must be as they were before it. Linux only: it reads /proc.
+and files must be as they were before it. Foreign code: finalisers, callbacks of weak references and signal handlers call the
+API at every moment (tests/runtime/traps.py). Linux only: it reads /proc.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
 import random
 import sys
@@ -21,17 +25,23 @@ from collections import deque
 from typing import Any, Callable
 
 import miniray as ray
+from miniray.observe.logs import files
 from miniray.process import context
+from tests.runtime import traps
 
 STORE = 64_000_000
 SIZES = (110_000, 200_000, 400_000, 1_000_000)  # bytes of the large values
 BATCH = 1_000  # tasks; of these, in the order of the next line:
 LARGE, TAKE, NESTED, FAIL = 20, 40, 20, 5  # return a large value; take one; call a task; fail once and are retried
 PUTS, GETS, CALLS, ITEMS = 20, 40, 200, 20  # also in a batch: puts, gets of large values, actor calls, items yielded
-RECORDS = 10_000  # finished tasks that the table keeps
+RECORDS = 10_000  # finished tasks that the table keeps, dead actors, lines of the event log, workers with logs
 WARM_UP = 3  # the warm-up ends after this many times RECORDS tasks, when the table's dict no longer grows either
 FLAT_BYTES = 4_000_000  # noise: memory may grow by this much from the first tenth after the warm-up to the last tenth
-COLUMNS = "tasks", "resident", "threads", "fds", "files", "records", "objects", "workers"
+FLAT_BLOCKS = (
+    0.05  # with foreign code: so much the number of Python's memory blocks may grow. Its many threads spread the
+)
+# large values over as many heaps of the C library, so that resident memory goes up and down by tens of megabytes.
+COLUMNS = "tasks", "resident", "blocks", "threads", "fds", "files", "records", "objects", "workers"
 
 
 @ray.remote
@@ -137,9 +147,21 @@ def count(tasks: int) -> dict[str, int]:
             "workers": len(cluster.workers),
             "finished": len(cluster.tasks) + cluster.dropped["tasks"],
             "events_dropped": cluster.dropped["events"],
+            "actors_dropped": cluster.dropped["actors"],
         }
     folder = runtime.spill.path
     return {"tasks": tasks, **of_the_process(), "files": len(os.listdir(folder)) if folder else 0, **tables}
+
+
+def keep_little(runtime: Any, records: int) -> None:
+    """Let the tables and logs of finished things be full early: of each, this many entries are kept. Foreign code makes
+    an actor every few calls, and by default as many dead actors are kept as in Ray, 100,000."""
+    cluster = runtime.cluster
+    cluster.history.limit = cluster.actor_manager.dead_kept = records
+    cluster.worker_pool.dead_kept = min(records, cluster.worker_pool.dead_kept)
+    cluster.events.events, cluster.totals.most_names = deque(maxlen=records), records
+    runtime.waits = deque(maxlen=records)
+    files.MOST_WORKERS = records
 
 
 def of_the_process() -> dict[str, int]:
@@ -148,6 +170,7 @@ def of_the_process() -> dict[str, int]:
         resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return {
         "resident": resident,
+        "blocks": sys.getallocatedblocks(),
         "threads": len(os.listdir("/proc/self/task")),
         "fds": len(os.listdir("/proc/self/fd")),
     }
@@ -159,27 +182,36 @@ def soak(
     records: int = RECORDS,
     seed: int = 0,
     tell: Callable[[dict[str, int]], None] = lambda row: None,
+    foreign: bool = False,
+    minutes: float = math.inf,
 ) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Run this many tasks. records: the finished tasks that the table keeps. tell: called with each row.
+    """Run this many tasks. records: the most finished things that a table or log keeps. tell: called with each row.
+    foreign: with foreign code that calls the API at every moment, except while everything is counted. minutes: fewer
+    tasks if they take longer.
 
     Returns the rows, one for each thousand tasks, and the store's counters. Raises AssertionError if a result is wrong,
     or if something is left after the session.
     """
-    chance = random.Random(seed)
+    chance, end = random.Random(seed), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="miniray-soak-") as folder:
-        before = of_the_process()
+        before, most_logs = of_the_process(), files.MOST_WORKERS
         ray.init(num_cpus=2, object_store_memory=store, object_spilling_directory=folder, log_to_driver=False)
         try:
             runtime = context.running()
-            runtime.cluster.history.limit = records
+            keep_little(runtime, records)
             held, counter, rows = Held(2 * store), Counter.remote(), []
-            for start in range(0, tasks, BATCH):
-                batch(start, chance, held, counter)
-                rows.append(count(start + BATCH))
-                tell(rows[-1])
+            with traps.everywhere(seed) if foreign else contextlib.nullcontext() as stress:
+                for start in range(0, tasks, BATCH):
+                    batch(start, chance, held, counter)
+                    with stress.pause() if stress else contextlib.nullcontext():
+                        rows.append(count(start + BATCH))
+                    tell(rows[-1])
+                    if time.monotonic() > end:
+                        break
             stats = runtime.head.store.stats()
         finally:
             ray.shutdown()
+            files.MOST_WORKERS = most_logs
         after = of_the_process()
         assert os.listdir(folder) == [], "files are left"
     assert after["threads"] <= before["threads"], f"{after['threads'] - before['threads']} threads are left"
@@ -200,6 +232,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--store", type=float, default=STORE, help="the size of the object store, in bytes")
     parser.add_argument("--records", type=int, default=RECORDS, help="keep this many finished tasks (default: 10,000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of all random choices (default: 0)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so many minutes")
+    parser.add_argument("--foreign", action="store_true", help="foreign code calls the API at every moment")
     options = parser.parse_args(arguments)
     every = max(1, options.tasks // BATCH // 20)
     print("".join(f"{name:>10}" for name in COLUMNS) + "   (resident in MB)")
@@ -212,9 +246,17 @@ def main(arguments: list[str]) -> int:
             )
 
     began = time.perf_counter()
-    rows, stats = soak(options.tasks, int(options.store), options.records, options.seed, tell)
-    print(f"{time.perf_counter() - began:.0f} s; " + ", ".join(f"{name} {value}" for name, value in stats.items()))
+    rows, stats = soak(
+        options.tasks, int(options.store), options.records, options.seed, tell, options.foreign, options.minutes
+    )
+    foreign = f"{traps.num_calls()} foreign calls, " if options.foreign else ""
+    print(
+        f"{time.perf_counter() - began:.0f} s; {foreign}"
+        + ", ".join(f"{name} {value}" for name, value in stats.items())
+    )
     warm = [row for row in rows if row["finished"] > WARM_UP * options.records and row["events_dropped"]]
+    if options.foreign:
+        warm = [row for row in warm if row["actors_dropped"]]
     if len(warm) < 2:
         print("the warm-up did not end: run more tasks, or keep fewer records")
         return 2
@@ -226,7 +268,10 @@ def main(arguments: list[str]) -> int:
             for name, value in grown.items()
         )
     )
-    flat = grown["resident"] < FLAT_BYTES and grown["threads"] < 1 and grown["fds"] < 1
+    steady = (
+        grown["resident"] < FLAT_BYTES if not options.foreign else grown["blocks"] < FLAT_BLOCKS * warm[0]["blocks"]
+    )
+    flat = steady and grown["threads"] < 1 and grown["fds"] < 1
     print("nothing grows" if flat else "something grows")
     return 0 if flat else 1
 

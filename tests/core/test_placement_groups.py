@@ -57,6 +57,12 @@ def test_spread_puts_bundles_apart_as_far_as_there_are_nodes():
     assert a_group(c, CPU, strategy="SPREAD").status is CREATED
 
 
+def test_spread_takes_an_unused_node_rather_than_the_one_with_most_room():
+    """Both bundles would fit on the first node, which would still have more room than the other."""
+    c = several_nodes(8, 2)
+    assert sorted(nodes_of(a_group(c, CPU, CPU, strategy="SPREAD"))) == [1, 2]
+
+
 def test_strict_pack_needs_one_node():
     """Room for the bundles on two nodes together is not enough."""
     c = several_nodes(2, 2)

@@ -56,6 +56,18 @@ def test_a_consumer_is_woken_by_the_next_item_and_by_the_end():
     assert finish(c, task) == [Wake(second)]
 
 
+def test_the_id_of_an_item_begins_with_that_of_its_task():
+    """As in Ray. So the items of two generators never have one id, whichever their places are."""
+    c = one_node()
+    tasks = [running_task(c, returns="streaming")[0] for _ in range(2)]
+    items = []
+    for task in tasks:
+        yield_one(c, task)
+        yield_one(c, task)
+        items += [(task, take(c, task)), (task, take(c, task))]
+    assert all(item.hex.startswith(task.hex) for task, item in items) and len({item.hex for _, item in items}) == 4
+
+
 def test_an_error_is_the_last_item():
     """The items before it have their values, and the object of the end is no error, as in Ray."""
     c = one_node()

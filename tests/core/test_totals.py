@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniray.core.task_events import Tally
+from miniray.core.task_events import OTHER_NAMES, Tally, attempts
 from tests.core.builders import (
     LARGE,
     NOW,
@@ -98,3 +98,63 @@ def test_a_tally_counts_a_bound_in_its_own_bucket():
     copy = tally.copy()
     tally.add(2.0)
     assert (copy.counts, copy.sum) == ([2, 1, 1], 14.0)
+
+
+def test_a_worker_that_never_started_does_not_count_as_registered():
+    """It ended while its thread was starting: there is no time that it took."""
+    c = one_node()
+    c.worker_pool.dead_kept = 0
+    crash(c, submitted(c).worker)
+    assert c.dropped["workers"] == 1 and sum(c.totals.registrations.counts) == 0
+
+
+def test_the_attempts_of_a_task_that_still_runs_are_those_that_have_ended():
+    """Its last attempt counts when it has ended."""
+    c = one_node()
+    task, _ = running(c, "r", retries=1)
+    assert list(attempts(task)) == []
+    raise_in(c, task, retry=True)
+    started(c, task)
+    assert list(attempts(task)) == [("r", False, False)]
+    finish(c, task)
+    assert list(attempts(task)) == [("r", False, False), ("r", True, True)]
+
+
+def test_of_the_dead_workers_the_oldest_are_dropped():
+    """The table keeps the last ones."""
+    c = one_node()
+    c.worker_pool.dead_kept = 2
+    dead = []
+    for _ in range(4):
+        _, worker = running_task(c)
+        crash(c, worker)
+        dead.append(worker.number)
+    assert [number for number in dead if number in c.workers] == dead[2:]
+
+
+def test_further_names_are_counted_together():
+    """A program that names every task, or every actor, does not make the tables grow without end. It used to."""
+    c = one_node()
+    c.history.limit, c.totals.most_names = 0, 2
+    for number in range(5):
+        task, _ = running(c, f"t{number}")
+        finish(c, task)
+        drop(c, *task.returns)
+    assert dropped_tasks(c) == {("t0", False, True): 1, ("t1", False, True): 1, (OTHER_NAMES, False, True): 3}
+    for number in range(4):
+        _, worker = running(c, f"t{number}")
+        crash(c, worker)
+    assert c.totals.worker_failures == {(False, "t0"): 1, (False, "t1"): 1, (False, OTHER_NAMES): 2}
+
+
+def test_a_task_that_comes_back_is_taken_from_where_it_was_counted():
+    """Under its own name or under the other names."""
+    c = one_node()
+    for name in ("a", "b"):
+        task, _ = running(c, name)
+        finish(c, task)
+        c.totals.most_names = 1
+        c.totals.task_dropped(task)
+        c.totals.flush()
+    c.totals.task_dropped(task, -1)
+    assert dropped_tasks(c) == {("a", False, True): 1}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
+import importlib
 import os
 import pickle
 import resource
@@ -113,6 +114,8 @@ class Quick:
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all copies of this process
         self.measure()
         jobs = []
+        for path in {mutant.path for mutant in self.mutants.values()}:  # otherwise a test may be the first to do so
+            importlib.import_module(path.removesuffix(".py").replace("/", "."))
         for number, mutant in self.mutants.items():
             if exchange(mutant) is None:
                 self.fates[number] = Fate("beyond")

@@ -53,9 +53,11 @@ CORE, SEARCH = (
 )
 EXPLAIN, RUNTIME = "tests/observe/explain", "tests/runtime"
 CASES, OTHER_CASES = "tests/conformance -k threaded", "tests/conformance -k local_mode"
-# The doctor looks at a program after half a second, by which a busy machine may not have started it.
-VIEWS = "tests/observe tests/util --ignore tests/observe/test_doctor.py"
+# The doctor looks at a program after half a second, by which a busy machine may not have started it; a browser is slow.
+VIEWS = "tests/observe tests/util --ignore tests/observe/test_doctor.py --ignore tests/observe/timeline/test_timeline_browser.py"
+RESTORING = "tests/telemetry/test_from_file.py tests/telemetry/test_damaged_files.py"  # they read real recordings
 PARTS = {
+    "miniray/core/restoring.py": (CORE, RESTORING),
     "core": (CORE, EXPLAIN, SEARCH, RUNTIME, CASES, VIEWS),
     "runtime": (RUNTIME, CASES, VIEWS, "tests/values tests/process tests/testing", OTHER_CASES),
     "observe": (EXPLAIN, RUNTIME, CASES, VIEWS),
@@ -177,7 +179,8 @@ class Run:
     def parts(self, number: int, mutant: Mutant) -> list[str]:
         """The parts of the suite that could notice it and have not been asked."""
         asked = IN_QUICK if self.quick[number].word == "survived" else ()
-        return [part for part in PARTS[mutant.path.split("/")[1]] if part not in asked]
+        parts = PARTS.get(mutant.path) or PARTS[mutant.path.split("/")[1]]
+        return [part for part in parts if part not in asked]
 
     def one(self, number: int, mutant: Mutant) -> Outcome:
         """The fate of one mutant."""

@@ -7,7 +7,7 @@ from collections import deque
 from miniray.process import context
 
 entered: deque = deque()  # the number of a task each time its code is entered; append is atomic, also without the GIL
-disk: dict[int, list] = {}  # the parameter server's checkpoints, by run: they outlive it
+disk: dict[int, dict[int, list]] = {}  # the parameter server's checkpoints, by run: they outlive it
 
 
 def enter() -> None:

@@ -266,6 +266,22 @@ def test_calls_of_an_actor_with_threads_run_side_by_side(threaded: None):
     assert ray.get([meeting.come.remote(), meeting.come.remote()], timeout=20) == [True, True]
 
 
+def test_an_actor_keeps_its_cpus_while_it_waits(threaded: None):
+    """In its constructor and in a method, as in Ray. A plain task would lend them."""
+    all_cpus = ray.cluster_resources()["CPU"]
+
+    @ray.remote(num_cpus=all_cpus)
+    class Holder:
+        def __init__(self) -> None:
+            self.done = self.wait()
+
+        def wait(self) -> list[int]:
+            done, _ = ray.wait([double.options(num_cpus=all_cpus).remote(1)], timeout=0.1)
+            return [*getattr(self, "done", ()), len(done)]
+
+    assert ray.get(Holder.remote().wait.remote(), timeout=20) == [0, 0]
+
+
 def test_kill_ends_running_and_waiting_calls(threaded: None):
     """All of these calls fail."""
     meeting = Meeting.options(max_concurrency=1).remote()

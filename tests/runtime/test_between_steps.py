@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -453,3 +454,16 @@ def test_an_actor_of_local_mode_may_be_killed_just_before_its_call(
     ref = actor.nap.remote(1)
     with pytest.raises(ActorDiedError):
         ray.get(ref, timeout=20)
+
+
+def test_a_sleep_whose_time_is_over_when_the_session_ends_does_not_return(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody has woken it. Its task must not go on, since nothing is left of its session."""
+    monkeypatch.setattr(session, "closed", False)  # so that it is restored
+    monkeypatch.setattr(session, "park", lambda lock, seconds: setattr(session, "closed", True))
+    handle = SimpleNamespace(interrupted=None, waiter=None)
+    execution: Any = SimpleNamespace(worker=SimpleNamespace(handle=handle), thread=_thread.get_ident())
+    with pytest.raises(RaySystemError):
+        session.sleep(execution, 1)
+    assert handle.waiter is None

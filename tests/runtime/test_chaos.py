@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
@@ -24,6 +25,14 @@ def test_chaos_while_python_switches_threads_as_often_as_it_can():
         chaos.play(100, chaos.SMALL)
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.watchdog(0)  # it needs the watchdog's signal
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
+def test_chaos_while_foreign_code_calls_the_api_at_every_moment():
+    """Finalisers, callbacks of weak references and a signal handler call the API. `make chaos FOREIGN=1` runs for longer."""
+    found = chaos.play(0, chaos.SMALL, every=20, foreign=True)
+    assert found["foreign calls"] > 10
 
 
 @pytest.mark.parametrize("seed", range(5))

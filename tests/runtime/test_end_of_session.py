@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -199,3 +201,43 @@ def test_a_task_that_is_ended_where_it_takes_a_lock_of_the_process_leaves_it_fre
     ray.shutdown()
     assert left.empty.wait(20), "the task's thread has not ended"
     assert lock.acquire(timeout=1)
+
+
+LATE = """
+import asyncio, atexit, sys, threading, time
+ended, answered = threading.Event(), threading.Event()
+atexit.register(lambda: ended.set() or answered.wait(20))      # called last, after the end of the session
+import miniray as ray
+
+@ray.remote
+def endless():
+    time.sleep(1000)
+
+async def awaits():
+    await ref
+
+def late():
+    try:
+        if sys.argv[1] == "await":
+            asyncio.run(awaits())
+        else:
+            ended.wait(20)
+            ray.get(ref)
+    except BaseException as error:
+        print(type(error).__name__, flush=True)
+        answered.set()
+        raise
+
+ray.init(num_cpus=1, log_to_driver=False)
+ref = endless.remote()
+threading.Thread(target=late, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("way", ["get", "await"])
+def test_a_daemon_thread_that_outlives_the_program_ends_without_a_word(way):
+    """It gets a value, or still awaits one, while the interpreter is about to end. A traceback would look as if the
+    program had failed."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run([sys.executable, "-c", LATE, way], capture_output=True, text=True, timeout=55, env=env)
+    assert (run.stdout, run.stderr, run.returncode) == ("SystemExit\n", "", 0)

@@ -32,7 +32,7 @@ def ran(*command, timeout=55):
 def test_it_calls_everything_all_the_time(request, per_second):
     """With --foreign-rounds N it does so for longer."""
     rounds = request.config.getoption("--foreign-rounds")
-    seen = eval(ran("-m", "tests.runtime.foreign_code", str(rounds), str(per_second), timeout=max(55, 5 * rounds)))
+    seen = eval(ran("-m", "tests.runtime.foreign_code", str(rounds), str(per_second), timeout=max(200, 5 * rounds)))
     assert seen["callback"] > 10 and seen["finalize"] > 10 and seen["__del__ of cycle"] > 10
     assert seen.get("signal", 0) > 10 or not (per_second and hasattr(os, "fork"))
 

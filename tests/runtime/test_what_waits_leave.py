@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import miniray as ray
+from miniray import state
 from miniray.core.actions import Wake
 from miniray.core.records import Waiter
 from miniray.exceptions import GetTimeoutError, ObjectLostError, RaySystemError, TaskCancelledError
@@ -48,6 +49,19 @@ def fails() -> float:
 def pending() -> ray.ObjectRef:
     """A reference whose value never comes."""
     return never_placed.options(num_cpus=9).remote()
+
+
+@ray.remote(num_cpus=0)
+def gets(refs: list) -> None:
+    """It waits for a task inside."""
+    ray.get(refs)
+
+
+def test_while_it_lasts_it_is_explained():
+    """The worker knows what its thread waits for."""
+    waiting = gets.remote([pending()])
+    assert until(lambda: state.explain(waiting).chain[0]["reason"] == "waits_in_get"), str(state.explain(waiting))
+    assert "never_placed" in str(state.explain(waiting))
 
 
 @pytest.mark.parametrize("number", [1, 3])

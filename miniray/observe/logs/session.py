@@ -69,7 +69,7 @@ class SessionLogs:
     """The logs of one session.
 
     `lock` guards the logs, the unfinished lines and the folding. No user code runs under it, except a finaliser that
-    prints; for its sake the lock is re-entrant.
+    prints; for its sake the lock is re-entrant, and a loop over a table runs over a copy that is made in a single step.
 
     outlets: a worker's logs by its number; several workers of one actor may share theirs. unfinished: the lines that
     have not ended, by attempt (or by the WorkerLog, while its worker runs no task) and stream; and a line without text
@@ -142,9 +142,9 @@ class SessionLogs:
         return outlet
 
     def _drop_oldest_dead(self) -> None:
-        for outlet in self.outlets.values():
+        for outlet in list(self.outlets.values()):
             if outlet.worker.status is DEAD:
-                for key in outlet.keys:
+                for key in list(outlet.keys):
                     del self.outlets[key]
                 self.size -= sum(file.size for file in outlet.files.values())
                 self.dropped_workers += 1
@@ -224,7 +224,7 @@ class SessionLogs:
         """Return the unfinished lines of a log, of one attempt or of all."""
         return [
             started.text().encode()
-            for (writer, name), started in self.unfinished.items()
+            for (writer, name), started in self.unfinished.copy().items()
             if started.outlet.files.get(name) is file and attempt in (None, writer)
         ]
 
@@ -291,7 +291,7 @@ class SessionLogs:
         self._add(outlet, worker, task, attempt, name, [line], "\n")
 
     def _shrink_all(self) -> None:
-        outlets = {id(outlet): outlet for outlet in self.outlets.values()}
+        outlets = {id(outlet): outlet for outlet in list(self.outlets.values())}
         for outlet in outlets.values():
             for file in outlet.files.values():
                 before = file.size
@@ -379,11 +379,11 @@ class SessionLogs:
         """End the session's logs: show unfinished lines and those that were held back, and wake the followers."""
         self.reader.stop()
         with self.lock:
-            unfinished = [(name, started) for (_, name), started in self.unfinished.items() if name != PIPES]
+            unfinished = [(name, started) for (_, name), started in self.unfinished.copy().items() if name != PIPES]
             self.unfinished.clear()
             self.closed = True
             held_back = {name: folding.flush() for name, folding in self.folding.items()}
-            files = [file for outlet in self.outlets.values() for file in outlet.files.values()]
+            files = [file for outlet in list(self.outlets.values()) for file in outlet.files.values()]
         if self.to_driver:
             for name, started in unfinished:
                 outlet = started.outlet

@@ -143,7 +143,7 @@ class Metric:
         all_workers: include the series of other workers' metrics of the same name and class.
         """
         with registry.lock:
-            series = [(table, one) for table in self._tables(all_workers) for one in table.series.values()]
+            series = [(table, one) for table in self._tables(all_workers) for one in list(table.series.values())]
         return [registry.row(table, one) for table, one in series]
 
     # ------------------------------------------------------------ from a record to its series
@@ -260,7 +260,8 @@ class Metric:
         if not all_workers:
             return [own]
         same = (self._name, self._kind)
-        return [own, *(table for key, table in registry.current.tables.items() if key[1:] == same and table is not own)]
+        tables = registry.current.tables.copy()
+        return [own, *(table for key, table in tables.items() if key[1:] == same and table is not own)]
 
     def _sorted_boundaries(self) -> tuple[float, ...]:
         return ()
@@ -500,7 +501,8 @@ def unregister(metric: str | Metric) -> bool:
                 return False
             return registry.retire([metric._attachment.table])
         owner = _owner()
-        return registry.retire([t for key, t in registry.current.tables.items() if key[:2] == (owner, metric)])
+        tables = registry.current.tables.copy()
+        return registry.retire([table for key, table in tables.items() if key[:2] == (owner, metric)])
 
 
 def set_lenient(lenient: bool) -> None:

@@ -81,7 +81,8 @@ def _limit() -> int:
 
 # Guards registries, their tables, and the attachment of each metric to a table: everything that changes when a name, a
 # series or a session is new. Recording in a known series does not take the lock. Re-entrant, because a finaliser that
-# runs while it is held may record too.
+# runs while it is held may record too. It may also make a metric or a series. So a loop over a table that allocates
+# anything runs over a copy: `list(table.values())` and `table.copy()` are single steps, in which no finaliser runs.
 lock = threading.RLock()
 current = Registry()
 
@@ -93,7 +94,7 @@ def snapshot() -> list[dict[str, Any]]:
     worker's id), `tags`, and `value` as the metric's own `value` returns it. A metric without a record has no row.
     """
     with lock:
-        series = [(table, one) for table in current.tables.values() for one in table.series.values()]
+        series = [(table, one) for table in list(current.tables.values()) for one in list(table.series.values())]
     rows = [row(table, one) for table, one in series]
     return sorted(rows, key=lambda row: (row["name"], row["type"], row["worker_id"], sorted(row["tags"].items())))
 
@@ -129,8 +130,8 @@ def curves(now: float) -> list[Curve]:
     """Return a curve for each metric and set of tag values, by name. now: the time on the runtime's clock."""
     groups: dict[tuple[str, str, Tags], list[tuple[Table, Any]]] = {}
     with lock:
-        for table in current.tables.values():
-            for tags, one in table.series.items():
+        for table in list(current.tables.values()):
+            for tags, one in table.series.copy().items():
                 groups.setdefault((table.name, table.kind, tags), []).append((table, one))
     found = []
     for (name, kind, _), members in sorted(groups.items(), key=lambda item: item[0]):

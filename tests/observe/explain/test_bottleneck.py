@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import miniray as ray
 from miniray import state
 from miniray.observe.explain.bottleneck import WORTH_NAMING, bottlenecks, explain_run
+from miniray.observe.explain.evidence import kind_of_error, typical
 from miniray.observe.timeline.page import page
 from miniray.observe.timeline.recording import Recording
 from miniray.observe.timeline.utilisation import utilisation
@@ -75,6 +77,38 @@ def test_nothing_runs_and_something_waits():
     first = bottlenecks(read(session, {waiting.number: reason}))[0]
     assert (first.kind, first.share) == ("pending", 0.9)
     assert first.sentence == "Nothing runs. Task train needs 1 GPU, which no node has."
+
+
+def test_several_tasks_that_wait_are_counted():
+    """One is named, with its reason."""
+    session = Session()
+    waiting = [session.task("train", 0, 0) for _ in range(3)]
+    session.clock = 10
+    [first] = bottlenecks(read(session, {waiting[0].number: "task train needs 1 GPU, which no node has"}))
+    assert first.sentence == "Nothing runs. Task train needs 1 GPU, which no node has, and so do 2 more."
+
+
+@pytest.mark.parametrize(
+    "message, kind",
+    [
+        ("ValueError: no", "ValueError"),
+        ("my_errors.Broken: no", "my_errors.Broken"),
+        ("json.decoder.JSONDecodeError: no", "json.decoder.JSONDecodeError"),
+        ("it went wrong", "TASK_EXECUTION_EXCEPTION"),
+    ],
+)
+def test_errors_are_grouped_by_the_class_of_the_exception(message, kind):
+    """With its module; or by Ray's name for the error, if the message begins with no class."""
+    assert kind_of_error("TASK_EXECUTION_EXCEPTION", message) == kind
+    assert kind_of_error("WORKER_DIED", message) == "WORKER_DIED"
+
+
+def test_the_most_frequent_message_of_an_error_stands_for_all():
+    """The other messages are counted."""
+    assert typical("ValueError", Counter({"ValueError: b": 1, "ValueError: a": 5})) == (
+        "ValueError: a (1 more messages of this kind)"
+    )
+    assert typical("WORKER_DIED", Counter({"it crashed": 2})) == "WORKER_DIED: it crashed"
 
 
 @pytest.mark.parametrize("seed", range(5))
