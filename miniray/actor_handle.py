@@ -234,6 +234,9 @@ class ActorHandle(Generic[T]):
         return _restore_handle, (record.actor.number, record is not record.actor.handle)
 
 
+ActorHandle.__module__ = ActorMethod.__module__ = "miniray.actor"  # where Ray has them, for a program that asks
+
+
 @reduces(ActorHandle)
 def _reduce(handle: ActorHandle[Any], pickler: Any) -> tuple[Any, ...]:
     """Pickle a handle with our own pickler. As a reference, it is pinned if only the program has the stream."""

@@ -432,6 +432,9 @@ class Histogram(Metric):
         return _remake, (Histogram, self._name, self._description, self.boundaries, self._tag_keys)
 
 
+Counter.__module__ = Gauge.__module__ = Histogram.__module__ = "miniray.util.metrics"  # where Ray has them
+
+
 class Timer:
     """The result of `Histogram.timer`: a context manager, and a decorator of functions.
 

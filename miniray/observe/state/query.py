@@ -34,6 +34,10 @@ class DataSourceUnavailable(Exception):
     """A source of rows cannot be reached. Never raised here; programs may catch it."""
 
 
+for _error in RayStateApiException, ServerUnavailable, DataSourceUnavailable:
+    _error.__module__ = "miniray.util.state.exception"  # where Ray has them: a traceback shows it
+
+
 def max_limit() -> int:
     """The largest limit that is accepted: RAY_MAX_LIMIT_FROM_API_SERVER if it is set, otherwise 10,000 as in Ray."""
     return int(os.environ.get("RAY_MAX_LIMIT_FROM_API_SERVER", 10_000))

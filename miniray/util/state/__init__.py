@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import common as common, exception as exception  # Ray's package has both as attributes
 from ...observe.state import ray_tables as answers
 from ...observe.logs.reading import get_log, list_logs
 from ...observe.state.query import GetApiOptions, ListApiOptions, SummaryApiOptions
