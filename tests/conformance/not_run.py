@@ -137,6 +137,7 @@ UNREPEATED: dict[str, tuple[str, ...]] = {
     "it waits for child processes, which take real time": (
         "logs/prints_of_threads_and_processes",
         "reports/script_ends_by_itself",
+        "resources/cuda_visible_devices",
         "tasks/environment_variables",
         "threads/what_the_main_thread_allows",
         "workers/children_end_with_their_worker",
