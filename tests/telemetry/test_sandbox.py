@@ -390,7 +390,7 @@ def test_a_signal_is_heard_while_a_function_takes_long(source):
     last = source._aside
 
     def send():
-        while source._aside is last:
+        while source._aside is last or not source._aside._begun.locked():
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGALRM)
 
@@ -405,6 +405,16 @@ def test_a_signal_is_heard_while_a_function_takes_long(source):
         sender.join()
         signal.signal(signal.SIGALRM, before)
     assert source.query("SELECT 1 AS n", timeout_s=300).rows == [{"n": 1}]
+
+
+def test_a_signal_before_the_statement_has_begun_leaves_a_source_that_answers(source, monkeypatch):
+    def interrupted(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Thread, "start", interrupted)
+        source.query("SELECT instr('ab', 'b') AS n")
+    assert not source.late and source.query("SELECT instr('ab', 'b') AS n").rows == [{"n": 2}]
 
 
 @pytest.mark.parametrize(

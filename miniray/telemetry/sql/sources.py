@@ -98,13 +98,15 @@ class _Aside:
         self.ended = False
         self._result: Result | None = None
         self._error: BaseException | None = None
+        self._begun = threading.Lock()  # taken by the thread, or by a caller that leaves before the thread has begun
         self._first = threading.Lock()  # taken by the one that is done first: the statement, or its time
         self._told, self._over = threading.Lock(), threading.Lock()  # taken until there is a result; until all is over
         self._told.acquire()
         self._over.acquire()
-        threading.Thread(target=self._work, name="miniray-sql", daemon=True).start()
 
     def _work(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             self._result = self._run()
         except BaseException as error:
@@ -121,11 +123,13 @@ class _Aside:
             self._over.release()
 
     def result(self, seconds: float) -> Result | None:
-        """What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`."""
+        """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
+        which is also true of a statement that never begins."""
         try:
+            threading.Thread(target=self._work, name="miniray-sql", daemon=True).start()
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
-            self.ended = not self._first.acquire(blocking=False)
+            self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
         if self._error is not None:
             raise self._error
         return self._result
