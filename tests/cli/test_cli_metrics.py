@@ -49,3 +49,25 @@ def test_a_page_that_cannot_be_written_is_said_before_the_program_runs(tmp_path)
     (tmp_path / "prog.py").write_text("raise SystemExit('it ran')")
     done = miniray("metrics", "-o", str(tmp_path / "no" / "page"), "--", str(tmp_path / "prog.py"))
     assert done.returncode == 2 and "there is no folder" in done.stderr and "it ran" not in done.stderr
+
+
+NOT_A_NUMBER = """
+import miniray as ray
+from miniray.util.metrics import Gauge
+
+with ray.init(num_cpus=1):
+    Gauge("loss").set(float("nan"))
+"""
+
+
+def test_a_recorded_value_may_be_no_number(tmp_path):
+    (tmp_path / "prog.py").write_text(NOT_A_NUMBER)
+    recording = str(tmp_path / "run.db")
+    done = miniray("record", "-o", recording, "--", str(tmp_path / "prog.py"))
+    assert done.returncode == 0, done.stderr
+    done = miniray("metrics", "--user-only", "--from", recording)
+    assert done.returncode == 0 and "ray_loss" in done.stdout and "} NaN" in done.stdout, done.stderr
+    done = miniray("timeline", "--from", recording, "-o", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    done = miniray("list", "tasks", "--from", recording)
+    assert done.returncode == 0, done.stderr

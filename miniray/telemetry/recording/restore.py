@@ -192,7 +192,9 @@ class Restored:
                     if row["delta_count"]
                 )
             else:
-                lists = [[(row["timestamp_us"] / 1e6, row["value"]) for row in rows] for rows in by_worker.values()]
+                lists = [
+                    [(row["timestamp_us"] / 1e6, _number(row["value"])) for row in rows] for rows in by_worker.values()
+                ]
                 samples = summed(lists)
             yield Curve(name, kind, description, json.loads(tags), samples[-MOST_SAMPLES:], number)
 
@@ -208,7 +210,7 @@ class Restored:
             if overflows:
                 tags = {name: value for name, value in tags.items() if name not in OVERFLOW}
             table.tag_keys.update(dict.fromkeys(tags))
-            value = _histogram(row) if row["kind"] == "histogram" else row["value"]
+            value = _histogram(row) if row["kind"] == "histogram" else _number(row["value"])
             table.series[tuple(sorted(tags.items())), overflows] = ReadSeries(tags, overflows, value)
         return tables
 
@@ -255,6 +257,11 @@ class Restored:
             attempt = (task.number, row["attempt_number"] or 0) if task is not None else None
             logs.recorded(worker, task, attempt, row["stream"], row["line"])
         return logs
+
+
+def _number(value: float | None) -> float:
+    """A value of a metric. SQLite stores NaN as NULL."""
+    return math.nan if value is None else value
 
 
 def _histogram(row: dict[str, Any]) -> dict[str, Any]:

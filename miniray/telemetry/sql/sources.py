@@ -153,10 +153,17 @@ class _Source:
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = self.late = False
         self._aside: _Aside | None = None  # the last one
+        self._process = os.getpid()
+
+    def _is_inherited(self) -> bool:
+        """Whether a fork has copied this source: its locks may be held by threads that are not in this process."""
+        return self._process != os.getpid()
 
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
+        if self._is_inherited():
+            raise QueryError("It was opened before this process was forked. Open it again here.")
         aside = self._aside
         if aside is not None and self.late:
             aside.wait(min(timeout_s, threading.TIMEOUT_MAX))
@@ -173,6 +180,8 @@ class _Source:
                 result.reason = self._missing(read)
             finally:
                 self._busy = self.late
+                if self._guard.closed and not self._busy:
+                    self._connection.close()
         result.complete = not result.reason
         return result
 
@@ -207,9 +216,13 @@ class _Source:
     def _close(self, why: str) -> None:
         """Close the connection. A statement that runs in another thread ends."""
         self._guard.closed = why
+        if self._is_inherited():
+            return
         self._connection.interrupt()
         with self._lock:
-            if not self.late:  # otherwise the thread of the statement closes it
+            if (
+                not self._busy
+            ):  # otherwise who has the connection closes it: a query below us on this thread, or a late one
                 self._connection.close()
 
 
@@ -418,6 +431,7 @@ def open(path: str | os.PathLike[str]) -> FileSource:  # noqa: A001 (the name is
 
 _guard = threading.RLock()
 _live: list[LiveSource] = []
+_inherited: list[LiveSource] = []  # in a forked child: the parent's, which are never closed here
 
 
 def live() -> LiveSource:
@@ -467,3 +481,13 @@ def sql(statement: str, params: Params = (), limit: int | None = 10_000, timeout
         TypeError, ValueError: an argument has a wrong type or value.
     """
     return live().query(statement, params, limit, timeout_s)
+
+
+def _in_forked_child() -> None:
+    global _guard
+    _inherited.extend(_live)
+    _live.clear()
+    _guard = threading.RLock()
+
+
+context.in_forked_child.append(_in_forked_child)

@@ -1,0 +1,95 @@
+"""Sources that end, or are forked, while a statement runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+import miniray as ray
+from miniray.telemetry import QueryError
+from miniray.telemetry.sql.sources import FileSource
+
+
+@pytest.fixture
+def recorded(path):
+    """The file of a session that has ended."""
+    with ray.init(num_cpus=1, log_to_driver=False, telemetry=path):
+        pass
+    return path
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT trim(?, ?) AS n",
+        "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c",
+    ],
+)
+def test_a_handler_may_close_the_source_of_the_statement_that_it_interrupts(recorded, statement):
+    """The connection stays open until nobody uses it."""
+    source = FileSource(recorded)
+    params = ["a" * 200_000, "b" * 1_000 + "a"] if "?" in statement else ()
+    before = signal.signal(signal.SIGALRM, lambda *ignored: source.close())
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with contextlib.suppress(QueryError):
+            source.query(statement, params, timeout_s=60)
+        while not source._guard.closed:
+            time.sleep(0.001)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(QueryError, match="is closed"):
+        source.query("SELECT 1")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        source._connection.execute("SELECT 1")
+
+
+FORKS = """
+import os, sys, threading, time
+import miniray as ray
+from miniray import telemetry
+
+ray.init(num_cpus=1, log_to_driver=False, telemetry=sys.argv[1])
+ray.sql("SELECT 1")
+def asks():
+    while True:
+        ray.sql("SELECT count(*) FROM tasks")
+threading.Thread(target=asks, daemon=True).start()
+for number in range(20):
+    child = os.fork()
+    if not child:
+        ray.init(num_cpus=1, log_to_driver=False)
+        assert ray.sql("SELECT 1 AS n").rows == [{"n": 1}]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_that_is_forked_while_a_thread_asks_may_ask(path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS, path],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.stdout == "done\n" and done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_file_that_was_opened_before_a_fork_is_refused_in_the_child(recorded):
+    with FileSource(recorded) as source:
+        source._process += 1  # as the child sees it
+        with pytest.raises(QueryError, match="before this process was forked"):
+            source.query("SELECT 1")
+        source._process -= 1
