@@ -408,11 +408,11 @@ def test_a_signal_is_heard_while_a_function_takes_long(source):
 
 
 def test_a_signal_before_the_statement_has_begun_leaves_a_source_that_answers(source, monkeypatch):
-    def interrupted(thread):
+    def interrupted(*ignored):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(threading.Thread, "start", interrupted)
+        patch.setattr("miniray.telemetry.sql.sources._thread.start_new_thread", interrupted)
         source.query("SELECT instr('ab', 'b') AS n")
     assert not source.late and source.query("SELECT instr('ab', 'b') AS n").rows == [{"n": 2}]
 
@@ -559,11 +559,12 @@ def test_a_file_may_come_from_anybody(tmp_path, monkeypatch, table):
     connection.execute("CREATE TABLE actors (id INTEGER)")
     connection.execute(f"CREATE VIEW {table} AS {ENDLESS} WHERE n < 0")
     connection.close()
-    with (
-        FileSource(path) as source,
-        pytest.raises(QueryError, match=r"ran longer|no column|has no table|no such|There is no"),
-    ):
-        source.query("SELECT count(*) FROM tasks" if table == "tasks" else "SELECT * FROM actors", timeout_s=0.2)
+    with FileSource(path) as source:
+        if table == "dropped":  # it is not read
+            assert source.query("SELECT * FROM actors").reason == "The file does not tell what is missing."
+            return
+        with pytest.raises(QueryError, match=r"ran longer|no column|has no table|no such|There is no"):
+            source.query("SELECT count(*) FROM tasks", timeout_s=0.2)
 
 
 def test_a_view_in_place_of_the_facts_is_no_recording(tmp_path):

@@ -93,3 +93,33 @@ def test_a_file_that_was_opened_before_a_fork_is_refused_in_the_child(recorded):
         with pytest.raises(QueryError, match="before this process was forked"):
             source.query("SELECT 1")
         source._process -= 1
+
+
+def test_a_view_of_a_file_may_not_take_long_either(recorded):
+    """The statement that reads it names no function."""
+    writer = sqlite3.connect(recorded)
+    view = "SELECT trim(replace(hex(zeroblob(9000)), '0', 'a'), replace(hex(zeroblob(9000)), '0', 'b') || 'a') AS x"
+    writer.execute("DROP VIEW actor_executions")
+    writer.execute(f"CREATE VIEW actor_executions AS {view}")
+    writer.execute("DROP TABLE dropped")
+    writer.execute("CREATE VIEW dropped AS SELECT x AS table_name, x AS reason, 1 AS count FROM actor_executions")
+    writer.commit()
+    writer.close()
+    with FileSource(recorded) as source:
+        before = time.monotonic()
+        assert source.query("SELECT 1 AS n").reason == "The file does not tell what is missing."
+        with pytest.raises(QueryError, match="longer than"):
+            source.query("SELECT x FROM actor_executions", timeout_s=0.1)
+        assert time.monotonic() - before < 3
+
+
+def test_the_history_that_a_late_statement_keeps_is_missed():
+    with ray.init(num_cpus=1, log_to_driver=False):
+        assert ray.sql("SELECT * FROM metric_points").complete
+        with pytest.raises(QueryError, match="longer than"):
+            ray.sql(
+                "SELECT trim(replace(hex(zeroblob(9000)), '0', 'a'), replace(hex(zeroblob(9000)), '0', 'b') || 'a')",
+                timeout_s=0.1,
+            )
+        found = ray.sql("SELECT * FROM metric_points")
+        assert not found.complete and "has the earlier values" in found.reason

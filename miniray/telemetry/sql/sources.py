@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import _thread
 import os
 import pathlib
 import sqlite3
@@ -126,7 +127,7 @@ class _Aside:
         """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
         which is also true of a statement that never begins."""
         try:
-            threading.Thread(target=self._work, name="miniray-sql", daemon=True).start()
+            _thread.start_new_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
             self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
@@ -146,6 +147,8 @@ class _Source:
     late: a statement whose time is over has not ended yet, since nothing can stop a function of SQLite. Its thread has
     the connection until then.
     """
+
+    _from_anybody = False  # whether somebody else has written the views, which may call any function
 
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
@@ -189,7 +192,7 @@ class _Source:
         def run() -> Result:
             return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
 
-        if not sandbox.may_take_long(sql):
+        if not (self._from_anybody or sandbox.may_take_long(sql)):
             return run()
         aside = self._aside = _Aside(run, self._no_longer_late)
         try:
@@ -241,6 +244,7 @@ class LiveSource(_Source):
         self._dropped: dict[str, int] = {}
         self._waiting: list[Batch] = []  # collected, but not written yet
         self._cut_short = False  # whether a collection was interrupted
+        self.replaces_another = False  # which had the history of values, and still runs a statement
         self._forgotten = 0  # rows of attempts deleted since unused rows were last looked for
 
     def _refresh(self, read: set[str]) -> None:
@@ -336,6 +340,8 @@ class LiveSource(_Source):
         said = [f"The session has dropped {', '.join(missing)} from its records."] if missing else []
         if self._cut_short:
             said.append("A query was interrupted while it read the session, and some rows are lost.")
+        if self.replaces_another and "metric_points" in read:
+            said.append("A statement that could not be stopped has the earlier values.")
         for table, reason, count in self._connection.execute("SELECT table_name, reason, count FROM dropped"):
             if table in read and table not in ("tasks", "cluster_events"):  # these were said above
                 said.append(f"{count:,} rows of {table} are missing: {reason}.")
@@ -349,6 +355,9 @@ class LiveSource(_Source):
 
 class FileSource(_Source):
     """A recording, while it is written or afterwards. The file is opened read-only."""
+
+    _from_anybody = True
+    _kinds: dict[str, str]  # by name: "table" or "view", as the file was when it was opened
 
     def __init__(self, path: str | os.PathLike[str]):
         """Raises FileNotFoundError, or QueryError for a file that is no recording."""
@@ -373,7 +382,8 @@ class FileSource(_Source):
                     f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
                 )
                 connection.execute("PRAGMA cache_size = -65536")
-                if connection.execute("SELECT type FROM sqlite_master WHERE name = 'session'").fetchone() == ("table",):
+                self._kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type != 'index'"))
+                if self._kinds.get("session") == "table":
                     return connection
                 problem = QueryError("it has no table session")
             except sqlite3.Error as error:
@@ -397,6 +407,8 @@ class FileSource(_Source):
             reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
         public = {"_attempts": ("tasks", "task_attempts", "task_events")}
         names = {name for table in read for name in (table, *public.get(table, ()))}
+        if self._kinds.get("dropped") != "table":
+            return "The file does not tell what is missing."
         for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
                 reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
@@ -442,10 +454,12 @@ def live() -> LiveSource:
             "No session is running: call init first, or open a recording with miniray.telemetry.open(path)."
         )
     with _guard:
-        if _live and (_live[0].runtime is not runtime or _live[0].late):
+        late = bool(_live) and _live[0].late and _live[0].runtime is runtime
+        if _live and (_live[0].runtime is not runtime or late):
             _forget()
         if not _live:
             _live.append(LiveSource(runtime))
+            _live[0].replaces_another = late
             if _forget not in context.at_end:
                 context.at_end.append(_forget)
         return _live[0]
