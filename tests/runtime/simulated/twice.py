@@ -23,6 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 VARIABLE = "SIMULATED_LOGS"  # names the file for the digests
 DEFAULT = ("tests/runtime", "tests/telemetry", "tests/testing", "-k", "simulat or explor or plan or bug or schedul")
+UNREPEATED = ("test_a_wait_for_something_outside_lets_others_go_on[child]",)
+"""Tests that wait for a child process, which takes real time."""
 
 digests: dict[str, Any] = {}
 running = ""
@@ -74,7 +76,7 @@ def digests_of(hash_seed: int, arguments: list[str]) -> tuple[dict[str, str], in
 def main(arguments: list[str]) -> int:
     """The command."""
     (first, status), (second, other_status) = (digests_of(seed, arguments or list(DEFAULT)) for seed in (1, 2))
-    different = [test for test in first if second.get(test) != first[test]]
+    different = [test for test in first if second.get(test) != first[test] and not test.endswith(UNREPEATED)]
     for test in different:
         print(f"{test}: the logs differ")
     print(f"{len(first) - len(different)} of {len(first)} tests with simulated sessions have the same logs")
