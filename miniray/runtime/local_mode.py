@@ -242,8 +242,9 @@ class LocalRuntime(Runtime):
             handle.loop.begin(task)
             return
         handle.ident = get_ident()
-        context = Context() if handle.context is None else handle.context
-        outcome = outside_of_event_loops(context.run, run_attempt, self, worker, task)
+        run = (Context() if handle.context is None else handle.context).run
+        outcome = outside_of_event_loops(run, run_attempt, self, worker, task)
+        del run  # an empty context ends here, with what the task has put into it
         following = self.report_from_inside(report, self, worker, task, outcome)
         if worker.status is DEAD:
             end_process(self, worker, handle)

@@ -215,8 +215,8 @@ class ThreadedRuntime(Runtime):
                 if task is None:
                     return
             try:
-                context = Context() if handle.context is None else handle.context
-                outcome = context.run(run_attempt, self, worker, task)
+                # No name for an empty context: it ends here, with what the task has put into it.
+                outcome = (Context() if handle.context is None else handle.context).run(run_attempt, self, worker, task)
                 task = report(self, worker, task, outcome)
                 del outcome
             except (TaskInterrupt, WorkerExit):

@@ -112,8 +112,8 @@ class SimulatedRuntime(ThreadedRuntime):
                     return
             try:
                 self.simulation.task_begins(task, handle)
-                context = Context() if handle.context is None else handle.context
-                outcome = context.run(run_attempt, self, worker, task)
+                # No name for an empty context: it ends here, with what the task has put into it.
+                outcome = (Context() if handle.context is None else handle.context).run(run_attempt, self, worker, task)
                 self.before_report(task, outcome)
                 following = report(self, worker, task, outcome)
                 del outcome
