@@ -496,6 +496,27 @@ def test_threads_end_with_their_run():
     assert threading.active_count() == before
 
 
+def test_a_thread_from_outside_may_start_threads():
+    """It takes no part, and neither do they."""
+    begins, seen = threading.Event(), []
+
+    def outside():
+        begins.wait()
+        inner = threading.Thread(target=seen.append, args=(1,))
+        inner.start()
+        inner.join()
+
+    thread = threading.Thread(target=outside)
+    thread.start()
+
+    def program():
+        begins.set()
+        thread.join()
+
+    simulate(program, 1)
+    assert seen == [1]
+
+
 def test_a_thread_from_outside_is_refused():
     """The simulation cannot decide when it runs."""
     begin, errors = threading.Event(), []

@@ -215,10 +215,11 @@ def _simple_queue() -> Any:
 
 
 def _thread_starter(original: Any) -> Callable[..., Any]:
-    def start(function: Any, args: Any = (), *more: Any, **options: Any) -> Any:
+    def start(function: Any, *rest: Any, **options: Any) -> Any:
         fiber = here()
         if fiber is None or _is_outside():
-            return original(function, args, *more, **options)
+            return original(function, *rest, **options)
+        args = rest[0] if rest else ()  # `_start_joinable_thread` has none
         thread = getattr(function, "__self__", None)
         baton: Baton = _baton
         starter = None
