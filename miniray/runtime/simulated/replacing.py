@@ -331,6 +331,9 @@ def _in_the_child() -> None:
     global _forking
     _forking = None
     if _baton is not None:
+        _baton.forked = True
+        _folders.clear()  # they are the parent's
+        _simulation.forked()
         uninstall()
         context.simulation = None
 

@@ -86,6 +86,12 @@ class Simulation:
             if self._collects:
                 gc.enable()
 
+    def forked(self) -> None:
+        """In a forked child: the simulation no longer holds up the cyclic collector, and it has no more seeds."""
+        random_numbers.new_seed = lambda: None
+        if self._collects:
+            gc.enable()
+
     def must_take_part(self) -> None:
         """Raise RuntimeError on a thread that takes no part: the simulation cannot decide when it runs."""
         if self.baton.here() is None:
