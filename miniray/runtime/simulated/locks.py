@@ -43,6 +43,12 @@ class SimLock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As for a real lock."""
         baton = self._baton
+        if timeout != -1 and (not blocking or not timeout >= 0):  # NaN is not, either
+            raise ValueError(
+                "can't specify a timeout for a non-blocking call"
+                if not blocking
+                else "timeout value must be a non-negative number"
+            )
         if baton.forked:
             return bool(self._real_lock().acquire(blocking, timeout))
         fiber = baton.current
@@ -107,6 +113,8 @@ class SimLock:
     def _at_fork_reinit(self) -> None:
         self._held, self._real = False, None
         self._waiting.clear()
+
+    acquire_lock, release_lock, locked_lock = acquire, release, locked  # old names, which real locks have as well
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle '_thread.lock' object")
