@@ -4,16 +4,19 @@ are refused."""
 from __future__ import annotations
 
 import _thread
+import copy
 import datetime
 import math
 import os
 import pathlib
+import pickle
 import queue
 import subprocess
 import sys
 import threading
 import time
 import uuid
+from typing import Any
 
 import pytest
 
@@ -111,6 +114,31 @@ def test_clocks_with_numbers_are_virtual():
         assert time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID) != 1050.0
 
     simulate(program)
+
+
+def test_a_clock_may_be_the_attribute_of_a_class():
+    """As a built-in function may. It used to be called with `self`, which it does not take."""
+
+    class Watch:
+        clock, now, pause = time.monotonic, time.time, time.sleep
+
+    def program() -> list[float]:
+        class Inner:
+            clock, now, pause = time.monotonic, time.time, time.sleep
+
+        @ray.remote
+        def task(*clocks: Any) -> list[float]:
+            return [clock() for clock in clocks]
+
+        watch = Inner()
+        watch.pause(5)
+        Watch().pause(0)
+        assert pickle.loads(pickle.dumps(watch.clock))() == watch.clock() == copy.deepcopy(watch.clock)() == 1005.0
+        clock = time.monotonic
+        by_cell = ray.remote(lambda: clock()).remote()
+        return [*ray.get(task.remote(watch.clock, watch.now, time.perf_counter)), ray.get(by_cell)]
+
+    assert simulate(program) == [1005.0, 1767225605.0, 1005.0, 1005.0]
 
 
 def test_all_random_bits_come_from_the_seed():

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, Callable
 
 from ...process import context, replaced
@@ -480,10 +480,27 @@ def _replace(owner: Any, name: str, value: Any) -> None:
 
 
 def _put(module: Any, name: str, function: Any) -> None:
-    """Replace a function by one with its name, so that it travels by reference, like the original."""
-    original = getattr(module, name)
+    """Replace a built-in function. The replacement has its name, so that it travels by reference, like the original.
+
+    It is a bound method. Like a built-in function, and unlike one of Python, it stays what it is as an attribute of a
+    class: a call of `self.clock()` after `clock = time.monotonic` passes no `self`.
+    """
+
+    def method(place: replaced.Place, *args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    _name_like(method, module, name)
+    _replace(module, name, MethodType(method, replaced.Place(module)))
+
+
+def _name_like(function: Any, module: Any, name: str) -> None:
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = module.__name__, original.__doc__
+    function.__module__, function.__doc__ = module.__name__, getattr(module, name).__doc__
+
+
+def _put_function(module: Any, name: str, function: Any) -> None:
+    """The same as a plain function, for one that looks at its caller."""
+    _name_like(function, module, name)
     _replace(module, name, function)
 
 
@@ -500,12 +517,12 @@ def install(simulation: Any) -> None:
     for name, position in (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("strftime", 1)):
         _calendar(name, position)
     _datetimes()
-    _put(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
+    _put_function(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
     _replace(threading, "_allocate_lock", _lock_factory(threading._allocate_lock))  # type: ignore[attr-defined]
     _replace(threading, "Lock", _lock_class(threading.Lock))
     _replace(threading, "RLock", _rlock)
     _replace(queue, "SimpleQueue", _simple_queue())
-    _put(_thread, "start_new_thread", _thread_starter(_thread.start_new_thread))
+    _put_function(_thread, "start_new_thread", _thread_starter(_thread.start_new_thread))
     for name in ("_start_new_thread", "_start_joinable_thread"):
         if hasattr(threading, name):
             _replace(threading, name, _thread_starter(getattr(threading, name)))
