@@ -26,10 +26,10 @@ import difflib
 import re
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...process.doorbell import real_clock
 from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
 from ..schema import BY_NAME
@@ -220,11 +220,13 @@ class _Watch:
     raised: what the handler of a signal has raised meanwhile."""
 
     def __init__(self, timeout_s: float, guard: Guard):
-        self.timeout_s, self.ends = timeout_s, time.monotonic() + timeout_s
+        self.timeout_s, self.ends = timeout_s, real_clock() + timeout_s
         self.why = ""
         self.raised: BaseException | None = None
         self.guard = guard
-        self.clock = time.monotonic
+        self.clock = (
+            real_clock  # in a simulation, too: a statement takes real time, while the virtual clock stands still
+        )
         self.memory, self.memory_used = memory_used(), memory_function() or _nothing
 
     def look(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import _thread
 import os
 import pathlib
 import sqlite3
@@ -14,6 +13,7 @@ from typing import Any
 
 from ..._version import __version__
 from ...process import context
+from ...process.doorbell import new_real_lock, start_real_thread
 from ...process.our_code import only_waits
 from . import sandbox
 from ..schema import span_view
@@ -92,7 +92,10 @@ def check_statement(sql: str) -> None:
 
 
 class _Aside:
-    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer."""
+    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer.
+
+    The thread and its locks are real ones, also in a simulation, where a statement takes no virtual time.
+    """
 
     def __init__(self, run: Callable[[], Result], late: Callable[[], None]):
         """late: called on the thread when the statement ends, if nobody waits for it any longer."""
@@ -100,9 +103,9 @@ class _Aside:
         self.ended = False
         self._result: Result | None = None
         self._error: BaseException | None = None
-        self._begun = threading.Lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first = threading.Lock()  # taken by the one that is done first: the statement, or its time
-        self._told, self._over = threading.Lock(), threading.Lock()  # taken until there is a result; until all is over
+        self._begun = new_real_lock()  # taken by the thread, or by a caller that leaves before the thread has begun
+        self._first = new_real_lock()  # taken by the one that is done first: the statement, or its time
+        self._told, self._over = new_real_lock(), new_real_lock()  # taken until there is a result; until all is over
         self._told.acquire()
         self._over.acquire()
 
@@ -128,7 +131,7 @@ class _Aside:
         """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
         which is also true of a statement that never begins."""
         try:
-            _thread.start_new_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
+            start_real_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
             self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
