@@ -53,6 +53,7 @@ GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
     "waits",
     "_own_spans",
 )
+MOST_SAID = 300  # characters of a reason that a file gives
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
 
 
@@ -373,7 +374,12 @@ class FileSource(_Source):
         if not os.path.isfile(self.path):  # SQLite would wait for a FIFO
             what = "a folder" if os.path.isdir(self.path) else "not a regular file"
             raise QueryError(f"{self.path} is no recording of miniray: it is {what}")
-        super().__init__(self._open())
+        connection = self._open()
+        try:
+            super().__init__(connection)
+        except (sqlite3.Error, UnicodeError) as problem:
+            connection.close()
+            raise QueryError(f"{self.path} cannot be read: {problem}") from problem
 
     def _open(self) -> sqlite3.Connection:
         address = pathlib.Path(self.path).absolute().as_uri()
@@ -384,12 +390,13 @@ class FileSource(_Source):
                 connection = sqlite3.connect(
                     f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
                 )
+                connection.text_factory = sandbox.readable  # a damaged file may have any bytes
                 connection.execute("PRAGMA cache_size = -65536")
                 self._kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type != 'index'"))
                 if self._kinds.get("session") == "table":
                     return connection
                 problem = QueryError("it has no table session")
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeError) as error:  # UnicodeError: SQLite quotes what it finds
                 problem = error
         raise QueryError(f"{self.path} is no recording of miniray: {problem}")
 
@@ -407,16 +414,18 @@ class FileSource(_Source):
         known: dict[str, str] = dict(self._own("SELECT name, value FROM session"))
         reasons = []
         if known.get("schema_version") != str(VERSION):
-            reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
+            reasons.append(f"the file has version {_cut(known.get('schema_version'))} of the schema, this is {VERSION}")
         public = {"_attempts": ("tasks", "task_attempts", "task_events")}
         names = {name for table in read for name in (table, *public.get(table, ()))}
         if self._kinds.get("dropped") != "table":
             return "The file does not tell what is missing."
         for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
-                reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
+                number = f"{count:,}" if type(count) is int else "some"  # a damaged file may say anything
+                reasons.append(f"{number} rows of {table or 'the recording'} are missing: {_cut(reason)}")
         if "ended_us" not in known and "written_us" in known:
-            age = time.time() - int(known["written_us"]) / 1e6
+            written = str(known["written_us"])
+            age = time.time() - int(written) / 1e6 if written.isdecimal() and len(written) < 20 else 0.0
             if age > SUPERSEDES:
                 reasons.append(f"the program did not end its recording; it last wrote {age:,.0f} s ago")
         return f"{'; '.join(reasons)}." if reasons else ""
@@ -432,6 +441,12 @@ class FileSource(_Source):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _cut(said: Any) -> str:
+    """What a file says, for a sentence."""
+    text = str(said)
+    return text if len(text) <= MOST_SAID else f"{text[:MOST_SAID]}..."
 
 
 def open(path: str | os.PathLike[str]) -> FileSource:  # noqa: A001 (the name is the package's)
