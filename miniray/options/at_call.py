@@ -87,7 +87,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
     num_returns = options.get("num_returns")
     if isinstance(num_returns, str) and num_returns not in ("streaming", "dynamic"):
         raise wrong_type("num_returns", (int,), num_returns)
-    if isinstance(num_returns, (int, float)) and int(num_returns) >= 2**31:
+    if num_returns is not None and not isinstance(num_returns, str) and int(num_returns) >= 2**31:
         raise OverflowError(f"num_returns must be below 2147483648, not {num_returns}")
 
 

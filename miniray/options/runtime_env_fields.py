@@ -166,23 +166,10 @@ def _conda(value: Any) -> Any:
     if value.endswith((".yaml", ".yml")):
         if not os.path.isfile(value):
             raise ValueError(f"Can't find conda YAML file {value}.")
-        return _yaml_of(value)
+        return value  # Ray reads it; there is no reader of YAML in the standard library
     if os.path.isabs(value) and not os.path.isdir(value):
         raise ValueError(f"Can't find conda env directory {value}.")
     return value
-
-
-def _yaml_of(path: str) -> Any:
-    """What a YAML file says, if the program has a library that reads it; otherwise its name."""
-    try:
-        import yaml  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        return path
-    try:
-        with open(path, encoding="utf-8") as file:
-            return yaml.safe_load(file)
-    except yaml.YAMLError as error:
-        raise ValueError(f"Failed to read conda file {path}: {error}.") from error
 
 
 def _pip(value: Any) -> dict[str, Any] | None:
