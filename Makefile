@@ -27,8 +27,9 @@ LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/te
 demo:
 	$(PYTHON) -m miniray demo
 
+# Two processes at a time: tests/halves.py.
 test: $(VENV)/.pytest
-	$(PYTEST)
+	$(IN_VENV) -m tests.halves
 
 # The unit tests of every layer and the tidy tests. Takes about 18 s on two idle cores (under 20 s is the aim): it leaves out
 # the slow tests, the files and folders whose tests start programs, and all seeds but one.

@@ -6,6 +6,7 @@ the specification of its method.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar
 
 from .calls.actor_classes import ClassInfo, MethodInfo, undeclared_group
@@ -14,6 +15,7 @@ from .exceptions import PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, pin, refs_of
 from .options import at_call, when_given
+from .options.known_options import METHOD_CALL_OPTIONS
 from .process import context
 from .process.context import running
 from .runtime.runtime import Runtime
@@ -142,6 +144,16 @@ class ActorMethod:
         """
         given = when_given.method_options(options, self._found.generator)
         return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
+
+    def _remote(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Submit a call with these options: the form that libraries of Ray's use. Raises TypeError for an option that
+        does not exist, otherwise what `options` and `remote` raise."""
+        for name in options:
+            if name not in METHOD_CALL_OPTIONS:
+                raise TypeError(f"_remote() got an unexpected keyword argument '{name}'")
+        return self.options(**options).remote(*(args or ()), **(kwargs or {}))
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Return a graph node that calls this method; if it has several returns, a tuple of nodes.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar, overload
 
 from .options import at_call, when_given
+from .options.known_options import TASK_OPTIONS
 from .options.resources import requested_resources
 from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, refs_of
@@ -236,6 +238,18 @@ class RemoteFunction(Generic[Refs]):
         """
         source, decorated = self._variant._source, self._variant._given
         return Variant(source, {**decorated, **when_given.task_options(task_options, decorated, source.generator)})
+
+    def _remote(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **task_options: Any
+    ) -> Any:
+        """Submit a task with these options, and none of the decorator's: the form that libraries of Ray's use.
+
+        As in Ray, an option that does not exist has no effect. Raises what `options` and `remote` raise.
+        """
+        known = {name: value for name, value in task_options.items() if name in TASK_OPTIONS}
+        source = self._variant._source
+        variant: Variant[Any] = Variant(source, when_given.task_options(known, None, source.generator))
+        return variant.remote(*(args or ()), **(kwargs or {}))
 
     def _capture(self, runtime: Runtime) -> None:
         self._variant._capture(runtime)

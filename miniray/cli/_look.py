@@ -131,8 +131,17 @@ def show(args: argparse.Namespace, answer: Answer) -> int:
 
 def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
     """Call `ask` with the session in the recording `args.source`. Returns its exit code; 2 for a file that cannot be
-    read, and 1 for one without rows. Tells on stderr what the recording lacks."""
-    from ..telemetry.recording.restore import Unreadable, restored, without_rows  # reading a recording takes sqlite3
+    read, and 1 for one without rows. Tells on stderr what the recording lacks.
+
+    Every value of a file was checked when it was read, but rows may contradict each other in ways that no list of rules
+    foresees, and anybody may have made the file. So an error of a reader is the file's, and is told in one line.
+    """
+    from ..telemetry.recording.restore import (  # reading a recording takes sqlite3
+        Unreadable,
+        contradicts,
+        restored,
+        without_rows,
+    )
 
     if args.program:
         return complain("give --from or a program after --, not both", 2)
@@ -143,7 +152,12 @@ def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
                 return complain(f"{args.source} has no rows: {without_rows(args.source)}", 1)
             for gap in runtime.gaps:
                 print(f"Note: {for_terminal(gap)}", file=sys.stderr)
-            return ask(runtime)
+            try:
+                return ask(runtime)
+            except (OSError, Unreadable):  # such as a pipe that its reader has closed
+                raise
+            except Exception as problem:
+                return complain(contradicts(args.source, problem), 2)
     except Unreadable as problem:
         return complain(str(problem), 2)
 

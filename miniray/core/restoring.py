@@ -8,12 +8,12 @@ has dropped it. Then the rebuilt record has None in its place, or leaves it out 
 
     cluster = Restoring().rebuilt(rows)
 
-`rows(table)` gives the rows of a table as dicts, in the order of their keys.
+`rows(table)` gives the rows of a table as dicts, in the order of their keys; JSON is parsed. Whoever reads them from a
+file has checked them against the schema. This module raises ValueError where rows contradict each other.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -140,18 +140,18 @@ class Restoring:
     # ------------------------------------------------------------ nodes, groups, demands
 
     def _node(self, row: Row) -> None:
-        numbers = json.loads(row["store_json"])
+        numbers = row["store_json"]
         store = ObjectStore(row["store_capacity_bytes"])
         store.used, store.spilled = row["store_used_bytes"], row["store_spilled_bytes"]
         store.peak = numbers.get("peak_bytes", store.used)
         store.counters.update({name: numbers[name] for name in store.counters if name in numbers})
-        total, labels = units(json.loads(row["resources_total_json"])), json.loads(row["labels_json"])
+        total, labels = units(row["resources_total_json"]), row["labels_json"]
         node = NodeRecord(row["number"], total, labels, bool(row["is_head_node"]), store, _s(row["start_us"]))
-        node.available = {**dict.fromkeys(total, 0), **units(json.loads(row["resources_available_json"]))}
+        node.available = {**dict.fromkeys(total, 0), **units(row["resources_available_json"])}
         node.starting = row["starting"]
         node.free_devices = {
             name: {int(index): free for index, free in devices.items()}
-            for name, devices in json.loads(row["free_devices_json"] or "{}").items()
+            for name, devices in (row["free_devices_json"] or {}).items()
         }
         node.alive = row["state"] == "ALIVE"
         node.t_died, node.death_message = _s(row["end_us"]), row["state_message"] or ""
@@ -168,15 +168,15 @@ class Restoring:
     def _group(self, row: Row, bundles: list[Row]) -> None:
         bundles.sort(key=lambda bundle: int(bundle["bundle_index"]))
         group = PlacementGroupRecord(
-            [units(json.loads(bundle["resources_json"])) for bundle in bundles],
+            [units(bundle["resources_json"]) for bundle in bundles],
             row["strategy"],
             row["name"],
             bool(row["is_detached"]),
             None,
-            [_tuples(json.loads(bundle["selector_json"] or "[]")) for bundle in bundles],
+            [_tuples(bundle["selector_json"] or []) for bundle in bundles],
         )
         for record, bundle in zip(group.bundles, bundles):
-            record.available = units(json.loads(bundle["available_json"]))
+            record.available = units(bundle["available_json"])
             record.node = self.cluster.nodes.get(bundle["node"])
         group.number, group.attempts = row["number"], row["attempts"]
         group.t_created, group.t_placed = _s(row["created_us"]), _s(row["placed_us"])
@@ -188,10 +188,10 @@ class Restoring:
     def _class(self, row: Row) -> None:
         scheduler = self.cluster.scheduler
         wanted = self.classes[row["id"]] = scheduler.scheduling_class(
-            units(json.loads(row["need_json"])),
-            units(json.loads(row["hold_json"])),
-            _tuples(json.loads(row["strategy_json"])),
-            _tuples(json.loads(row["selector_json"] or "[]")),
+            units(row["need_json"]),
+            units(row["hold_json"]),
+            _tuples(row["strategy_json"]),
+            _tuples(row["selector_json"] or []),
         )
         if row["queue"]:
             (scheduler.infeasible if row["queue"] == "infeasible" else scheduler.waiting)[wanted] = None
@@ -199,8 +199,8 @@ class Restoring:
     def _spec(self, row: Row) -> None:
         labels, fallback = row["label_selector_json"], row["fallback_json"]
         options = {
-            **({"label_selector": json.loads(labels)} if labels else {}),
-            **({"fallback_strategy": json.loads(fallback)} if fallback else {}),
+            **({"label_selector": labels} if labels else {}),
+            **({"fallback_strategy": fallback} if fallback else {}),
         }
         self.specs[row["id"]] = TaskSpec(
             row["kind"],
@@ -208,11 +208,11 @@ class Restoring:
             row["func_name"],
             row["module"],
             scheduling_class=self.classes.get(row["class"]),
-            resources=json.loads(row["resources_json"] or "{}"),
+            resources=row["resources_json"] or {},
             num_returns=int(row["num_returns"]) if str(row["num_returns"]).isdigit() else row["num_returns"],
             max_retries=row["max_retries"],
             group=row["concurrency_group"] or "",
-            runtime_env=json.loads(row["runtime_env_json"]) if row["runtime_env_json"] else None,
+            runtime_env=row["runtime_env_json"] or None,
             backpressure=row["backpressure"],
             max_calls=row["max_calls"],
             options=options,
@@ -242,7 +242,7 @@ class Restoring:
                 node.idle.append(worker)
 
     def _actor(self, row: Row) -> None:
-        groups = json.loads(row["groups_json"])
+        groups = row["groups_json"]
         actor = ActorRecord(
             row["class_name"],
             row["name"],
@@ -289,12 +289,12 @@ class Restoring:
             task.failure = self._failure(row["failure"])
             restore(task, _status(task, row["state"]))
             if row["producers"]:
-                task.producers = tuple(json.loads(row["producers"]))
+                task.producers = tuple(row["producers"])
             tasks[key] = task
             if actor is not None and actor < 0 and record is not None:
                 record.creation = task
             if not task.t_finished:
-                unfinished.append((task, json.loads(row["details"]) if row["details"] else {}))
+                unfinished.append((task, row["details"] or {}))
         earlier.sort(key=lambda row: -int(row["key"]))
         for row in earlier:
             number = -row["key"] >> EARLIER_BITS
@@ -325,7 +325,8 @@ class Restoring:
         if told.get("stream"):
             given = told["stream"]
             task.stream = stream = StreamRecord(task)
-            stream.items, stream.taken, stream.produced = [None] * given["items"], given["taken"], given["produced"]
+            items: Any = range(given["items"])  # readers only count them, and a file may tell of any number
+            stream.items, stream.taken, stream.produced = items, given["taken"], given["produced"]
             stream.ended, stream.refs = bool(given["ended"]), given["refs"]
             stream.producer_waiter = Waiter(1, None) if given["waits"] else None
         actor = task.actor
@@ -360,7 +361,7 @@ class Restoring:
         if obj.task is None:
             obj.t_created = _s(row["created_us"])
         obj.value = self._failure(row["failure"])
-        known = [tables.nodes[one] for one in json.loads(row["locations_json"] or "[]") if one in tables.nodes]
+        known = [tables.nodes[one] for one in row["locations_json"] or () if one in tables.nodes]
         if known:
             obj.locations = {node.number: node for node in known}
             if obj.status is READY:
@@ -399,6 +400,7 @@ class Restoring:
         open_tasks: list[tuple[TaskRecord, Row]],
     ) -> None:
         tables = self.cluster
+        _check_causes({number: row["cause"] for number, row in failures.items()})
         for number, row in failures.items():
             self.failures[number].cause = self._failure(row["cause"])
             self.failures[number].about = self._record(row["about_kind"], row["about_number"])
@@ -431,7 +433,7 @@ class Restoring:
         worker.task = tables.tasks.get(row["task"])
         if worker.status is WorkerStatus.DEAD:
             return
-        running = [tables.tasks.get(number) for number in json.loads(row["running_json"] or "[]")]
+        running = [tables.tasks.get(number) for number in row["running_json"] or ()]
         worker.running = {task.number: task for task in running if task is not None}
         group = tables.placement_groups.get(row["bundle_group"])
         if group is not None and row["bundle_index"] is not None:
@@ -482,6 +484,20 @@ class Restoring:
             actor.drain = Drain(workers, Failure("ACTOR_DIED", "it has ended itself", about=actor), "", actor)
             actor.drain.until = until
             self.cluster.ownership.drains.append(actor.drain)
+
+
+def _check_causes(cause_of: dict[int, int | None]) -> None:
+    """Raise ValueError if a failure is its own cause: whoever follows the causes would never end."""
+    ends: set[int] = set()  # the failures whose causes are known to end
+    for failure in cause_of:
+        path: set[int] = set()
+        number: int | None = failure
+        while number is not None and number not in ends:
+            if number in path:
+                raise ValueError(f"failure {failure} is a cause of itself")
+            path.add(number)
+            number = cause_of.get(number)
+        ends |= path
 
 
 def _status(task: TaskRecord, state: str) -> str:

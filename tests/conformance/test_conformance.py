@@ -1,7 +1,7 @@
 """miniray gives the answers that were recorded on real Ray, and those in `wanted/`: one test per case.
 
-The cases of one area run in one child process (see run.py), several areas at a time. A test only waits for its answer,
-so a case that hangs is one failed test, with the stacks of all threads.
+The cases of one area run in one child process (see run.py), several areas at a time, beside the other tests of the session
+(see beside.py). A test only waits for its answer, so a case that hangs is one failed test, with the stacks of all threads.
 
 Every eighth case also runs with `import ray` under the alias; with --through-alias, all cases run under it.
 
@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conformance.beside import AGAIN, Answers, seed_of
 from tests.conformance.not_run import (
     NOT_IN_LOCAL_MODE,
     NOT_READY,
@@ -28,7 +27,7 @@ from tests.conformance.not_run import (
     UNTIL_PYTHON,
     UNREPEATED,
 )
-from tests.conformance.run import HERE, Answer, Options, Runner, case_name, cases_in
+from tests.conformance.run import HERE, case_name, cases_in
 
 CASES = cases_in([HERE / "cases", HERE / "wanted"])
 LEFT_OUT_OF_LOCAL_MODE = {case: reason for reason, cases in NOT_IN_LOCAL_MODE.items() for case in cases}
@@ -36,9 +35,6 @@ HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 LEFT_OUT_OF_SIMULATION = {case: reason for reason, cases in NOT_SIMULATED.items() for case in cases}
 OTHER_LOG = {case for cases in UNREPEATED.values() for case in cases}
 MODES = ("threaded", "local_mode", "alias")
-AGAIN = " again"  # added to the mode of a simulation: the second process
-CHILDREN = 8  # at a time, even on two CPUs: most cases wait more than they compute
-SLOW = ("reports", "wanted", "resources")  # these areas start first, each in two halves: their programs wait long
 ALIAS_SAMPLE = 8  # one of this many cases also runs under the alias, which does the same in all of them
 
 
@@ -58,70 +54,6 @@ def marks(mode: str, path: Path) -> list[pytest.MarkDecorator]:
         if name in cases and sys.version_info >= version:
             return [pytest.mark.skip(reason="Python {}.{} has another answer".format(*version))]
     return []
-
-
-def seed_of(mode: str) -> int | None:
-    """The seed of a simulation: 1 for "simulated", 3 for "simulated-3". None for another mode."""
-    name, _, seed = mode.removesuffix(AGAIN).partition("-")
-    return int(seed or 1) if name == "simulated" else None
-
-
-class Answers:
-    """Runs the collected cases in the background. `futures` has the answer to each, by mode and path."""
-
-    def __init__(self, wanted: list[tuple[str, Path]], switch_interval_s: float | None, through_alias: bool) -> None:
-        self.futures: dict[tuple[str, Path], Future[Answer]] = {key: Future() for key in wanted}
-        self.runners: list[Runner] = []
-        self.pool = ThreadPoolExecutor(CHILDREN, "conformance")
-        groups: dict[tuple[str, str, int], list[Path]] = {}
-        for index, (mode, path) in enumerate(wanted):
-            area = "" if mode == "alias" else case_name(path).split("/")[0]  # one child runs all cases of the alias
-            groups.setdefault((mode, area, index % 2 if area in SLOW else 0), []).append(path)
-        for (mode, _, _), paths in sorted(groups.items(), key=lambda group: group[0][1] not in SLOW):
-            runner = Runner(
-                Options(
-                    local_mode=mode == "local_mode",
-                    switch_interval_s=switch_interval_s,
-                    through_alias=through_alias or mode == "alias",
-                    simulated=seed_of(mode),
-                    hash_seed=None if seed_of(mode) is None else 2 if mode.endswith(AGAIN) else 1,
-                )
-            )
-            self.runners.append(runner)
-            self.pool.submit(self._run, runner, mode, paths)
-
-    def _run(self, runner: Runner, mode: str, paths: list[Path]) -> None:
-        try:
-            for path, answer in zip(paths, runner.run(paths), strict=False):
-                self.futures[mode, path].set_result(answer)
-        except Exception as error:
-            for path in paths:
-                if not self.futures[mode, path].done():
-                    self.futures[mode, path].set_exception(error)
-
-    def stop(self) -> None:
-        """Kill the children that still run, if the test session ends before they do."""
-        for runner in self.runners:
-            runner.stop()
-        self.pool.shutdown(cancel_futures=True)
-
-
-@pytest.fixture(scope="module")
-def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
-    """The answers of the cases that this session has collected."""
-    wanted = [
-        (item.callspec.params["mode"], item.callspec.params["path"])
-        for item in request.session.items
-        if item.nodeid.startswith(request.node.nodeid)
-        and hasattr(item, "callspec")
-        and "path" in item.callspec.params
-        and not item.get_closest_marker("skip")
-    ]
-    option = request.config.getoption
-    wanted += [(mode + AGAIN, path) for mode, path in wanted if seed_of(mode) is not None]
-    found = Answers(wanted, option("--switch-interval"), option("--through-alias"))
-    yield found
-    found.stop()
 
 
 def params(seeds: int) -> list[Any]:
@@ -148,10 +80,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.watchdog(0)  # each case has its own watchdog, in the child process
 def test_the_answer_is_the_recorded_one(answers: Answers, mode: str, path: Path):
     """The program shows the lines of its .expected file. In a simulation, the same seed gives the same event log."""
-    answer = answers.futures[mode, path].result()
+    answer = answers.of(mode, path)
     assert not answer.difference, answer.difference
     if seed_of(mode) is not None:
-        again = answers.futures[mode + AGAIN, path].result()
+        again = answers.of(mode + AGAIN, path)
         assert not again.difference, again.difference
         assert again.log == answer.log or case_name(path) in OTHER_LOG, "the same seed gave another event log"
 

@@ -22,8 +22,8 @@ def rebuilt(**tables) -> Cluster:
 
 def a_node(**columns) -> Row:
     """A node that is alive."""
-    store = {"store_json": "{}", "store_capacity_bytes": 100, "store_used_bytes": 0, "store_spilled_bytes": 0}
-    has = {"resources_total_json": '{"CPU": 4}', "resources_available_json": '{"CPU": 4}', "labels_json": "{}"}
+    store = {"store_json": {}, "store_capacity_bytes": 100, "store_used_bytes": 0, "store_spilled_bytes": 0}
+    has = {"resources_total_json": {"CPU": 4}, "resources_available_json": {"CPU": 4}, "labels_json": {}}
     return Row({"number": 1, **store, **has, "starting": 0, "state": "ALIVE", **columns})
 
 
@@ -46,7 +46,7 @@ def an_attempt(key=1, **columns) -> Row:
 def an_actor(**columns) -> Row:
     """An actor that is alive, on worker 1."""
     counts = {"num_restarts": 0, "max_restarts": 0, "num_executed_calls": 0, "lineage": 0}
-    names = {"class_name": "Counter", "ray_namespace": "", "groups_json": '{"": {"limit": 2}}'}
+    names = {"class_name": "Counter", "ray_namespace": "", "groups_json": {"": {"limit": 2}}}
     return Row({"id": 7, "state": "ALIVE", "worker": 1, "node": 1, **counts, **names, **columns})
 
 
@@ -57,13 +57,13 @@ def a_worker(**columns) -> Row:
 
 def test_a_resource_that_is_not_among_the_available_ones_is_all_in_use():
     """A row names the resources that are left."""
-    c = rebuilt(nodes=[a_node(resources_total_json='{"CPU": 4, "GPU": 1}', resources_available_json="{}")])
+    c = rebuilt(nodes=[a_node(resources_total_json={"CPU": 4, "GPU": 1}, resources_available_json={})])
     assert c.nodes[1].available == {"CPU": 0, "GPU": 0} and c.nodes[1].total == {"CPU": 40_000, "GPU": 10_000}
 
 
 def test_single_devices_keep_their_numbers():
     """JSON has turned the numbers into strings. A node without devices has NULL."""
-    c = rebuilt(nodes=[a_node(free_devices_json='{"GPU": {"0": 10000, "3": 5000}}'), a_node(number=2)])
+    c = rebuilt(nodes=[a_node(free_devices_json={"GPU": {"0": 10000, "3": 5000}}), a_node(number=2)])
     assert c.nodes[1].free_devices == {"GPU": {0: 10_000, 3: 5_000}} and c.nodes[2].free_devices == {}
 
 
@@ -71,8 +71,8 @@ def test_a_placement_group():
     """Its bundles come in their order, on the nodes that still have a row. Times are in seconds."""
     groups = [a_group(state="CREATED", placed_us=2_500_000), a_group(number=6, state="PENDING")]
     bundles = [
-        Row(placement_group=5, bundle_index=1, resources_json='{"GPU": 1}', available_json="{}", node=9),
-        Row(placement_group=5, bundle_index=0, resources_json='{"CPU": 1}', available_json='{"CPU": 1}', node=1),
+        Row(placement_group=5, bundle_index=1, resources_json={"GPU": 1}, available_json={}, node=9),
+        Row(placement_group=5, bundle_index=0, resources_json={"CPU": 1}, available_json={"CPU": 1}, node=1),
     ]
     c = rebuilt(nodes=[a_node()], placement_groups=groups, bundles=bundles)
     created = c.placement_groups[5]

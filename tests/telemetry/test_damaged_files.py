@@ -4,19 +4,27 @@ and reading it ends."""
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import sqlite3
+from contextlib import suppress
 
 import pytest
 
+import miniray as ray
 from miniray import cli
-from miniray.telemetry.recording import restore
+from miniray.cli import doctor
+from miniray.telemetry.recording import recorder, restore
+from miniray.telemetry.recording.recording_file import APPLICATION_ID
 from miniray.telemetry.recording.restore import Unreadable, read
-from tests.telemetry.test_from_file import file
+from miniray.telemetry.schema import TABLES, VIEWS as OF_SCHEMA
+from miniray.util.metrics import Counter as Counts, Histogram
+from tests.telemetry.test_from_file import Counter, double, fail, file
 from tests.telemetry.test_recorder import run
 
 __all__ = ["file"]  # a fixture
+VIEWS = [view.name for view in OF_SCHEMA]
 
 KILLED = """
 import os, signal, sys, miniray as ray
@@ -146,3 +154,192 @@ def test_a_damaged_file_gives_one_error(file, tmp_path):
             read(str(damaged))
         except Unreadable as problem:
             assert "damaged.db" in str(problem)
+
+
+# ------------------------------------------------------------ values that no recorder writes
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A recording with a row in most tables."""
+    path = str(tmp_path_factory.mktemp("measured") / "run.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "_begun", {})
+        with ray.init(num_cpus=2, telemetry=path, log_to_driver=False):
+            Counts("orders", tag_keys=("user",)).inc(2, {"user": "one"})
+            sizes = Histogram("sizes", boundaries=[1, 10])
+            sizes.observe(5)
+            counter = Counter.options(name="count").remote()
+            with ray.profile("prepare"):
+                ray.get([counter.add.remote(1), double.remote(double.remote(1))])
+            failed = fail.remote()
+            passed_on = double.remote(failed)
+            ray.wait([failed, passed_on], num_returns=2)
+            zone = double.options(label_selector={"zone": "x"}).remote(1)
+            kept = [ray.put(bytes(300_000)), double.options(num_gpus=1, name="stuck").remote(1), zone]
+            del kept
+    return path
+
+
+def changed(file, path, *statements):
+    """A copy of the recording in which these statements have run."""
+    shutil.copyfile(file, path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement, *params in statements:
+        connection.execute(statement, params)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("statement", "value", "said"),
+    [
+        ("UPDATE objects SET uses = ?", "x", r"objects.uses of the row with number [0-9]+ is 'x'.* a whole number"),
+        ("UPDATE objects SET refs = ?", 1.5, "objects.refs .* is 1.5"),
+        ("UPDATE _attempts SET attempt = ?", "x", "_attempts.attempt of the row with key -?[0-9]+ is 'x'"),
+        ("UPDATE _attempts SET created_us = ?", 2**63 - 1, "_attempts.created_us .*, and should be a time"),
+        ("UPDATE nodes SET store_used_bytes = ?", None, "nodes.store_used_bytes .* is NULL"),
+        ("UPDATE nodes SET store_used_bytes = ?", "much", "nodes.store_used_bytes .* is 'much'"),
+        ("UPDATE nodes SET labels_json = ?", "[" * 9_000, "nodes.labels_json .* is no JSON"),
+        (
+            "UPDATE nodes SET resources_total_json = ?",
+            '{"CPU": NaN}',
+            "resources_total_json .* each value a finite number",
+        ),
+        ("UPDATE _classes SET selector_json = ?", '[["a"]]', "_classes.selector_json .* should be a list"),
+        ("UPDATE _classes SET strategy_json = ?", '["NODE_AFFINITY"]', "_classes.strategy_json .* a strategy"),
+        ("UPDATE _specs SET label_selector_json = ?", '{"a": {}}', "label_selector_json .* each value a text"),
+        ("UPDATE metric_points SET worker_id = ?", None, "metric_points.worker_id .* is NULL"),
+        ("UPDATE metric_points SET kind = ?", "dial", "metric_points.*: its kind is unknown"),
+        ("UPDATE metric_points SET bounds_json = ?", "[1]", "has 3 buckets and 1 bounds"),
+        ("UPDATE metric_points SET kind = 'histogram', count = ?", None, "a histogram without its buckets"),
+        ("UPDATE waits SET start_us = ?", float("inf"), "waits.start_us .* is inf"),
+        ("UPDATE actors SET state = ?", "ASLEEP", "'ASLEEP' is no ActorStatus"),
+        ("UPDATE _failures SET cause = id + ?", 0, "is a cause of itself"),
+        ("UPDATE session SET value = ? WHERE name = 'pid'", "many", "session: pid is 'many'"),
+        ("UPDATE session SET value = ? WHERE name = 'waits_json'", '{"driver": [1]}', "session: waits_json should be"),
+        ("ALTER TABLE workers RENAME COLUMN node TO ?", None, "the table workers has no column node"),
+    ],
+)
+def test_a_wrong_value_is_named(measured, path, capsys, statement, value, said):
+    """Each of these used to end in a traceback. The line names the table, the column and the row."""
+    if statement.startswith("ALTER"):
+        views = [(f"DROP VIEW {name}",) for name in VIEWS]
+        changed(measured, path, *views, (statement.replace("?", "other"),))
+    else:
+        changed(measured, path, (statement, value))
+    with pytest.raises(Unreadable, match=said):
+        read(path)
+    for words in "doctor", "metrics", "list tasks":
+        assert cli.main([*words.split(), "--from", path]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_values_that_look_damaged_and_are_not(measured, path, capsys):
+    """SQLite keeps NaN as NULL. A wait may begin at second 0 of a simulation. A name may have a lone surrogate."""
+    changed(
+        measured,
+        path,
+        ("UPDATE metric_points SET sum = NULL, delta = NULL WHERE kind = 'histogram'",),
+        ("UPDATE metric_points SET tags_json = ?", '{"user": "\\ud800"}'),
+        ("UPDATE waits SET start_us = NULL",),
+        ("UPDATE nodes SET labels_json = ?", '{"zone": "\\udfff"}'),
+    )
+    for words in "metrics", "doctor", "list nodes --detail", "list tasks --detail":
+        assert cli.main([*words.split(), "--from", path]) == 0, capsys.readouterr().err
+    capsys.readouterr().out.encode()  # it can be printed
+    assert cli.main(["metrics", "--from", path]) == 0
+    out = capsys.readouterr().out
+    assert "_sum{" in out and "} NaN" in out and r"\\ud800" in out
+
+
+def test_a_file_with_a_table_of_facts_only(path, capsys):
+    """Anybody's file may have a table `session`. It used to be called a recording without rows."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE session (name TEXT, value TEXT)")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.commit()
+    connection.close()
+    assert cli.main(["doctor", "--from", path]) == 2
+    assert "is no recording of miniray: it has no table _attempts" in capsys.readouterr().err
+
+
+def test_a_table_that_is_missing_is_named(measured, path, capsys):
+    """The other tables answer."""
+    changed(measured, path, ("DROP TABLE waits",), ("DROP TABLE metric_points",))
+    assert cli.main(["list", "tasks", "--from", path]) == 0
+    assert "lacks the tables waits, metric_points" in capsys.readouterr().err
+
+
+def test_an_error_of_a_reader_is_the_file_s(measured, capsys, monkeypatch):
+    """No list of rules foresees how rows may contradict each other."""
+
+    def broken(*_):
+        raise AssertionError("two rows")
+
+    monkeypatch.setattr(doctor, "findings", broken)
+    assert cli.main(["doctor", "--from", measured]) == 2
+    assert "its rows contradict each other: AssertionError('two rows')" in capsys.readouterr().err
+
+
+COMMANDS = (
+    *("doctor", "explain", "metrics", "memory", "logs", "status", "summary tasks", "list objects --detail"),
+    *("list actors --detail --format json", "get tasks double", "timeline -o {}"),
+)
+STATEMENTS = "SELECT * FROM tasks", "SELECT * FROM actors", "SELECT * FROM spans", "SELECT * FROM session"
+ODD = (
+    *(None, 0, -1, 2**63 - 1, -(2**63), float("inf"), 1.5, "", "x", b"\xff\xfe", "[", "{}", "[]", '{"a": null}'),
+    *(
+        '{"a": {"b": 1}}',
+        "[1e999]",
+        "[1, 2]",
+        '"\\ud800"',
+        "RUNNING",
+        "DEAD",
+        "task",
+        '["SPREAD"]',
+        '{"": {"limit": 1}}',
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_command_answers_or_refuses(measured, path, capsys, tmp_path, seed):
+    """Whatever is damaged: an exit code, and at most one line besides the notes. Never a traceback."""
+    chance = random.Random(seed)
+    damage(measured, path, chance)
+    words = [word.format(tmp_path / "page.html") for word in chance.choice(COMMANDS).split()]
+    for command in [*words, "--from", path], ["sql", chance.choice(STATEMENTS), path]:
+        code = cli.main(command)
+        err = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Note: ")]
+        assert len(err) == (code != 0) and code in (0, 1, 2), (command, code, err)
+
+
+def damage(source, path, chance):
+    """Copy a recording, and change cells, bytes or tables of it."""
+    shutil.copyfile(source, path)
+    how = chance.choice(("cells", "cells", "cells", "bytes", "cut", "tables"))
+    if how in ("bytes", "cut"):
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        if how == "cut":
+            del data[chance.randrange(len(data)) :]
+        for _ in range(chance.choice((1, 30, 300)) if data else 0):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    connection = sqlite3.connect(path, isolation_level=None)
+    for _ in range(chance.randint(1, 4)):
+        table = chance.choice(TABLES)
+        if how == "tables":
+            connection.execute(f"DROP TABLE IF EXISTS {table.name}")
+            continue
+        column = chance.choice(table.columns).name
+        key = table.key[0]
+        with suppress(sqlite3.IntegrityError):  # a key is unique, and some are numbers
+            connection.execute(
+                f"UPDATE {table.name} SET {column} = ? WHERE {key} IN (SELECT {key} FROM {table.name} LIMIT ?)",
+                (chance.choice(ODD), chance.choice((1, 100))),
+            )
+    connection.close()

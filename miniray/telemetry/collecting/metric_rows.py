@@ -45,7 +45,7 @@ class NewPoints:
                 "",
                 cut(table.description),
                 table.owner,
-                cut(to_json(tags)),
+                to_json({cut(name): cut(text) for name, text in tags.items()}),
             )
             if table.kind == "histogram":
                 rows.append((*shared, None, *_histogram(value, before)))

@@ -155,8 +155,10 @@ def writer_of(connection: sqlite3.Connection) -> int:
         return 0
     if "ended_us" in facts or "stopped" in facts or not facts.get("pid"):
         return 0
-    pid = int(facts["pid"])
-    return pid if process_started(pid) == facts.get("process_started") else 0
+    told = str(facts["pid"])
+    if not told.isdecimal() or len(told) > 11:  # somebody has damaged the file
+        return 0
+    return int(told) if process_started(int(told)) == facts.get("process_started") else 0
 
 
 def process_started(pid: int) -> str | None:

@@ -10,7 +10,6 @@ to the core is not in the file: no functions, arguments, values or exceptions. N
 from __future__ import annotations
 
 import gc
-import json
 import math
 import os
 import shutil
@@ -34,9 +33,9 @@ from ...observe.metrics.series import MOST_SAMPLES, ReadSeries
 from ...observe.timeline.profile import Span
 from ...process import context
 from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
-from ..schema import TABLES, VERSION
+from ..schema import VERSION
+from ..schema.checked_rows import BY_NAME, CheckedRows, Damaged
 
-KEYS = {table.name: table.key for table in TABLES}
 BUSY_S = 10.0
 COPIES = 5  # how often a file and its log are copied, until nobody has written to them meanwhile
 STEPS = 100_000  # of SQLite's machine, after which Python looks for Ctrl-C
@@ -73,25 +72,24 @@ class Restored:
     def __init__(self, path: str, connection: sqlite3.Connection, writer: int):
         """writer: the pid of the process that is recording into the file, 0 if none is."""
         self.path, self._writer = path, writer
-        self._connection = connection
-        self.facts: dict[str, str] = {row["name"]: row["value"] for row in self._rows("session")}
-        self.pid = int(self.facts.get("pid") or 0)
+        self._rows = CheckedRows(connection)
+        if {"_attempts", "actors", "nodes", "workers"} <= set(self._rows.missing) and not is_empty(connection):
+            raise Unreadable(f"{path} is no recording of miniray: it has no table {', '.join(self._rows.missing)}")
+        self.facts = self._rows.facts()
+        self.pid = self.facts.get("pid", 0)
         self.entrypoint = self.facts.get("entrypoint", "")
         self.local = self.facts.get("local") == "1"
         restoring = Restoring()
         self.cluster: Cluster = restoring.rebuilt(self._rows)
         self.lock = Lock()
         self.error_text: Callable[[Any], str] = kept_text
-        self._now = int(self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
-        self.options: dict[str, Any] = {
-            "runtime_env": json.loads(self.facts.get("runtime_env_json") or "{}"),
-            "log_to_driver": False,
-        }
+        self._now: float = (self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
+        self.options: dict[str, Any] = {"runtime_env": self.facts.get("runtime_env_json", {}), "log_to_driver": False}
         self.driver_waiters: dict[Waiter, list[Any]] = {}
         self._waits_forever = False
-        restoring.reconstructions(int(self.facts.get("num_reconstructions") or 0))
-        restoring.totals(json.loads(self.facts.get("totals_json") or "{}"))
-        self._restore_waits(restoring, json.loads(self.facts.get("waits_json") or "{}"))
+        restoring.reconstructions(self.facts.get("num_reconstructions", 0))
+        restoring.totals(self.facts.get("totals_json", {}))
+        self._restore_waits(restoring, self.facts.get("waits_json", {}))
         self.spans: deque[Span] = deque(self._spans())
         self.waits: deque[Any] = deque(self._waits())
         self._count_dropped()
@@ -99,18 +97,6 @@ class Restored:
         self.logs = self._logs()
         self._curves = list(self._metrics())
         self.metric_tables = self._last_values()
-
-    def _rows(self, table: str) -> Iterator[dict[str, Any]]:
-        """The rows of a table, in the order of their keys."""
-        order = ", ".join(KEYS[table])
-        try:
-            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
-            names = [column[0] for column in found.description]
-            for row in found:
-                yield dict(zip(names, row))
-        except sqlite3.OperationalError as problem:
-            if "no such table" not in str(problem):
-                raise
 
     # ------------------------------------------------------------ what readers take from a runtime
 
@@ -161,9 +147,9 @@ class Restored:
                 row["name"],
                 workers.get(row["worker"]),
                 row["task"],
-                row["start_us"] / 1e6,
-                row["end_us"] / 1e6,
-                json.loads(row["extra_json"] or "{}"),
+                _s(row["start_us"]),
+                _s(row["end_us"]),
+                row["extra_json"] or {},
             )
             span.number = row["id"]
             yield span
@@ -173,12 +159,12 @@ class Restored:
         for row in self._rows("waits"):
             worker = workers.get(row["worker"])
             if worker is not None or row["worker"] is None:
-                yield worker, row["task"], row["start_us"] / 1e6, row["end_us"] / 1e6
+                yield worker, row["task"], _s(row["start_us"]), _s(row["end_us"])
 
     def _metrics(self) -> Iterator[Curve]:
-        groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+        groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, list[dict[str, Any]]]] = {}
         for row in self._rows("metric_points"):
-            group = groups.setdefault((row["name"], row["kind"], row["tags_json"]), {})
+            group = groups.setdefault((row["name"], row["kind"], tuple(row["tags_json"].items())), {})
             group.setdefault(row["worker_id"], []).append(row)
         for (name, kind, tags), by_worker in sorted(groups.items()):
             points = [row for rows in by_worker.values() for row in rows]
@@ -187,7 +173,7 @@ class Restored:
             if kind == "histogram":
                 number = sum(rows[-1]["count"] for rows in by_worker.values())
                 samples = sorted(
-                    (row["timestamp_us"] / 1e6, row["delta"] / row["delta_count"])
+                    (row["timestamp_us"] / 1e6, _number(row["delta"]) / row["delta_count"])
                     for row in points
                     if row["delta_count"]
                 )
@@ -196,7 +182,7 @@ class Restored:
                     [(row["timestamp_us"] / 1e6, _number(row["value"])) for row in rows] for rows in by_worker.values()
                 ]
                 samples = summed(lists)
-            yield Curve(name, kind, description, json.loads(tags), samples[-MOST_SAMPLES:], number)
+            yield Curve(name, kind, description, dict(tags), samples[-MOST_SAMPLES:], number)
 
     def _last_values(self) -> dict[tuple[str, str, str], Table]:
         tables: dict[tuple[str, str, str], Table] = {}
@@ -205,7 +191,7 @@ class Restored:
             table = tables.get(key)
             if table is None:
                 table = tables[key] = Table(row["worker_id"], row["kind"], row["name"], row["description"], ())
-            tags = json.loads(row["tags_json"])
+            tags = row["tags_json"]
             overflows = OVERFLOW.items() <= tags.items()
             if overflows:
                 tags = {name: value for name, value in tags.items() if name not in OVERFLOW}
@@ -223,13 +209,15 @@ class Restored:
                 self.cluster.dropped[table] += row["count"]
 
     def _gaps(self) -> Iterator[str]:
-        version = self.facts.get("schema_version")
-        if version and int(version) != VERSION:
+        version = self.facts.get("schema_version", VERSION)
+        if version != VERSION:
             yield f"{self.path} has version {version} of the schema, and this miniray reads version {VERSION}"
         if not self.facts:
             yield f"{self.path} is empty: {without_rows(self.path)}"
         elif self.cluster.nodes and next(self._rows("nodes"), None) is None:
             yield f"{self.path} has no rows of nodes: what it says about nodes and resources is unknown"
+        if self.facts and self._rows.missing:
+            yield f"{self.path} lacks the tables {', '.join(self._rows.missing)}: what they would say is unknown"
         for row in self._rows("dropped"):
             table = row["table_name"]
             yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
@@ -259,6 +247,11 @@ class Restored:
         return logs
 
 
+def _s(us: int | None) -> float:
+    """Seconds of microseconds; 0.0, the beginning of a simulation, for NULL."""
+    return us / 1e6 if us else 0.0
+
+
 def _number(value: float | None) -> float:
     """A value of a metric. SQLite stores NaN as NULL."""
     return math.nan if value is None else value
@@ -266,9 +259,11 @@ def _number(value: float | None) -> float:
 
 def _histogram(row: dict[str, Any]) -> dict[str, Any]:
     """The value of a histogram in a row of `metric_points`."""
-    counts, bounds = json.loads(row["bucket_counts_json"]), json.loads(row["bounds_json"])
+    counts, bounds = row["bucket_counts_json"], row["bounds_json"]
+    if len(counts) != len(bounds) + 1:
+        raise ValueError(f"a point of the histogram {row['name']} has {len(counts)} buckets and {len(bounds)} bounds")
     buckets = zip((*bounds, math.inf), accumulate(counts))
-    return {"count": row["count"], "sum": row["sum"], "buckets": dict(buckets)}
+    return {"count": row["count"], "sum": _number(row["sum"]), "buckets": dict(buckets)}
 
 
 def without_rows(path: str) -> str:
@@ -362,20 +357,30 @@ def _read(name: str, connection: sqlite3.Connection, limit: _Limit) -> Restored:
             context.recorded.reset(token)
             if collects:
                 gc.enable()
+    except Unreadable:
+        raise
     except (sqlite3.Error, OSError) as problem:
         if limit.over:
             raise Unreadable(f"{name} cannot be read: a query on it does not end") from problem
         if str(problem) == "interrupted":  # what the handler of Ctrl-C raised is lost in SQLite
             raise KeyboardInterrupt from None
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise Unreadable(f"{name} cannot be read, because a row is not what it should be: {problem!r}") from problem
+    except Damaged as problem:
+        raise Unreadable(f"{name} cannot be read, because it is damaged: {problem}") from problem
+    except Exception as problem:  # each value is as the schema says, but rows contradict each other
+        raise Unreadable(contradicts(name, problem)) from problem
+
+
+def contradicts(name: str, problem: Exception) -> str:
+    """The message about a file whose rows have an error as their consequence."""
+    said = str(problem) if type(problem) is ValueError else repr(problem)
+    return f"{name} cannot be read, because its rows contradict each other: {said}"
 
 
 def _check_tables(name: str, connection: sqlite3.Connection) -> None:
     """Raise Unreadable if what should be a table is a view, or is computed in another way."""
     for kind, own, sql in connection.execute("SELECT type, lower(name), sql FROM sqlite_master"):
-        if own in KEYS and (kind != "table" or str(sql).upper().startswith("CREATE VIRTUAL")):
+        if own in BY_NAME and (kind != "table" or str(sql).upper().startswith("CREATE VIRTUAL")):
             raise Unreadable(f"{name} is not a recording of miniray: {own} is not a table")
 
 
@@ -431,4 +436,5 @@ class _Facts:
             row = connection.execute("SELECT value FROM session WHERE name = 'pid'").fetchone()
         except sqlite3.OperationalError:
             row = None
-        self.pid, self.entrypoint = int(row[0]) if row else 0, ""
+        told = str(row[0]) if row else ""
+        self.pid, self.entrypoint = int(told) if told.isdecimal() and len(told) < 12 else 0, ""

@@ -14,6 +14,8 @@ class Column:
     expression: the SQL that makes a view's column; of a stored one, the SQL that makes it of the columns that the rows
     have, and "" if the rows have the column itself. clock: the rows hold seconds on the runtime's clock, 0.0 for
     a moment that has not come; the store makes microseconds since the epoch of them.
+    required: whether a reader of recordings refuses NULL in it. signed: whether it may be below -1. shape: of its JSON,
+    see `shapes.SHAPES`. A recording may come from anybody, so its reader checks these.
     """
 
     name: str
@@ -22,12 +24,16 @@ class Column:
     text: str
     expression: str = ""
     clock: bool = False
+    required: bool = False
+    signed: bool = False
+    shape: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
     """A stored table. key: the columns that identify a row; a row replaces the one with its key. time: the column by
-    which `Store.trim` finds old rows, "" if rows are never trimmed. indexes: further SQL of its DDL."""
+    which `Store.trim` finds old rows, "" if rows are never trimmed. indexes: more SQL of its DDL. rules: in SQL, what
+    each row meets, and what is wrong otherwise."""
 
     name: str
     text: str
@@ -35,6 +41,7 @@ class Table:
     key: tuple[str, ...]
     time: str = ""
     indexes: tuple[str, ...] = ()
+    rules: tuple[tuple[str, str], ...] = ()
 
     def ddl(self) -> str:
         """The CREATE TABLE statement."""
@@ -67,14 +74,28 @@ def quoted(name: str) -> str:
 
 def columns(text: str) -> tuple[Column, ...]:
     """The columns that a text describes, one in each line: `name TYPE unit | sentence`, and of a view's column
-    `name TYPE unit | expression | sentence`. The unit `clock` is a time that the rows give in seconds."""
+    `name TYPE unit | expression | sentence`. The unit `clock` is a time that the rows give in seconds, and `json:shape`
+    is JSON of a shape. Behind the type, `!` means `required` and `~` means `signed`."""
     found = []
     for line in filter(None, text.splitlines()):
         head, *expression, sentence = (part.strip() for part in line.split(" | "))
         assert len(expression) < 2, line
         name, kind, unit, *_ = [*head.split(), ""]
+        unit, _, shape = unit.partition(":")
         clock = unit == "clock"
-        found.append(Column(name, kind, "us" if clock else unit, sentence, "".join(expression), clock))
+        found.append(
+            Column(
+                name,
+                kind.rstrip("!~"),
+                "us" if clock else unit,
+                sentence,
+                "".join(expression),
+                clock,
+                "!" in kind,
+                "~" in kind,
+                shape,
+            )
+        )
     return tuple(found)
 
 

@@ -13,10 +13,10 @@ TABLES: tuple[Table, ...] = (
         "_attempts",
         "One row for each attempt of a task.",
         columns(f"""
-key INTEGER | The task's number, for its current attempt; -(number * 2^20 + attempt) for an earlier one.
-spec INTEGER | What it calls: `_specs.id`.
-caller INTEGER | Who called `.remote()`: `_callers.id`.
-actor INTEGER | The number of its actor; negative for the actor's constructor.
+key INTEGER!~ | The task's number, for its current attempt; -(number * 2^20 + attempt) for an earlier one.
+spec INTEGER! | What it calls: `_specs.id`.
+caller INTEGER! | Who called `.remote()`: `_callers.id`.
+actor INTEGER~ | The number of its actor; negative for the actor's constructor.
 worker INTEGER | The number of the worker that was told to run it.
 created_us INTEGER clock | `.remote()` was called; of a retry: the attempt before it ended.
 ready_us INTEGER clock | All arguments had a value.
@@ -24,13 +24,13 @@ leased_us INTEGER clock | A worker was told to run it.
 started_us INTEGER clock | The worker entered the function.
 ended_us INTEGER clock | The function returned or raised.
 finished_us INTEGER clock | The values, or the error, were stored.
-producers TEXT json | The numbers of the tasks whose values it takes; NULL if there are none.
-attempt INTEGER | The number of the attempt, 0 for the first.
-state TEXT | Ray's name of its state.
+producers TEXT json:numbers | The numbers of the tasks whose values it takes; NULL if there are none.
+attempt INTEGER! | The number of the attempt, 0 for the first.
+state TEXT! | Ray's name of its state.
 failure INTEGER | Why it failed: `_failures.id`.
 error INTEGER | The failure that its row shows: `_failures.id`.
 error_type TEXT | Ray's name of the error that its row shows.
-details TEXT json | Of a task that may change again: what its record holds besides, see `rows.details`.
+details TEXT json:details | Of a task that may change again: what its record holds besides, see `rows.details`.
 task_id TEXT | {TASK_ID} | Ray's id.
 """),
         ("key",),
@@ -45,24 +45,24 @@ task_id TEXT | {TASK_ID} | Ray's id.
         "_specs",
         "What all calls of one function with the same options have in common.",
         columns("""
-id INTEGER | A number.
-kind TEXT | NORMAL_TASK, ACTOR_CREATION_TASK or ACTOR_TASK.
-name TEXT | The name that rows show.
-given_name TEXT | The name without the actor's repr.
-func_name TEXT | The function's own name; Class.method for a method.
-module TEXT | The module that defines the function.
+id INTEGER! | A number.
+kind TEXT! | NORMAL_TASK, ACTOR_CREATION_TASK or ACTOR_TASK.
+name TEXT! | The name that rows show.
+given_name TEXT! | The name without the actor's repr.
+func_name TEXT! | The function's own name; Class.method for a method.
+module TEXT! | The module that defines the function.
 class INTEGER | Its demand: `_classes.id`; NULL for a method.
-resources_json TEXT json | The amounts that the program asked for.
-num_returns TEXT | A number, streaming or dynamic.
-max_retries INTEGER | -1 for no limit.
+resources_json TEXT json:amounts | The amounts that the program asked for.
+num_returns TEXT! | A number, streaming or dynamic.
+max_retries INTEGER! | -1 for no limit.
 retry_exceptions TEXT | true, false, or the names of the exceptions.
-concurrency_group TEXT | Of a method; "" for the default group.
-runtime_env_json TEXT json | Its runtime environment, with every value masked.
+concurrency_group TEXT! | Of a method; "" for the default group.
+runtime_env_json TEXT json:fields | Its runtime environment, with every value masked.
 capture_child_tasks INTEGER | Whether tasks that it submits run in its placement group.
-backpressure INTEGER | How many items of its stream may wait for the consumer; -1 for no limit.
-max_calls INTEGER | A worker ends after this many calls; 0 for no limit.
-label_selector_json TEXT json | The labels that its node must have.
-fallback_json TEXT json | What to try when no node has them.
+backpressure INTEGER! | How many items of its stream may wait for the consumer; -1 for no limit.
+max_calls INTEGER! | A worker ends after this many calls; 0 for no limit.
+label_selector_json TEXT json:texts | The labels that its node must have.
+fallback_json TEXT json:list | What to try when no node has them.
 """),
         ("id",),
     ),
@@ -70,12 +70,12 @@ fallback_json TEXT json | What to try when no node has them.
         "_callers",
         "Who submitted tasks.",
         columns("""
-id INTEGER | A number.
-parent_task_id TEXT | The task that called `.remote()`.
+id INTEGER! | A number.
+parent_task_id TEXT! | The task that called `.remote()`.
 owner INTEGER | The number of its worker; NULL for the driver.
 trace_id TEXT | The trace of the calls; NULL if each begins one.
-parent_span INTEGER | The span in which the calls were made; NULL if there was none.
-call_span INTEGER | The span of the call itself, if OpenTelemetry has made it.
+parent_span INTEGER~ | The span in which the calls were made; NULL if there was none.
+call_span INTEGER~ | The span of the call itself, if OpenTelemetry has made it.
 trace_state TEXT | The trace's state, a W3C header.
 actor INTEGER | The number of the actor in which it runs; NULL if it runs in none.
 """),
@@ -85,10 +85,10 @@ actor INTEGER | The number of the actor in which it runs; NULL if it runs in non
         "_failures",
         "Why tasks failed and actors died.",
         columns("""
-id INTEGER | A number.
-error_type TEXT | Ray's name of the kind of error.
-message TEXT | A sentence.
-text TEXT | What rows show: the traceback of the program's code, or the sentence.
+id INTEGER! | A number.
+error_type TEXT! | Ray's name of the kind of error.
+message TEXT! | A sentence.
+text TEXT! | What rows show: the traceback of the program's code, or the sentence.
 cause INTEGER | The failure that led to this one: `_failures.id`.
 about_kind TEXT | What failed: task, actor, object, node, worker or placement_group.
 about_id TEXT | Its id.
@@ -101,11 +101,11 @@ user_error TEXT | The class of the exception that the program's code raised; NUL
         "_classes",
         "Demands: all tasks of one demand share a queue.",
         columns("""
-id INTEGER | A number.
-need_json TEXT json | The amounts that a node must have free.
-hold_json TEXT json | The amounts that are taken while it runs.
-strategy_json TEXT json | Where it may run.
-selector_json TEXT json | The labels that the node must have.
+id INTEGER! | A number.
+need_json TEXT! json:amounts | The amounts that a node must have free.
+hold_json TEXT! json:amounts | The amounts that are taken while it runs.
+strategy_json TEXT! json:strategy | Where it may run.
+selector_json TEXT json:selector | The labels that the node must have.
 placement_group INTEGER | The number of its placement group.
 queue TEXT | waiting, infeasible, or "" if nothing waits.
 queue_length INTEGER | How many tasks wait for a node.
@@ -125,30 +125,30 @@ name TEXT | Ray's name of the state that begins with it; NULL for the end.
         "actors",
         "One row for each actor, in Ray's vocabulary and in Monarch's.",
         columns("""
-id INTEGER | Its number. In Monarch: the key of joins.
+id INTEGER! | Its number. In Monarch: the key of joins.
 timestamp_us INTEGER clock | It was created.
 mesh_id INTEGER | Monarch: its mesh (`meshes.id`).
 rank INTEGER | Monarch: its place in the mesh, always 0.
 full_name TEXT | Namespace, name or class, and number: unique.
 display_name TEXT | Its name, its repr, or its class.
 actor_id TEXT | Ray's id.
-class_name TEXT | The name of its class.
-state TEXT | DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE, RESTARTING or DEAD.
+class_name TEXT! | The name of its class.
+state TEXT! | DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE, RESTARTING or DEAD.
 job_id TEXT | The job.
-name TEXT | The name under which `get_actor` finds it; "" for none.
-ray_namespace TEXT | Where the name is valid.
+name TEXT! | The name under which `get_actor` finds it; "" for none.
+ray_namespace TEXT! | Where the name is valid.
 node_id TEXT | The node that it lives on, or lived on last.
 pid INTEGER | The process; 0 if it was never placed.
 worker_id TEXT | The worker that it lives in.
-num_restarts INTEGER | How often it was restarted.
-max_restarts INTEGER | -1 for no limit.
+num_restarts INTEGER! | How often it was restarted.
+max_restarts INTEGER! | -1 for no limit.
 is_detached INTEGER | Whether it lives on when nobody holds a handle.
 is_async INTEGER | Whether its calls are coroutines.
-repr_name TEXT | `repr` of the instance, if its class defines one.
+repr_name TEXT! | `repr` of the instance, if its class defines one.
 placement_group_id TEXT | Its placement group.
 num_pending_calls INTEGER | Its unfinished calls.
 num_running_calls INTEGER | Its calls that run now.
-num_executed_calls INTEGER | Its calls that have ended.
+num_executed_calls INTEGER! | Its calls that have ended.
 alive_us INTEGER clock | Its constructor last returned.
 dead_us INTEGER clock | It became DEAD.
 death_reason TEXT | Why it is dead; NULL while it lives.
@@ -161,9 +161,9 @@ node INTEGER | The number of the node.
 owner INTEGER | The number of the worker that created it; NULL for the driver.
 failure INTEGER | Why it is DEAD: `_failures.id`.
 out_of_scope INTEGER | The program dropped its last handle.
-groups_json TEXT json | Its concurrency groups: name, limit, running calls, numbers of the calls in the queue.
+groups_json TEXT! json:groups | Its concurrency groups: name, limit, running calls, numbers of the calls in the queue.
 devices_json TEXT json | The devices that its worker was given.
-lineage INTEGER | Its finished calls that may run again.
+lineage INTEGER! | Its finished calls that may run again.
 class INTEGER | What its worker holds: `_classes.id`.
 """),
         ("id",),
@@ -186,20 +186,20 @@ intended INTEGER | Of DEAD: whether somebody wanted it: it was killed, it ended 
         "objects",
         "One row for each object that a look at the session found: values and errors, sizes, and who needs them.",
         columns("""
-number INTEGER | Its number: the task's, or the actor's, times 2^32, and an index.
+number INTEGER! | Its number: the task's, or the actor's, times 2^32, and an index.
 object_id TEXT | Ray's id.
-state TEXT | PENDING, READY, SPILLED, LOST, FAILED, RELEASED or ENDED.
-size_bytes INTEGER | Of the serialized value; -1 while unknown.
+state TEXT! | PENDING, READY, SPILLED, LOST, FAILED, RELEASED or ENDED.
+size_bytes INTEGER! | Of the serialized value; -1 while unknown.
 task INTEGER | The number of the task that makes it; NULL for a value that was put.
-refs INTEGER | References that the program holds.
-uses INTEGER | Unfinished tasks that take it.
-held INTEGER | Stored values and arguments of tasks that contain a reference to it.
-lineage INTEGER | Finished tasks that keep it, because they may run again.
+refs INTEGER! | References that the program holds.
+uses INTEGER! | Unfinished tasks that take it.
+held INTEGER! | Stored values and arguments of tasks that contain a reference to it.
+lineage INTEGER! | Finished tasks that keep it, because they may run again.
 reference_type TEXT | The kind of reference that Ray names first.
 call_site TEXT | What made it.
 node_id TEXT | The node with its primary copy; NULL for a small value.
-locations_json TEXT json | The numbers of the nodes with a copy, the primary first.
-contained_json TEXT json | The numbers of the objects inside its value.
+locations_json TEXT json:numbers | The numbers of the nodes with a copy, the primary first.
+contained_json TEXT json:numbers | The numbers of the objects inside its value.
 waiters INTEGER | How many threads wait for it.
 owner INTEGER | The number of the worker that owns it; NULL for the driver.
 actor INTEGER | The number of the actor whose handle it is.
@@ -215,26 +215,26 @@ released_us INTEGER clock | A look first found it released.
         "nodes",
         "One row for each node.",
         columns("""
-number INTEGER | 1 for the head node.
+number INTEGER! | 1 for the head node.
 node_id TEXT | Ray's id.
 node_ip TEXT | Its address.
 node_name TEXT | Its name.
 is_head_node INTEGER | Whether it is the head node.
-state TEXT | ALIVE or DEAD.
+state TEXT! | ALIVE or DEAD.
 state_message TEXT | Why it died; NULL while it lives.
-resources_total_json TEXT json | Amounts by name.
-resources_available_json TEXT json | What no worker and no bundle holds.
-labels_json TEXT json | Its labels.
+resources_total_json TEXT! json:amounts | Amounts by name.
+resources_available_json TEXT! json:amounts | What no worker and no bundle holds.
+labels_json TEXT! json:texts | Its labels.
 start_us INTEGER clock | It joined.
 end_us INTEGER clock | It died.
 num_workers INTEGER | Its living workers.
 num_idle_workers INTEGER | Those that wait for work.
-starting INTEGER | Workers that were ordered for tasks and have not answered.
-store_used_bytes INTEGER bytes | What its object store holds in memory.
-store_capacity_bytes INTEGER bytes | What it may hold before it spills.
-store_spilled_bytes INTEGER bytes | What is only in files.
-store_json TEXT json | All numbers of its object store.
-free_devices_json TEXT json | Units of each device that are free.
+starting INTEGER! | Workers that were ordered for tasks and have not answered.
+store_used_bytes INTEGER! bytes | What its object store holds in memory.
+store_capacity_bytes INTEGER! bytes | What it may hold before it spills.
+store_spilled_bytes INTEGER! bytes | What is only in files.
+store_json TEXT! json:amounts | All numbers of its object store.
+free_devices_json TEXT json:devices | Units of each device that are free.
 """),
         ("number",),
     ),
@@ -256,10 +256,10 @@ available REAL units | The amount that is free.
         "workers",
         "One row for each worker, which is a thread here and a process in Ray.",
         columns("""
-number INTEGER | 0 for the driver.
+number INTEGER! | 0 for the driver.
 worker_id TEXT | Ray's id.
 worker_type TEXT | DRIVER or WORKER.
-state TEXT | STARTING, IDLE, LEASED, BLOCKED or DEAD.
+state TEXT! | STARTING, IDLE, LEASED, BLOCKED or DEAD.
 is_alive INTEGER | Whether it lives.
 node_id TEXT | Its node.
 pid INTEGER | The process.
@@ -270,7 +270,7 @@ exit_detail TEXT | A sentence about its end.
 created_us INTEGER clock | Its start was ordered.
 start_us INTEGER clock | Its thread answered.
 end_us INTEGER clock | It was declared dead.
-tasks_done INTEGER | The attempts that it has reported.
+tasks_done INTEGER! | The attempts that it has reported.
 node INTEGER | The number of its node.
 process INTEGER | The number of the worker that stands for its process in Ray.
 actor INTEGER | The number of the actor.
@@ -280,7 +280,7 @@ lent INTEGER | CPU units that it has lent while its task is blocked.
 bundle_group INTEGER | The placement group from whose bundle it has its lease.
 bundle_index INTEGER | The bundle.
 task INTEGER | The number of the task that it runs.
-running_json TEXT json | The numbers of the calls that an event loop runs.
+running_json TEXT json:numbers | The numbers of the calls that an event loop runs.
 devices_json TEXT json | The devices that it was given.
 owns INTEGER | Whether it ever owned anything.
 unfinished INTEGER | How many tasks that it submitted are not over.
@@ -292,17 +292,17 @@ unfinished INTEGER | How many tasks that it submitted are not over.
         "placement_groups",
         "One row for each placement group.",
         columns("""
-number INTEGER | Its number.
+number INTEGER! | Its number.
 placement_group_id TEXT | Ray's id.
-name TEXT | Its name; "" for none.
-strategy TEXT | PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
-state TEXT | PENDING, CREATED, RESCHEDULING or REMOVED.
+name TEXT! | Its name; "" for none.
+strategy TEXT! | PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
+state TEXT! | PENDING, CREATED, RESCHEDULING or REMOVED.
 is_detached INTEGER | Whether it outlives its owner.
 creator_job_id TEXT | The job.
 scheduling_state TEXT | Ray's name for what it waits for.
 created_us INTEGER clock | It was created.
 placed_us INTEGER clock | All its bundles were last reserved.
-attempts INTEGER | How often the core has looked for nodes for it.
+attempts INTEGER! | How often the core has looked for nodes for it.
 owner INTEGER | The number of the worker that created it; NULL for the driver.
 ready INTEGER | The number of the object that its `ready()` returns.
 """),
@@ -312,14 +312,14 @@ ready INTEGER | The number of the object that its `ready()` returns.
         "bundles",
         "One row for each bundle of a placement group.",
         columns("""
-placement_group INTEGER | The group's number.
-bundle_index INTEGER | Its place in the group.
+placement_group INTEGER! | The group's number.
+bundle_index INTEGER! | Its place in the group.
 placement_group_id TEXT | The group's id.
-resources_json TEXT json | Amounts by name.
-available_json TEXT json | What no worker in the bundle holds.
+resources_json TEXT! json:amounts | Amounts by name.
+available_json TEXT! json:amounts | What no worker in the bundle holds.
 node_id TEXT | The node on which it is reserved; NULL while it is on none.
 node INTEGER | The node's number.
-selector_json TEXT json | The labels that the node must have.
+selector_json TEXT json:selector | The labels that the node must have.
 """),
         ("placement_group", "bundle_index"),
     ),
@@ -327,12 +327,12 @@ selector_json TEXT json | The labels that the node must have.
         "cluster_events",
         "The event log: what belongs to no single task.",
         columns("""
-seq INTEGER | Its number in the session.
+seq INTEGER! | Its number in the session.
 timestamp_us INTEGER clock | When.
-kind TEXT | A short word, such as node_died.
+kind TEXT! | A short word, such as node_died.
 severity TEXT | INFO, WARNING or ERROR.
 source_type TEXT | GCS or RAYLET.
-message TEXT | A sentence.
+message TEXT! | A sentence.
 about_kind TEXT | What it is about: task, actor, object, node, worker or placement_group.
 about_id TEXT | The id of that.
 about_number INTEGER | The number of that.
@@ -344,16 +344,16 @@ about_number INTEGER | The number of that.
         "log_lines",
         "The lines that tasks and actors printed.",
         columns("""
-id INTEGER | A number; in each log, later lines have larger ones.
+id INTEGER! | A number; in each log, later lines have larger ones.
 timestamp_us INTEGER us | When the line was collected: at a query, or at the recorder's next look after it ended.
 worker_id TEXT | The worker whose log it is in.
 node_id TEXT | The worker's node.
 task_id TEXT | The task that printed it; NULL if that is not known.
 actor_id TEXT | The actor.
 attempt_number INTEGER | The attempt.
-stream TEXT | stdout or stderr.
-log TEXT | The name of the log.
-line TEXT | The line.
+stream TEXT! | stdout or stderr.
+log TEXT! | The name of the log.
+line TEXT! | The line.
 worker INTEGER | The number of the worker.
 task INTEGER | The number of the task.
 """),
@@ -364,13 +364,13 @@ task INTEGER | The number of the task.
         "profile_events",
         "The spans of `miniray.profile`.",
         columns("""
-id INTEGER | Its number in the session.
-name TEXT | Its name.
+id INTEGER! | Its number in the session.
+name TEXT! | Its name.
 start_us INTEGER clock | It began.
 end_us INTEGER clock | It ended.
 worker INTEGER | The number of the worker; NULL for the driver.
 task INTEGER | The number of the task that it ran in; 0 for none.
-extra_json TEXT json | The texts that it carries.
+extra_json TEXT json:fields | The texts that it carries.
 """),
         ("id",),
         "end_us",
@@ -379,7 +379,7 @@ extra_json TEXT json | The texts that it carries.
         "waits",
         "The times that threads spent in get and wait.",
         columns("""
-id INTEGER | A number.
+id INTEGER! | A number.
 worker INTEGER | The number of the worker; NULL for the driver.
 task INTEGER | The number of its task; 0 for the driver.
 start_us INTEGER clock | It began to wait.
@@ -392,10 +392,10 @@ end_us INTEGER clock | It went on.
         "store_samples",
         "How full the object store of each node was.",
         columns("""
-node INTEGER | The node's number.
-timestamp_us INTEGER clock | When.
-used_bytes INTEGER bytes | What it held in memory.
-spilled_bytes INTEGER bytes | What was only in files.
+node INTEGER! | The node's number.
+timestamp_us INTEGER! clock | When.
+used_bytes INTEGER! bytes | What it held in memory.
+spilled_bytes INTEGER! bytes | What was only in files.
 """),
         ("node", "timestamp_us"),
         "timestamp_us",
@@ -404,35 +404,43 @@ spilled_bytes INTEGER bytes | What was only in files.
         "metric_points",
         "The values of metrics over time: a row whenever a look found a change.",
         columns("""
-id INTEGER | A number.
-timestamp_us INTEGER us | When it was read.
-start_us INTEGER us | When the metric's series began.
-name TEXT | The name, without Ray's prefix.
-kind TEXT | counter, gauge or histogram.
+id INTEGER! | A number.
+timestamp_us INTEGER! us | When it was read.
+start_us INTEGER! us | When the metric's series began.
+name TEXT! | The name, without Ray's prefix.
+kind TEXT! | counter, gauge or histogram.
 unit TEXT | The unit, if the program named one.
-description TEXT | What it measures.
-worker_id TEXT | driver, or the worker's id.
-tags_json TEXT json | The tags.
+description TEXT! | What it measures.
+worker_id TEXT! | driver, or the worker's id.
+tags_json TEXT! json:texts | The tags.
 value REAL | Of a counter: the sum so far; of a gauge: the value.
 count INTEGER | Of a histogram: how many values it has seen.
 sum REAL | Of a histogram: their sum.
-bounds_json TEXT json | Of a histogram: the upper boundaries of its buckets.
-bucket_counts_json TEXT json | Of a histogram: how many values each bucket has seen; the last one is above all bounds.
+bounds_json TEXT json:bounds | Of a histogram: the upper boundaries of its buckets.
+bucket_counts_json TEXT json:numbers | Of a histogram: how many values each bucket has; the last is above all bounds.
 delta REAL | What `value` (of a histogram: `sum`) has grown by since the row before.
-delta_count INTEGER | Of a histogram: what `count` has grown by.
+delta_count INTEGER~ | Of a histogram: what `count` has grown by.
 delta_buckets_json TEXT json | Of a histogram: what `bucket_counts_json` has grown by.
 """),
         ("id",),
         "timestamp_us",
+        rules=(
+            ("kind IN ('counter', 'gauge', 'histogram')", "its kind is unknown"),
+            (
+                "kind != 'histogram' OR count IS NOT NULL AND delta_count IS NOT NULL AND bounds_json IS NOT NULL AND "
+                "bucket_counts_json IS NOT NULL",
+                "it is a histogram without its buckets",
+            ),
+        ),
     ),
     Table(
         "_own_spans",
         "The spans that the program has opened itself: see the view `spans`.",
         columns("""
-id INTEGER | The span's id as a number.
+id INTEGER~ | The span's id as a number.
 timestamp_us INTEGER us | It began.
 trace_id TEXT | Of the trace: 32 hexadecimal digits.
-parent_id INTEGER | The id of the span around it; NULL for the first one of a trace.
+parent_id INTEGER~ | The id of the span around it; NULL for the first one of a trace.
 name TEXT | Its name.
 start_ns INTEGER ns | It began; nanoseconds since the epoch.
 end_ns INTEGER ns | It ended.
@@ -467,8 +475,8 @@ samples INTEGER | How often it was seen.
         "session",
         "Facts about the session, one row for each.",
         columns("""
-name TEXT | Such as schema_version, started_us, ended_us, how_it_ended, written_us, argv_json.
-value TEXT | The fact.
+name TEXT! | Such as schema_version, started_us, ended_us, how_it_ended, written_us, argv_json.
+value TEXT! | The fact.
 """),
         ("name",),
     ),
@@ -476,9 +484,9 @@ value TEXT | The fact.
         "dropped",
         "What is missing, and why.",
         columns("""
-table_name TEXT | The table in which rows are missing.
-reason TEXT | Why.
-count INTEGER | How many rows.
+table_name TEXT! | The table in which rows are missing.
+reason TEXT! | Why.
+count INTEGER! | How many rows.
 last_us INTEGER us | When this last happened.
 """),
         ("table_name", "reason"),

@@ -26,10 +26,10 @@ import difflib
 import re
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...process.doorbell import real_clock
 from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
 from ..schema import BY_NAME
@@ -134,9 +134,9 @@ class Guard:
 def protect(connection: sqlite3.Connection) -> Guard:
     """Prepare a connection for `run`: attach the catalogue, and install a Guard."""
     connection.execute("PRAGMA temp_store = 2")  # in memory, where it is counted
-    connection.text_factory = _text
+    connection.text_factory = readable
     for virtual in ("json_each('[]')", "json_tree('[]')", "log_search"):
-        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without JSON or FTS5
+        with contextlib.suppress(sqlite3.DatabaseError):  # a SQLite without JSON or FTS5, or a damaged index
             # Its first use in a connection declares a virtual table, which the Guard would refuse.
             connection.execute(f"SELECT * FROM {virtual} LIMIT 0").close()
     connection.execute("ATTACH ':memory:' AS information_schema")
@@ -157,8 +157,11 @@ def protect(connection: sqlite3.Connection) -> Guard:
             "INSERT INTO information_schema.tables VALUES ('miniray', 'main', ?, ?, ?)", (name, kind, table.text)
         )
         connection.executemany(
-            "INSERT INTO information_schema.columns VALUES ('miniray', 'main', ?, ?, ?, 'YES', ?, ?, ?)",
-            [(name, c.name, place, c.type, c.unit, c.text) for place, c in enumerate(table.columns, 1)],
+            "INSERT INTO information_schema.columns VALUES ('miniray', 'main', ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (name, c.name, place, "NO" if c.required else "YES", c.type, c.unit, c.text)
+                for place, c in enumerate(table.columns, 1)
+            ],
         )
     connection.commit()
     guard = Guard()
@@ -173,7 +176,8 @@ def _formats_little(sql: str) -> bool:
     return not _FORMATS.search(sql) or not _FORMATS.search(_SMALL_FORMAT.sub("", sql))
 
 
-def _text(data: bytes) -> str:
+def readable(data: bytes) -> str:
+    """The text of bytes that should be UTF-8, whatever they are."""
     return data.decode(errors="replace")
 
 
@@ -198,6 +202,8 @@ def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql:
         raise QueryError(explained(error, guard, watch, sql)) from None
     except sqlite3.Warning as error:  # Python 3.10: a second statement
         raise QueryError(explained(error, guard, watch, sql)) from None
+    except UnicodeError:  # it quotes what it has found
+        raise QueryError("SQLite says that the file is damaged.") from None
     except (MemoryError, OverflowError) as error:
         raise QueryError(
             f"The statement needs too much memory, or a number is too large: {error}".rstrip(": ")
@@ -214,11 +220,13 @@ class _Watch:
     raised: what the handler of a signal has raised meanwhile."""
 
     def __init__(self, timeout_s: float, guard: Guard):
-        self.timeout_s, self.ends = timeout_s, time.monotonic() + timeout_s
+        self.timeout_s, self.ends = timeout_s, real_clock() + timeout_s
         self.why = ""
         self.raised: BaseException | None = None
         self.guard = guard
-        self.clock = time.monotonic
+        self.clock = (
+            real_clock  # in a simulation, too: a statement takes real time, while the virtual clock stands still
+        )
         self.memory, self.memory_used = memory_used(), memory_function() or _nothing
 
     def look(self) -> int:

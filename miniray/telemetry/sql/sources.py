@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import _thread
 import os
 import pathlib
 import sqlite3
@@ -14,6 +13,7 @@ from typing import Any
 
 from ..._version import __version__
 from ...process import context
+from ...process.doorbell import new_real_lock, start_real_thread
 from ...process.our_code import only_waits
 from . import sandbox
 from ..schema import span_view
@@ -53,6 +53,7 @@ GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
     "waits",
     "_own_spans",
 )
+MOST_SAID = 300  # characters of a reason that a file gives
 SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
 
 
@@ -91,7 +92,10 @@ def check_statement(sql: str) -> None:
 
 
 class _Aside:
-    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer."""
+    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer.
+
+    The thread and its locks are real ones, also in a simulation, where a statement takes no virtual time.
+    """
 
     def __init__(self, run: Callable[[], Result], late: Callable[[], None]):
         """late: called on the thread when the statement ends, if nobody waits for it any longer."""
@@ -99,9 +103,9 @@ class _Aside:
         self.ended = False
         self._result: Result | None = None
         self._error: BaseException | None = None
-        self._begun = threading.Lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first = threading.Lock()  # taken by the one that is done first: the statement, or its time
-        self._told, self._over = threading.Lock(), threading.Lock()  # taken until there is a result; until all is over
+        self._begun = new_real_lock()  # taken by the thread, or by a caller that leaves before the thread has begun
+        self._first = new_real_lock()  # taken by the one that is done first: the statement, or its time
+        self._told, self._over = new_real_lock(), new_real_lock()  # taken until there is a result; until all is over
         self._told.acquire()
         self._over.acquire()
 
@@ -127,7 +131,7 @@ class _Aside:
         """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
         which is also true of a statement that never begins."""
         try:
-            _thread.start_new_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
+            start_real_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
             self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
@@ -370,7 +374,12 @@ class FileSource(_Source):
         if not os.path.isfile(self.path):  # SQLite would wait for a FIFO
             what = "a folder" if os.path.isdir(self.path) else "not a regular file"
             raise QueryError(f"{self.path} is no recording of miniray: it is {what}")
-        super().__init__(self._open())
+        connection = self._open()
+        try:
+            super().__init__(connection)
+        except (sqlite3.Error, UnicodeError) as problem:
+            connection.close()
+            raise QueryError(f"{self.path} cannot be read: {problem}") from problem
 
     def _open(self) -> sqlite3.Connection:
         address = pathlib.Path(self.path).absolute().as_uri()
@@ -381,12 +390,13 @@ class FileSource(_Source):
                 connection = sqlite3.connect(
                     f"{address}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
                 )
+                connection.text_factory = sandbox.readable  # a damaged file may have any bytes
                 connection.execute("PRAGMA cache_size = -65536")
                 self._kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type != 'index'"))
                 if self._kinds.get("session") == "table":
                     return connection
                 problem = QueryError("it has no table session")
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeError) as error:  # UnicodeError: SQLite quotes what it finds
                 problem = error
         raise QueryError(f"{self.path} is no recording of miniray: {problem}")
 
@@ -404,16 +414,18 @@ class FileSource(_Source):
         known: dict[str, str] = dict(self._own("SELECT name, value FROM session"))
         reasons = []
         if known.get("schema_version") != str(VERSION):
-            reasons.append(f"the file has version {known.get('schema_version')} of the schema, this is {VERSION}")
+            reasons.append(f"the file has version {_cut(known.get('schema_version'))} of the schema, this is {VERSION}")
         public = {"_attempts": ("tasks", "task_attempts", "task_events")}
         names = {name for table in read for name in (table, *public.get(table, ()))}
         if self._kinds.get("dropped") != "table":
             return "The file does not tell what is missing."
         for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
-                reasons.append(f"{count:,} rows of {table or 'the recording'} are missing: {reason}")
+                number = f"{count:,}" if type(count) is int else "some"  # a damaged file may say anything
+                reasons.append(f"{number} rows of {table or 'the recording'} are missing: {_cut(reason)}")
         if "ended_us" not in known and "written_us" in known:
-            age = time.time() - int(known["written_us"]) / 1e6
+            written = str(known["written_us"])
+            age = time.time() - int(written) / 1e6 if written.isdecimal() and len(written) < 20 else 0.0
             if age > SUPERSEDES:
                 reasons.append(f"the program did not end its recording; it last wrote {age:,.0f} s ago")
         return f"{'; '.join(reasons)}." if reasons else ""
@@ -429,6 +441,12 @@ class FileSource(_Source):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _cut(said: Any) -> str:
+    """What a file says, for a sentence."""
+    text = str(said)
+    return text if len(text) <= MOST_SAID else f"{text[:MOST_SAID]}..."
 
 
 def open(path: str | os.PathLike[str]) -> FileSource:  # noqa: A001 (the name is the package's)
