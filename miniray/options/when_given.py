@@ -32,7 +32,7 @@ def task_options(
     _check_one_placement({**(decorated or {}), **options})
     if is_generator is not None:
         check_num_returns(options.get("num_returns"), is_generator)
-    found = _normalised(options)
+    found = _with_runtime_env(options)
     check_json(found.get("runtime_env"))  # that of an actor is sent, and so checked, at `.remote()`
     # An empty environment leaves that of the decorator in place. (That of an actor class replaces it.)
     if "runtime_env" in found and not found["runtime_env"] and decorated is not None:
@@ -61,7 +61,7 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
             DeprecationWarning,
         )
     _check_one_placement(together)
-    return _normalised(options)
+    return _with_runtime_env(options)
 
 
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
@@ -128,12 +128,17 @@ def _check_one_placement(options: Mapping[str, Any]) -> None:
         )
 
 
-def _normalised(options: Mapping[str, Any]) -> Options:
-    """Return a copy that is not affected if the caller later changes a list or dict that was given. A runtime
-    environment is checked, and kept in its usual form."""
-    copied = dict(options)
+def _with_runtime_env(options: Mapping[str, Any]) -> Options:
+    """Return a copy, with the runtime environment checked and in its usual form."""
+    copied = _normalised(options)
     if "runtime_env" in copied:
         copied["runtime_env"] = of_task_or_actor(copied["runtime_env"])
+    return copied
+
+
+def _normalised(options: Mapping[str, Any]) -> Options:
+    """Return a copy that is not affected if the caller later changes a list or dict that was given."""
+    copied = dict(options)
     for name, value in copied.items():
         if type(value) is dict:
             copied[name] = value.copy()
