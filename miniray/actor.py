@@ -259,6 +259,9 @@ class ActorClass(Generic[T]):
         self.__ray_sent__ = _Sent(self)
         self.__ray_metadata__.capture(runtime)
 
+    def _check_loads(self, runtime: Runtime) -> None:
+        self.__ray_metadata__.capture(runtime).check()
+
     def _here(self) -> ActorClass[T]:
         """This object on the driver; in a worker, the worker's own copy, whose attributes only that worker sees."""
         return self if caller() is None else self.__ray_sent__.copy_here()

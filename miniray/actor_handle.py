@@ -54,17 +54,21 @@ class Template:
         num_returns = options.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if found.generator else 1
-        elif isinstance(num_returns, float):
+        elif not isinstance(num_returns, str):
             num_returns = int(num_returns)
+            if num_returns == -1:  # a number of numpy, say, which is not checked earlier: Ray's number for "dynamic"
+                num_returns = "dynamic"
         retries = options.get("max_task_retries")
-        if retries is None:
-            retries = self.given.get("max_task_retries", 0)
+        retries = int(self.given.get("max_task_retries", 0) if retries is None else retries)
         if retries >= 2**31:
             raise OverflowError(f"option 'max_task_retries' must be below 2147483648, not {retries}")
         function_name = f"{self.info.name}.{found.name}"
         group = options.get("concurrency_group") or ""
         function = found.builtin if group in self.groups else undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
+        backpressure = -1 if backpressure is None else int(backpressure)
+        if not backpressure:  # no item could ever be yielded; on Ray the worker dies
+            raise ValueError("'_generator_backpressure_num_objects' of a method must not be 0")
         return TaskSpec(
             ACTOR_TASK,
             options.get("name") or function_name,
@@ -77,7 +81,7 @@ class Template:
             retries,
             options.get("retry_exceptions") or False,
             group,
-            backpressure=-1 if backpressure is None else backpressure,
+            backpressure=backpressure,
             options={"method": found.name, "generator": found.generator},
         )
 

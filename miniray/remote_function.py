@@ -149,6 +149,9 @@ class Variant(Generic[Refs]):
     def _capture(self, runtime: Runtime) -> None:
         self._source.capture(runtime)
 
+    def _check_loads(self, runtime: Runtime) -> None:
+        self._source.capture(runtime).check()
+
     def _here(self) -> Variant[Refs]:
         return self  # immutable, so that all workers can share it
 
@@ -270,6 +273,9 @@ class RemoteFunction(Generic[Refs]):
     def _capture(self, runtime: Runtime) -> None:
         self._variant._capture(runtime)
 
+    def _check_loads(self, runtime: Runtime) -> None:
+        self._variant._check_loads(runtime)
+
     def _here(self) -> RemoteFunction[Refs]:
         return self  # immutable, so that all workers can share it
 
@@ -311,4 +317,7 @@ def export(
 
 
 def _imported(number: int) -> Any:
-    return context.running().exported[number]._here()
+    runtime = context.running()
+    remote = runtime.exported[number]
+    remote._check_loads(runtime)
+    return remote._here()
