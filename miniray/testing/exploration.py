@@ -25,7 +25,7 @@ from typing import Any, Callable
 
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
-from .error_text import text_of
+from .error_text import attribute_of, text_of
 from .fault_plan import FaultPlan, check_faults
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
 
@@ -181,9 +181,10 @@ def explore(
         if run.error is None:
             return
         if _ends_the_exploration(run.error):
-            if _interrupts(run.error) and hasattr(BaseException, "add_note"):  # Python 3.11
+            add_note = attribute_of(run.error, "add_note")  # Python 3.11
+            if _interrupts(run.error) and add_note is not None:
                 with contextlib.suppress(Exception):  # an error may refuse to be changed
-                    run.error.add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
+                    add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
             raise run.error
         plan = faults
         if faults is not None and shrink:
