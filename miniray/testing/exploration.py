@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from ..process import signal_handlers
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
 from .error_text import attribute_of, text_of
@@ -244,17 +245,23 @@ def _ends_the_exploration(error: BaseException) -> bool:
     return issubclass(type(error), tuple(kinds)) or _interrupts(error)
 
 
-def _interrupts(error: BaseException) -> bool:
-    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test."""
-    if issubclass(type(error), KeyboardInterrupt):
-        return True
+def _interrupts(error: BaseException | None) -> bool:
+    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test, or SIGTERM
+    in a session. Or this was being handled when the error was raised, such as by a `finally` block."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in codes:
+    codes.add(signal_handlers.EXIT)
+    seen: list[int] = []
+    while error is not None and id(error) not in seen:
+        if issubclass(type(error), KeyboardInterrupt):
             return True
-        trace = trace.tb_next
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in codes:
+                return True
+            trace = trace.tb_next
+        seen.append(id(error))
+        error = error.__context__
     return False
 
 

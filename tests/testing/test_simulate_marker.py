@@ -252,6 +252,32 @@ def test_a_time_limit_ends_the_exploration(tests):
     result.stdout.no_fnmatch_line("*ExplorationFailure*")
 
 
+SIGTERM = """
+import os, signal
+
+def test_ends():
+    ray.init()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(10)
+
+@pytest.mark.simulate(seeds=3)
+def test_simulated():
+    test_ends()
+
+def test_is_not_reached():
+    pass
+"""
+
+
+@pytest.mark.parametrize("name", ["test_ends", "test_simulated"])
+def test_sigterm_ends_the_test_run(tests, name):
+    """Its SystemExit used to fail the test, or to be explored, and the next test ran."""
+    result = tests(SIGTERM, "-k", f"{name} or not_reached")
+    result.assert_outcomes()
+    assert result.ret == 143
+    result.stdout.fnmatch_lines([f"*SIGTERM in *{name}*"])
+
+
 OPTIONS = """
 import pytest, sys
 import ray                                       # needs --miniray
