@@ -246,8 +246,8 @@ def _ends_the_exploration(error: BaseException) -> bool:
 
 
 def _interrupts(error: BaseException | None) -> bool:
-    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test, or SIGTERM
-    in a session. Or this was being handled when the error was raised, such as by a `finally` block."""
+    """Whether this is Ctrl-C, or the handler of a signal has raised it: the time limit of a test, or SIGTERM in a
+    session. Or such an error was being handled when this one was raised, for instance by a `finally` block."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
     codes.add(signal_handlers.EXIT)

@@ -1,8 +1,8 @@
-"""The shell command that repeats a run which has failed: this process's own command, with a variable that `explore` reads.
+"""The shell command that repeats a failed run: this process's own command, with a variable that `explore` reads.
 
-Under pytest it is the command that runs the failing test alone, from the folder where the user is. It repeats all options
-of the command line, since they decide how the test runs (--miniray, -p, -c, --rootdir, -W), and leaves out the other
-tests that the command line names.
+Under pytest it is the command that runs the failing test alone, from the folder where the user is. It repeats all
+options of the command line, since they decide how the test runs (--miniray, -p, -c, --rootdir, -W), and leaves out the
+other tests that the command line names.
 """
 
 from __future__ import annotations

@@ -297,7 +297,9 @@ def test_fails_in_no_simulation():
 """
 
 
-@pytest.mark.parametrize("words", [["deep", "deep/test_it.py"], [".", "-x"], ["deep/test_it.py::TestOne"], ["@tests.txt"]])
+@pytest.mark.parametrize(
+    "words", [["deep", "deep/test_it.py"], [".", "-x"], ["deep/test_it.py::TestOne"], ["@tests.txt"]]
+)
 def test_the_replay_command_repeats_the_options_from_this_folder(pytester, monkeypatch, words):
     """It used to drop --miniray, -p, -c and others, and its path began at the root of the project. Starts programs."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
