@@ -225,13 +225,55 @@ def _outlives() -> bool:
     return False
 
 
+PUTS_ITEM = Step("puts an item into a queue", ["queues"])
+LOOKS_AT_QUEUE = Step("looks at a queue", ["queues"], polls=True)
+LOOKS_AT_EVENT = Step("looks at an event", ["events"], polls=True)
+LOOKS_AT_THREAD = Step("looks at a thread", ["threads"], polls=True)
+RUNS = Step("runs", ["threads"])
+ENDS = Step("ends", ["threads"])
+
+
+def _look(step: Step) -> None:
+    """A point, if the calling thread takes part: another thread may notice the step, or change what it looks at."""
+    if here() is not None:
+        _baton.point(step, by_user=True)
+
+
+def _is_set(original: Any) -> Callable[[Any], bool]:
+    """What stands in for `threading.Event.is_set`, which takes no lock."""
+
+    def is_set(self: Any) -> bool:
+        if sys._getframe(1).f_globals.get("__name__") != "threading" and not _of_ours():
+            _look(LOOKS_AT_EVENT)
+        return bool(original(self))
+
+    return is_set
+
+
 def _lock_factory(original: Any) -> Callable[[], Any]:
     def allocate_lock() -> Any:
         if here() is None or _is_outside() or _outlives():
             return original()
-        return SimLock(_baton, points=not _of_ours())
+        return _new_lock(sys._getframe(1))
 
     return allocate_lock
+
+
+_MAKE_STARTED = threading.Event.__init__.__code__, threading.Thread.__init__.__code__
+
+
+def _new_lock(maker: Any) -> SimLock:
+    """A lock. maker: the frame that makes it. That of the event for which `Thread.start` waits makes no points: nobody
+    but the new thread sets it."""
+    code = maker.f_code
+    if code is _WAIT:
+        return SimLock(_baton, is_waiter=True)
+    is_started = code is _MAKE_STARTED[0] and maker.f_back.f_code is _MAKE_STARTED[1]
+    name: str = maker.f_globals.get("__name__") or ""
+    return SimLock(_baton, points=not is_started and not name.startswith(_OURS))
+
+
+_WAIT = threading.Condition.wait.__code__
 
 
 def _lock_class(real: Any) -> Any:
@@ -243,7 +285,7 @@ def _lock_class(real: Any) -> Any:
         def __call__(cls) -> Any:
             if here() is None or _is_outside() or _outlives():
                 return real()
-            return SimLock(_baton, points=not _of_ours())
+            return _new_lock(sys._getframe(1))
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, (SimLock, real))
@@ -272,7 +314,21 @@ def _simple_queue() -> type:
             return type.__instancecheck__(cls, value) or _stands_in(cls) and isinstance(value, (real, in_python))
 
     class SimpleQueue(in_python, metaclass=Kind):  # type: ignore[misc]
+        """The class in Python uses a semaphore, whose lock makes points, after it has changed its items."""
+
         _miniray_stands_in = True
+
+        def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+            _look(PUTS_ITEM)
+            super().put(item, block, timeout)
+
+        def empty(self) -> bool:
+            _look(LOOKS_AT_QUEUE)
+            return bool(super().empty())
+
+        def qsize(self) -> int:
+            _look(LOOKS_AT_QUEUE)
+            return int(super().qsize())
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             if _stands_in(cls) and (here() is None or _of_ours() or _outlives()):
@@ -297,14 +353,36 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         if options:  # `_start_joinable_thread(function, handle=..., daemon=...)`
             starter = lambda run, arguments: original(lambda: run(*arguments), **options)
         name = f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread"
-        new = baton.start(name, function, args, starter)
+        new = baton.start(name, _ending_at_a_point(function), args, starter)
         fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
         if isinstance(thread, threading.Thread):
             vars(thread)[FIBER] = new
+            vars(thread)["run"] = functools.partial(_run, thread, vars(thread).get("run"))
             vars(thread)["_invoke_excepthook"] = _silent_at_the_end(vars(thread).get("_invoke_excepthook"))
         return new.number
 
     return start
+
+
+def _ending_at_a_point(function: Callable[..., Any]) -> Callable[..., None]:
+    """The function of a new thread. Its end is a step: others notice it who look whether the thread is alive."""
+
+    def run(*args: Any) -> None:
+        function(*args)
+        _look(ENDS)
+
+    return run
+
+
+def _run(thread: threading.Thread, own: Callable[[], Any] | None) -> None:
+    """Stands in for a thread's `run`. The thread that has started it waits until it has begun, and may go on from here.
+    own: what the program has set as this thread's `run`."""
+    if own is None:
+        del vars(thread)["run"]
+    else:
+        vars(thread)["run"] = own
+    _look(RUNS)
+    thread.run()
 
 
 def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
@@ -323,6 +401,10 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
         if not outside.wait(lambda: not _is_alive(self), True, timeout, f"the end of {self.name}"):
             return
     if fiber is not None and here() is not None and here() is not fiber:
+        if timeout is not None and timeout <= 0:
+            _baton.point(LOOKS_AT_THREAD, by_user=True)
+            if not fiber.is_over:
+                return
         until = None if timeout is None else _baton.time + max(timeout, 0.0)
         if not _baton.join(fiber, until):
             return
@@ -331,6 +413,8 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
 
 def _fiber_is_alive(self: threading.Thread) -> bool:
     fiber = vars(self).get(FIBER)
+    if fiber is not None and fiber is not here() and sys._getframe(1).f_globals.get("__name__") != "threading":
+        _look(LOOKS_AT_THREAD)
     return _is_alive(self) if fiber is None or not fiber.is_over else False
 
 
@@ -528,6 +612,7 @@ def install(simulation: Any) -> None:
             _replace(threading, name, _thread_starter(getattr(threading, name)))
     _replace(threading.Thread, "join", _join_fiber)
     _replace(threading.Thread, "is_alive", _fiber_is_alive)
+    _replace(threading.Event, "is_set", _is_set(threading.Event.is_set))
     if hasattr(threading, "_counter"):  # of the threads' names
         _replace(threading, "_counter", itertools.count(1).__next__)
     _futures()
