@@ -29,8 +29,8 @@ from ..timers import Timers
 from ..verbs import Verbs
 from ..worker import report, run_attempt
 from .baton import Fiber, Outside
+from .clocks import EPOCH_S
 from .locks import SimInbox, SimLock
-from .replacing import EPOCH_S
 from .schedules import Schedule
 from .simulation import Simulation
 from .steps import GOES_ON, Step
