@@ -167,6 +167,16 @@ def _exit(number: int, frame: FrameType | None) -> None:
 EXIT = _exit.__code__  # for code that looks in a traceback for the handler of SIGTERM
 
 
+def c_handler(number: int) -> Any:
+    """What Python itself calls for a signal, which is `_on_signal` if the program handles it in a session."""
+    return _signal_getsignal(number)
+
+
+def is_of_session(handler: Any) -> bool:
+    """Whether this is the session's own handler of SIGTERM, which ends with the session."""
+    return handler is _exit
+
+
 def _raise(error: BaseException) -> None:
     global ended_in_task
     if current.get() is not None:
