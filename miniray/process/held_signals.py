@@ -6,7 +6,6 @@ clocks of a simulation. Only the main thread calls handlers, so for other thread
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import _thread
 import signal
 import threading
@@ -36,17 +35,13 @@ class HeldSignals:
         while True:
             try:
                 for number in NUMBERS:
-                    if callable(signal_handlers.c_handler(number)):
-                        self._hold(number)
+                    if signal_handlers.handler_of(number) != self._note:
+                        before = signal_handlers.exchange(number, self._note)
+                        if before is not None:
+                            self._handlers[number] = before
                 return
             except BaseException as error:  # a handler was called before it could be replaced
                 self._errors.append(error)
-
-    def _hold(self, number: int) -> None:
-        handler = _signal.getsignal(number)  # in a session, that of the program
-        if callable(handler) and handler != self._note and not signal_handlers.is_of_session(handler):
-            self._handlers[number] = handler
-            _signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         first = self._noted.setdefault(number, (_monotonic(), frame))
@@ -56,9 +51,9 @@ class HeldSignals:
 
     def release(self) -> None:
         """Restore the handlers, and call those whose signals have come. Raises the first error of one of them."""
-        for number, handler in list(self._handlers.items()):
-            if _signal.getsignal(number) == self._note:
-                _signal.signal(number, handler)
+        for number, handler in self._handlers.items():
+            if signal_handlers.handler_of(number) == self._note:
+                signal_handlers.exchange(number, handler)
         handlers, noted, errors = self._handlers, self._noted, self._errors
         self._handlers, self._noted, self._errors = {}, {}, []
         if errors:

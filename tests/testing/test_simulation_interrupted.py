@@ -36,9 +36,11 @@ def handler():
         raise Limit
 
     before = signal.signal(signal.SIGALRM, raises)
+    before_int = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     yield raises
     assert signal.getsignal(signal.SIGALRM) is raises
     signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGINT, before_int)
 
 
 PLACES = [
