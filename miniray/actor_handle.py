@@ -113,7 +113,7 @@ class ActorMethod:
             around = runtime.call_spans.of_method_once(self, actor.class_name, found.name, actor.hex)
             if around is not None:
                 with around:
-                    return self.remote(*args, **kwargs)
+                    return ActorMethod.remote(self, *args, **kwargs)
         check = found.check
         if kwargs or not check.at_least <= len(args) <= check.at_most:
             check(args, kwargs)
@@ -143,7 +143,7 @@ class ActorMethod:
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
         given = when_given.method_options(options, self._found.generator)
-        return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
+        return type(self)(self._handle, self._found, {**(self._given or {}), **given})
 
     def _remote(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
@@ -178,6 +178,16 @@ class ActorMethod:
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
+
+
+class DecoratedMethod(ActorMethod):
+    """A method that has the attribute `__ray_invocation_decorator__`: what that makes of the call is called instead."""
+
+    __slots__ = ()
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what the decorator returns, and return its result."""
+        return self._found.decorate(lambda args, kwargs: ActorMethod.remote(self, *args, **kwargs))(args, kwargs)
 
 
 class ActorHandle(Generic[T]):
@@ -221,6 +231,8 @@ class ActorHandle(Generic[T]):
                 f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
                 "class's methods only"
             )
+        if found.decorate is not None:
+            return DecoratedMethod(self, found)
         method = _new(ActorMethod)  # its `__init__` written out, since every call of the actor begins here
         method._handle, method._found, method._given = self, found, None
         return method
@@ -288,7 +300,8 @@ def _restore_handle(number: int, weak: bool) -> ActorHandle[Any]:
 
 
 def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:
-    return ActorMethod(handle, handle._record.actor.meta.info.methods[name], given)
+    method: ActorMethod = getattr(handle, name)
+    return type(method)(handle, method._found, given)
 
 
 def find(runtime: Runtime, name: str, namespace: str, weak: bool) -> ActorHandle[Any] | None:

@@ -37,11 +37,12 @@ class Source:
     objects in its closure.
     """
 
-    __slots__ = ("function", "generator", "check", "capture", "max_calls")
+    __slots__ = ("function", "generator", "check", "capture", "variants", "max_calls")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
+        self.variants: type[Variant[Any]] = Decorated if hasattr(function, "__ray_invocation_decorator__") else Variant
         self.max_calls = 0  # from the decorator: a worker ends after this many calls of the function; 0: never
 
 
@@ -158,6 +159,20 @@ class Variant(Generic[Refs]):
         return export(self, _rebuild_variant, (self._source.function, self._given))
 
 
+class Decorated(Variant[Any]):
+    """A variant of a function that has the attribute `__ray_invocation_decorator__`: what that makes of the call
+    `remote(args, kwargs)` is called instead. Libraries of Ray's change the arguments or the result in this way."""
+
+    __slots__ = ()
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what the decorator returns, and return its result."""
+        call = self._source.function.__ray_invocation_decorator__(  # type: ignore[attr-defined]
+            lambda args, kwargs: Variant.remote(self, *args, **kwargs)
+        )
+        return call(args, kwargs)
+
+
 Variant.remote.__annotations__.clear()  # as in Ray, `inspect` and editors see (*args, **kwargs)
 
 
@@ -166,6 +181,9 @@ def _remote_of(variant: Variant[Refs]) -> Callable[..., Refs]:
 
     It does not refer to the RemoteFunction, which refers to it (see `Source`).
     """
+
+    if isinstance(variant, Decorated):
+        return functools.wraps(variant._source.function)(functools.partial(Decorated.remote, variant))
 
     @functools.wraps(variant._source.function)
     def remote(*args: Any, **kwargs: Any) -> Any:
@@ -209,7 +227,7 @@ class RemoteFunction(Generic[Refs]):
         # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
         # worker.
         source.max_calls = given.get("max_calls", 1 if given.get("num_gpus") else 0) or 0
-        self._variant: Variant[Refs] = Variant(source, given)
+        self._variant: Variant[Refs] = source.variants(source, given)
         # Submits a task. Its type is given here, since Ray's remote functions have no `__annotations__`.
         self.remote: Callable[..., Refs] = _remote_of(self._variant)
 
@@ -237,7 +255,8 @@ class RemoteFunction(Generic[Refs]):
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
         source, decorated = self._variant._source, self._variant._given
-        return Variant(source, {**decorated, **when_given.task_options(task_options, decorated, source.generator)})
+        given = when_given.task_options(task_options, decorated, source.generator)
+        return source.variants(source, {**decorated, **given})
 
     def _remote(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **task_options: Any
@@ -248,7 +267,7 @@ class RemoteFunction(Generic[Refs]):
         """
         known = {name: value for name, value in task_options.items() if name in TASK_OPTIONS}
         source = self._variant._source
-        variant: Variant[Any] = Variant(source, when_given.task_options(known, None, source.generator))
+        variant = source.variants(source, when_given.task_options(known, None, source.generator))
         return variant.remote(*(args or ()), **(kwargs or {}))
 
     def _capture(self, runtime: Runtime) -> None:
@@ -274,7 +293,8 @@ class RemoteFunction(Generic[Refs]):
 
 
 def _rebuild_variant(function: Callable[..., Any], options: dict[str, Any]) -> Variant[Any]:
-    return Variant(Source(function), options)
+    source = Source(function)
+    return source.variants(source, options)
 
 
 def export(

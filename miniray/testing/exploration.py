@@ -11,10 +11,9 @@ A failure raises ExplorationFailure, which says how to repeat it. To replay it u
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
-import functools
 import os
-import shlex
 import signal
 import sys
 import unittest
@@ -22,14 +21,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from ..process import signal_handlers
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
+from .error_text import attribute_of, text_of
 from .fault_plan import FaultPlan, check_faults
+from .replay_command import FAULTS, REPLAY, name_of, replay_command
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
 
-REPLAY, FAULTS = "MINIRAY_REPLAY", "MINIRAY_REPLAY_FAULTS"
 SEEDS, SEEDS_OF_FAULTS = range(1000), range(100)
 STORY_STEPS = 60
+RUNS_FOR_LENGTH = 3
 
 
 @dataclass
@@ -81,10 +83,9 @@ class ExplorationFailure(AssertionError):
         super().__init__(self._text(run))
 
     def _text(self, run: Run) -> str:
-        error = run.error
         interruptions = sum(map(bool, self.schedule))
         return (
-            f"{type(error).__name__}: {error}\n"
+            f"{text_of(run.error)}\n"
             f"found by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; the shrunk schedule has "
             f"{interruptions} choice{'s that differ' if interruptions != 1 else ' that differs'} from the calmest one\n"
             f"replay: {self.replay}\n{self.story}"
@@ -179,8 +180,10 @@ def explore(
         if run.error is None:
             return
         if _ends_the_exploration(run.error):
-            if _interrupts(run.error) and hasattr(run.error, "add_note"):  # Python 3.11
-                run.error.add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
+            add_note = attribute_of(run.error, "add_note")  # Python 3.11
+            if _interrupts(run.error) and add_note is not None:
+                with contextlib.suppress(Exception):  # an error may refuse to be changed
+                    add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
             raise run.error
         plan = faults
         if faults is not None and shrink:
@@ -204,15 +207,32 @@ def explore(
         _explore_all(found, digests, tried, run_once, check, max_schedules)
         found.covered &= not by_chance
     else:
-        length = 100
+        length = pct_length(run_once) if strategy == "pct" else 0
         for seed in tried:
             run = run_once(seed, RandomWalk(seed) if strategy == "random" else PCT(seed, depth, length))
-            length = len(run.schedule.taken)
             digests.add(run.digest)
             found._count(run)
             check(run)
     found.distinct = len(digests)
     return found
+
+
+def pct_length(run_once: Callable[[int, Schedule], Run]) -> int:
+    """How many choices a run has, which the strategy "pct" must know: as many as the first of a few random runs that
+    passes. These runs are not part of the exploration, and always have the same seeds. So a seed gives the same
+    schedule alone and among others.
+
+    Raises an error that ends the exploration.
+    """
+    lengths = []
+    for seed in range(RUNS_FOR_LENGTH):
+        run = run_once(seed, RandomWalk(seed))
+        if run.error is None:
+            return len(run.schedule.taken)
+        if _ends_the_exploration(run.error):
+            raise run.error
+        lengths.append(len(run.schedule.taken))
+    return max(lengths)
 
 
 def _ends_the_exploration(error: BaseException) -> bool:
@@ -222,20 +242,26 @@ def _ends_the_exploration(error: BaseException) -> bool:
     kinds: list[type[BaseException]] = [NotRun, unittest.SkipTest]
     if pytest is not None:
         kinds += [pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception]
-    return isinstance(error, tuple(kinds)) or _interrupts(error)
+    return issubclass(type(error), tuple(kinds)) or _interrupts(error)
 
 
-def _interrupts(error: BaseException) -> bool:
-    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test."""
-    if isinstance(error, KeyboardInterrupt):
-        return True
+def _interrupts(error: BaseException | None) -> bool:
+    """Whether this is Ctrl-C, or the handler of a signal has raised it: the time limit of a test, or SIGTERM in a
+    session. Or such an error was being handled when this one was raised, for instance by a `finally` block."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in codes:
+    codes.add(signal_handlers.EXIT)
+    seen: list[int] = []
+    while error is not None and id(error) not in seen:
+        if issubclass(type(error), KeyboardInterrupt):
             return True
-        trace = trace.tb_next
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in codes:
+                return True
+            trace = trace.tb_next
+        seen.append(id(error))
+        error = error.__context__
     return False
 
 
@@ -292,34 +318,6 @@ def check_replay(run: Run) -> None:
             "depends on something that the simulation does not control"
             + (", such as the order of a set of strings: PYTHONHASHSEED is not set" if unset else "")
         )
-
-
-def name_of(fn: Any) -> str:
-    """A function's name in a replay command. Functions that have no name of their own are told apart by their line."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    name = str(getattr(fn, "__qualname__", type(fn).__name__))
-    code = getattr(fn, "__code__", None)
-    return f"{name}@{code.co_firstlineno}" if name.endswith("<lambda>") and code is not None else name
-
-
-def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan | None = None) -> str:
-    """The shell command that repeats a run: this process's own command, with a variable that `explore` reads."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    words = ["python", "-m", "pytest", test] if test else ["python", *_own_arguments()]
-    hash_seed = os.environ.get("PYTHONHASHSEED")
-    variables = [f"PYTHONHASHSEED={hash_seed}"] if hash_seed else []
-    if faults is not None and faults.only is not None:
-        variables.append(f"{FAULTS}={shlex.quote('|'.join(sorted(faults.only)))}")
-    value = f"{name_of(fn)}:{seed}:{','.join(map(str, choices))}"
-    return " ".join([*variables, f"{REPLAY}={shlex.quote(value)}", *map(shlex.quote, words)])
-
-
-def _own_arguments() -> list[str]:
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is not None:
-        return ["-m", spec.name.removesuffix(".__main__"), *sys.argv[1:]]
-    return list(sys.argv)
 
 
 def _to_replay(fn: Any) -> tuple[int, list[int]] | None:

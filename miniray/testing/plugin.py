@@ -38,6 +38,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -306,9 +307,21 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run the test under its time limit."""
-    with _limit(item) if _uses_miniray(item) else nullcontext(), _exploring(item):
-        return (yield)
+    """Run the test under its time limit. SIGTERM, which raises SystemExit while a session runs, ends the test run."""
+    try:
+        with _limit(item) if _uses_miniray(item) else nullcontext(), _exploring(item):
+            return (yield)
+    except SystemExit as error:
+        if _by_sigterm(error):
+            pytest.exit(f"SIGTERM in {item.nodeid}", returncode=128 + signal.SIGTERM)
+        raise
+
+
+def _by_sigterm(error: SystemExit) -> bool:
+    handlers = sys.modules.get("miniray.process.signal_handlers")
+    return handlers is not None and any(
+        frame.f_code is handlers.EXIT for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -394,7 +407,7 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and not item.config.getoption("fulltrace", False):
         error = call.excinfo.value
         trace = _with_task(error, _without_ours(error))
-        call.excinfo._excinfo = (type(error), error.with_traceback(trace), trace or call.excinfo.tb)
+        call.excinfo._excinfo = (type(error), BaseException.with_traceback(error, trace), trace or call.excinfo.tb)
         call.excinfo.traceback = type(call.excinfo.traceback)(trace or call.excinfo.tb)
     report = yield
     if report.failed:
@@ -410,14 +423,16 @@ def _without_ours(error: BaseException, seen: frozenset[int] = frozenset()) -> T
     these frames at once."""
     for earlier in (error.__cause__, error.__context__):
         if earlier is not None and id(earlier) not in seen:
-            earlier.__traceback__ = _without_ours(earlier, seen | {id(error)})
+            BaseException.with_traceback(earlier, _without_ours(earlier, seen | {id(error)}))  # a frozen one, too
     kept = _entries(error.__traceback__)
     return _chained(kept) if kept else error.__traceback__
 
 
 def _with_task(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
     """The traceback, continued by the frames of the task that failed, in which a debugger then stops (--pdb)."""
-    frames = getattr(error, "task_frames", ())
+    from .error_text import attribute_of
+
+    frames = attribute_of(error, "task_frames", ())
     return _chained([entry for part in (trace, *frames) for entry in _entries(part)]) if frames else trace
 
 
