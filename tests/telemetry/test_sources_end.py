@@ -8,13 +8,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 import miniray as ray
+from miniray import telemetry
 from miniray.telemetry import QueryError
+from miniray.telemetry.collecting.store import Store
+from miniray.telemetry.recording.restore import read
+from miniray.telemetry.sql import sources
 from miniray.telemetry.sql.sources import FileSource
+from miniray.testing import simulate
 
 
 @pytest.fixture
@@ -123,3 +129,97 @@ def test_the_history_that_a_late_statement_keeps_is_missed():
             )
         found = ray.sql("SELECT * FROM metric_points")
         assert not found.complete and "has the earlier values" in found.reason
+
+
+LONG = ["a" * 390_000, "b" * 20_000 + "a"]  # a `trim` of these takes seconds, and nothing can stop it
+
+
+def in_the_middle(source):
+    """A thread in the middle of a long statement, and what it is told in the end."""
+    said = []
+
+    def ask():
+        try:
+            source.query("SELECT length(trim(?, ?))", LONG, timeout_s=30)
+        except QueryError as problem:
+            said.append(str(problem))
+
+    begun = threading.Event()
+    run = source._run
+
+    def observed(*args):
+        sandbox_run = sources.sandbox.run
+
+        def noticed(*inner):
+            begun.set()
+            sources.sandbox.run = sandbox_run
+            return sandbox_run(*inner)
+
+        sources.sandbox.run = noticed
+        return run(*args)
+
+    source._run = observed
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert begun.wait(30)
+    source._run = run
+    return thread, said
+
+
+def test_the_end_of_a_session_does_not_wait_for_another_thread_s_statement():
+    """It used to wait until the statement's time was over."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        thread, said = in_the_middle(sources.live())
+        ray.shutdown()
+        thread.join(10)
+        assert said == ["The session has ended."]
+
+
+def test_the_wait_for_another_thread_s_statement_counts():
+    """The second one used to wait for as long as the first one took."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        thread, said = in_the_middle(sources.live())
+        with pytest.raises(QueryError, match="other threads have taken all of timeout_s=0.1"):
+            ray.sql("SELECT 1", timeout_s=0.1)
+    thread.join(10)
+    assert said == ["The session has ended."]
+
+
+def test_a_time_limit_is_real_time_in_a_simulation():
+    """Virtual time stands still while a function of SQLite runs, so the limit was never reached."""
+
+    def program():
+        ray.init(num_cpus=1)
+        with pytest.raises(QueryError, match="given up"):
+            ray.sql("SELECT length(trim(?, ?))", LONG, timeout_s=0.1)
+        assert ray.sql("SELECT 1 AS x").rows == [{"x": 1}]
+
+    simulate(program, seed=1)
+
+
+def test_a_reader_leaves_no_files(path):
+    """SQLite makes a log and its index beside the file for whoever reads it."""
+    with ray.init(num_cpus=1, telemetry=path, log_to_driver=False):
+        ray.get(ray.remote(lambda: 1).remote())
+    folder = os.path.dirname(path)
+    assert os.listdir(folder) == [os.path.basename(path)]
+    with telemetry.open(path) as source:
+        assert len(source.query("SELECT * FROM tasks")) == 1
+    assert os.listdir(folder) == [os.path.basename(path)]
+    read(path)
+    assert os.listdir(folder) == [os.path.basename(path)]
+
+
+def test_retention_keeps_the_last_value_of_each_series():
+    """A gauge that nobody has set since has that value: the metrics of a file lacked it."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        store = Store(connection)
+        store.create()
+        for number, name in enumerate(("level", "level", "load")):
+            connection.execute(
+                "INSERT INTO metric_points (id, timestamp_us, name, kind, worker_id, tags_json) "
+                "VALUES (?, ?, ?, 'gauge', 'driver', '{}')",
+                (number, number, name),
+            )
+        assert store.trim(100) == {"metric_points": 1}
+        assert connection.execute("SELECT id FROM metric_points").fetchall() == [(1,), (2,)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import _thread
 import os
 import pathlib
 import sqlite3
@@ -13,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..._version import __version__
-from ...process import context
+from ...process import context, real_clock
 from ...process.our_code import only_waits
 from . import sandbox
 from ..schema import span_view
@@ -22,6 +21,7 @@ from .result import QueryError, Result
 from ..schema.ddl import View
 from ..schema import BY_NAME, VERSION
 from ..collecting.store import UNUSED, Store
+from ..empty_log import remove_empty_log
 
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -100,9 +100,13 @@ class _Aside:
         self.ended = False
         self._result: Result | None = None
         self._error: BaseException | None = None
-        self._begun = threading.Lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first = threading.Lock()  # taken by the one that is done first: the statement, or its time
-        self._told, self._over = threading.Lock(), threading.Lock()  # taken until there is a result; until all is over
+        self._begun = (
+            real_clock.allocate_lock()
+        )  # taken by the thread, or by a caller that leaves before the thread has begun
+        self._first = real_clock.allocate_lock()  # taken by the first to be done: the statement, its time, or `give_up`
+        self._given_up = False
+        self._told = real_clock.allocate_lock()  # taken until there is a result, or nobody waits for it
+        self._over = real_clock.allocate_lock()  # taken until the thread no longer needs the connection
         self._told.acquire()
         self._over.acquire()
 
@@ -119,6 +123,12 @@ class _Aside:
             self._late()
         self._over.release()
 
+    def give_up(self) -> None:
+        """Let the one that asks go on without a result. Another thread calls this."""
+        if self._first.acquire(blocking=False):
+            self._given_up = True
+            self._told.release()
+
     def wait(self, seconds: float) -> None:
         """Wait until the thread no longer needs the connection, or for this time."""
         if _wait(self._over, seconds):
@@ -128,18 +138,20 @@ class _Aside:
         """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
         which is also true of a statement that never begins."""
         try:
-            _thread.start_new_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
+            real_clock.start_new_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
-            self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
+            done = not (self._first.acquire(blocking=False) or self._given_up)
+            self.ended = self._begun.acquire(blocking=False) or done
         if self._error is not None:
             raise self._error
         return self._result
 
 
 @only_waits
-def _wait(lock: threading.Lock, seconds: float) -> bool:
-    return lock.acquire(timeout=seconds)
+def _wait(lock: Any, seconds: float) -> bool:
+    """Take a lock within this time, which is real also in a simulation."""
+    return bool(lock.acquire(timeout=min(max(seconds, 0.0), threading.TIMEOUT_MAX)))
 
 
 class _Source:
@@ -154,7 +166,7 @@ class _Source:
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
         self._guard = sandbox.protect(connection)
-        self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
+        self._lock = real_clock.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
         self._busy = self.late = False
         self._aside: _Aside | None = None  # the last one
         self._process = os.getpid()
@@ -168,10 +180,15 @@ class _Source:
         sandbox.check(sql, params, limit, timeout_s)
         if self._is_inherited():
             raise QueryError("It was opened before this process was forked. Open it again here.")
+        ends = real_clock.monotonic() + timeout_s
         aside = self._aside
         if aside is not None and self.late:
-            aside.wait(min(timeout_s, threading.TIMEOUT_MAX))
-        with self._lock:
+            aside.wait(timeout_s)
+        if not _wait(self._lock, ends - real_clock.monotonic()):
+            raise QueryError(
+                self._guard.closed or f"The statements of other threads have taken all of timeout_s={timeout_s:g}."
+            )
+        try:
             if self._guard.closed:
                 raise QueryError(self._guard.closed)
             if self._busy:
@@ -180,28 +197,34 @@ class _Source:
             try:
                 read = sandbox.tables_of(self._connection, self._guard, sql, params)
                 self._refresh(read)
-                result = self._run(sql, params, limit, timeout_s)
+                result = self._run(sql, params, limit, timeout_s, ends)
                 result.reason = self._missing(read)
             finally:
                 self._busy = self.late
                 if self._guard.closed and not self._busy:
                     self._connection.close()
+        finally:
+            self._lock.release()
         result.complete = not result.reason
         return result
 
-    def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float) -> Result:
+    def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float, ends: float) -> Result:
         def run() -> Result:
-            return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
+            return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s, ends)
 
         if not (self._from_anybody or sandbox.may_take_long(sql)):
             return run()
         aside = self._aside = _Aside(run, self._no_longer_late)
+        if self._guard.closed:  # `_close` looks for `_aside` after it has set this
+            raise QueryError(self._guard.closed)
         try:
-            result = aside.result(min(timeout_s + GRACE_S, threading.TIMEOUT_MAX))
+            result = aside.result(ends + GRACE_S - real_clock.monotonic())
         finally:
             self.late = self._guard.given_up = not aside.ended
         if result is None:
-            raise QueryError(f"The statement ran longer than timeout_s={timeout_s:g} and was given up.")
+            raise QueryError(
+                self._guard.closed or f"The statement ran longer than timeout_s={timeout_s:g} and was given up."
+            )
         return result
 
     def _no_longer_late(self) -> None:
@@ -223,6 +246,9 @@ class _Source:
         if self._is_inherited():
             return
         self._connection.interrupt()
+        aside = self._aside
+        if aside is not None:  # a function of SQLite does not notice the interrupt: its statement is late from now on
+            aside.give_up()
         with self._lock:
             if (
                 not self._busy
@@ -432,6 +458,8 @@ class FileSource(_Source):
         if self._guard.closed:
             return
         self._close(f"The recording {self.path} is closed.")
+        if not (self.late or self._is_inherited()):
+            remove_empty_log(self.path)
 
     def __enter__(self) -> FileSource:
         return self
@@ -456,7 +484,7 @@ def open(path: str | os.PathLike[str]) -> FileSource:  # noqa: A001 (the name is
 
 # ------------------------------------------------------------ the running session
 
-_guard = threading.RLock()
+_guard = real_clock.RLock()
 _live: list[LiveSource] = []
 _inherited: list[LiveSource] = []  # in a forked child: the parent's, which are never closed here
 
@@ -516,7 +544,7 @@ def _in_forked_child() -> None:
     global _guard
     _inherited.extend(_live)
     _live.clear()
-    _guard = threading.RLock()
+    _guard = real_clock.RLock()
 
 
 context.in_forked_child.append(_in_forked_child)
