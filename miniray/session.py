@@ -129,7 +129,7 @@ def init(
     num_nodes: int = 1,
     on_deadlock: str = "log",
     runtime: str = "threaded",
-    seed: int = 0,
+    seed: int | None = None,
     telemetry: Any = None,
     **kwargs: Any,
 ) -> RayContext:
@@ -159,7 +159,8 @@ def init(
         on_deadlock: when a `get` can never return, "log" a warning, or "raise" DeadlockError from it. (Not in Ray.)
         runtime: "threaded", or "simulated": one thread runs at a time, the seed decides which, and the clock is
             virtual (see `miniray.testing.simulate`). (Not in Ray.)
-        seed: of a simulated session. (Not in Ray.)
+        seed: of a simulated session, 0 by default. A session that starts inside `simulate` or `explore` has the seed
+            of its run. (Not in Ray.)
         telemetry: the name of a file into which the session is recorded, or a `telemetry.TelemetryConfig`, which may
             also export it. None asks the environment variables MINIRAY_TELEMETRY and MINIRAY_OTLP; False does
             neither. (Not in Ray.)
@@ -465,7 +466,8 @@ def _simulated(settings: dict[str, Any]) -> Runtime:
     from .runtime.simulated.simulation import Simulation
 
     own = context.simulation is None
-    simulation = context.simulation or Simulation(settings["seed"], schedules.RandomWalk(settings["seed"]))
+    seed = settings["seed"] or 0
+    simulation = context.simulation or Simulation(seed, schedules.RandomWalk(seed))
     runtime: Any = SimulatedRuntime(settings, dropped, simulation)
     runtime.ends_simulation = own
     runtime.why_stuck = lambda objects: _why(runtime, objects)

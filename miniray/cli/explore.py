@@ -5,74 +5,146 @@
 
 The script runs as the main program, once for each seed, each time in a simulation of its own. `import ray` imports
 miniray. A run fails if the script raises an exception, or exits with another code than 0.
+
+The order of a set of strings depends on the variable PYTHONHASHSEED, which Python reads when it starts. If it is not
+set, the command sets it to 0 and starts itself again. So the replay command that it prints has the same orders.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import os
 import sys
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Callable
 
+from ..testing.arguments import KINDS, STRATEGIES, real_number, whole_number
 from .run import load_script
 
-PLAN = ("crash", "lose_node", "lose_object", "delay", "slow", "full_store", "clock_jump")
+
+def _type(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The type of an option: what `check` makes of the text. argparse shows the text of its error."""
+
+    def convert(text: str) -> Any:
+        try:
+            return check(text)
+        except ValueError as problem:
+            raise argparse.ArgumentTypeError(str(problem)) from None
+
+    return convert
+
+
+def _choices(text: str) -> list[int]:
+    from ..testing.exploration import choices_in
+
+    return choices_in(text)
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Declare `explore`."""
+
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "explore",
         help="run a program under many schedules, and shrink the one that fails",
         description="Run a program in simulations: one thread at a time, on a virtual clock. The seed decides which.",
         usage="miniray explore [options] [--] script.py [args ...]",
     )
-    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many seeds to try (default: 1000)")
-    parser.add_argument("--strategy", choices=("random", "pct", "exhaustive"), default="random")
-    parser.add_argument("--depth", type=int, default=3, help="of the bugs that --strategy pct looks for (default: 3)")
-    parser.add_argument("--max-schedules", type=int, default=10_000, metavar="N", help="of --strategy exhaustive")
-    parser.add_argument("--seed", type=int, metavar="N", help="run this seed only, and show what the program prints")
-    parser.add_argument("--schedule", metavar="CHOICES", help="with --seed: the choices of a failure")
-    parser.add_argument("--only-faults", metavar="NAMES", help="with --seed: the faults of a failure")
-    for name in PLAN:
+    add = parser.add_argument
+    count = _type(lambda text: whole_number("it", int(text), 1))
+    probability = _type(lambda text: real_number("it", float(text), 0.0, 1.0))
+    add("--seeds", type=count, metavar="N", help="how many seeds to try (default: 1000; one for --strategy exhaustive)")
+    add("--strategy", choices=STRATEGIES, default="random", help="who goes on (default: random)")
+    add("--depth", type=count, default=3, help="of the bugs that --strategy pct looks for (default: 3)")
+    add("--max-schedules", type=count, default=10_000, metavar="N", help="of --strategy exhaustive (default: 10000)")
+    add("--seed", type=int, metavar="N", help="run this seed only, and show what the program prints")
+    add(
+        "--schedule", type=_type(_choices), metavar="CHOICES", help="with --seed: the choices of a failure, such as 0,1"
+    )
+    add("--only-faults", metavar="NAMES", help="with --seed: the faults of a failure, with | between two names")
+    for name in KINDS:
         option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=float, default=0.0, metavar="P", help=f"the probability of the fault {name}")
+        add(
+            option, type=probability, default=0.0, metavar="P", help=f"the probability of the fault {name}, from 0 to 1"
+        )
     parser.add_argument("--timeline", metavar="FILE", help="write a timeline page of a failure, in virtual time")
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="script.py [args]", help="the program")
     parser.set_defaults(usage_error=parser.error)
     return parser
 
 
+def _check(args: argparse.Namespace, has_faults: bool) -> None:
+    """Refuse options that would have no effect."""
+    if args.seed is None:
+        for name, value in (("--schedule", args.schedule), ("--only-faults", args.only_faults)):
+            if value is not None:
+                args.usage_error(f"{name} needs --seed")
+        return
+    if args.seeds is not None:
+        args.usage_error("--seed and --seeds cannot be given together")
+    if args.schedule is None and args.strategy == "exhaustive":
+        args.usage_error("--strategy exhaustive runs many schedules: --seed needs --schedule, or another strategy")
+    if args.only_faults is not None and not has_faults:
+        args.usage_error("--only-faults needs the options that give the faults their probabilities")
+
+
+def _fix_the_order_of_sets() -> None:
+    """Start this command again with PYTHONHASHSEED=0, unless the variable is set, or a debugger would lose us."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    is_command = spec is not None and spec.name == "miniray.__main__" or os.path.basename(sys.argv[0]) == "miniray"
+    if (
+        sys.flags.hash_randomization
+        and not sys.flags.ignore_environment
+        and os.environ.get("PYTHONHASHSEED", "random") == "random"
+        and is_command
+        and os.name == "posix"
+        and sys.gettrace() is None
+    ):
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def run(args: argparse.Namespace) -> int:
-    """Explore the program. Returns 0 if every run passed, 1 if one failed, and 2 if it cannot be loaded."""
-    from ..runtime.simulated.schedules import RandomWalk, Replay
+    """Explore the program.
+
+    Returns 0 if every run passed, 1 if one failed, and 2 if the program cannot be loaded or a replay did not repeat.
+    """
+    from ..runtime.simulated.schedules import PCT, RandomWalk, Replay, Schedule
     from ..testing import alias_ray
-    from ..testing.exploration import ExplorationFailure, explore
     from ..testing.fault_plan import FaultPlan
+    from ..testing.exploration import SEEDS, DidNotRepeat, ExplorationFailure, check_replay, explore
     from ..testing.simulation import Run
 
     words = args.script[1:] if args.script[:1] == ["--"] else args.script
     if not words:
         args.usage_error("name a script")
+    given = {name: getattr(args, name) for name in KINDS if getattr(args, name)}
+    _check(args, bool(given))
+    _fix_the_order_of_sets()
     alias_ray()
     try:
         main, code = load_script(words[0])
     except OSError as problem:
         print(f"miniray explore: {problem}", file=sys.stderr)
         return 2
+    except SyntaxError as problem:
+        sys.excepthook(type(problem), problem.with_traceback(None), None)
+        return 2
     sys.argv[:] = words
-    given = {name: getattr(args, name) for name in PLAN if getattr(args, name)}
-    plan = FaultPlan(**given) if given else None
+    only = None if args.only_faults is None else frozenset(filter(None, args.only_faults.split("|")))
+    plan = FaultPlan(**given, only=only) if given else None
     fn = _program(main, code)
     if args.seed is not None:
-        choices = [int(choice) for choice in (args.schedule or "").split(",") if choice]
-        if plan is not None and args.only_faults is not None:
-            plan = dataclasses.replace(plan, only=frozenset(filter(None, args.only_faults.split("|"))))
-        schedule = RandomWalk(args.seed) if args.schedule is None else Replay(choices)
-        once = Run(fn, args.seed, schedule, plan, watchdog_s=0, globals_=vars(main)).go()
-        if once.error is not None:
-            raise once.error
+        schedule: Schedule = PCT(args.seed, args.depth) if args.strategy == "pct" else RandomWalk(args.seed)
+        if args.schedule is not None:
+            schedule = Replay(args.schedule)
+        once = Run(fn, args.seed, schedule, plan, timeline=args.timeline, watchdog_s=0, globals_=vars(main)).go()
+        if args.timeline and os.path.exists(args.timeline):
+            print(f"timeline: {args.timeline}")
+        try:
+            check_replay(once)
+        except DidNotRepeat as problem:
+            print(f"miniray explore: {problem}", file=sys.stderr)
+            return 2
         print(f"seed {args.seed} passed: {once.steps} steps, {once.virtual_s:g} s on the virtual clock")
         return 0
 
@@ -80,15 +152,17 @@ def run(args: argparse.Namespace) -> int:
         import shlex
 
         options = [f"--seed {seed}", f"--schedule '{','.join(map(str, shrunk))}'"]
-        options += [f"--{name.replace('_', '-')} {value:g}" for name, value in given.items()]
+        options += [f"--{name.replace('_', '-')} {value!r}" for name, value in given.items()]
         if plan is not None and plan.only is not None:
             options.append(f"--only-faults {shlex.quote('|'.join(sorted(plan.only)))}")
-        return f"python -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
+        hash_seed = os.environ.get("PYTHONHASHSEED")
+        variables = f"PYTHONHASHSEED={shlex.quote(hash_seed)} " if hash_seed else ""
+        return f"{variables}python -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
 
     try:
         found = explore(
             fn,
-            range(args.seeds),
+            SEEDS if args.seeds is None else args.seeds,
             args.strategy,
             plan,
             depth=args.depth,

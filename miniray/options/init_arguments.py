@@ -122,8 +122,13 @@ def _check_other_arguments(given: Mapping[str, Any]) -> None:
         raise ValueError(f"_temp_dir must be an absolute path, not {directory!r}")
     if given.get("runtime", "threaded") not in ("threaded", "simulated"):
         raise ValueError(f"runtime takes 'threaded' or 'simulated', not {given['runtime']!r}")
-    if not isinstance(given.get("seed", 0), int):
-        raise TypeError(f"seed must be a whole number, not {given['seed']!r}")
+    seed = given.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise TypeError(f"seed must be a whole number, not {seed!r}")
+    if given.get("runtime", "threaded") != "simulated" and "seed" in given:
+        raise ValueError(f"seed={seed!r} has no effect without runtime='simulated'")
+    if given.get("runtime") == "simulated" and given.get("local_mode"):
+        raise ValueError("runtime='simulated' and local_mode=True cannot be given together")
     if given.get("on_deadlock", "log") not in ("log", "raise"):
         raise ValueError(f"on_deadlock takes 'log' or 'raise', not {given['on_deadlock']!r}")
     if not isinstance(given.get("num_nodes", 1), int) or given.get("num_nodes", 1) < 1:

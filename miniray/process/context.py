@@ -10,7 +10,6 @@ from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..exceptions import RaySystemError
-from . import real_clock as _real_clock  # noqa: F401 (it must be loaded before a simulation begins)
 
 
 class Execution:

@@ -15,12 +15,14 @@ import _signal  # type: ignore[import-not-found]
 import _thread
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any, Callable
 
 NUMBER: int = int(getattr(signal, "SIGURG", 0))  # 0 where there is no such signal
 _set_handler, _get_handler = _signal.signal, _signal.getsignal  # the originals: a session replaces them
 start_real_thread, new_real_lock = _thread.start_new_thread, _thread.allocate_lock  # also while a simulation runs
+real_clock = time.monotonic  # this, too
 _main_thread = threading.main_thread
 _answer: Callable[[], None] = lambda: None
 

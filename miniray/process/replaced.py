@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import types
 from typing import Any
 
 saved: list[tuple[Any, str, Any]] = []  # an object, the name of its attribute, and the attribute's original value
 
 of_a_simulation: list[tuple[Any, str, Any]] = []  # the same for what a simulation replaces; see `runtime.simulated`
+
+
+class Place:
+    """The module of a replaced built-in function: the `__self__` of its replacement. It can be pickled and copied."""
+
+    def __init__(self, module: types.ModuleType):
+        self.module = module
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.module.__name__,)
 
 
 def replace(owner: Any, name: str, value: Any) -> None:

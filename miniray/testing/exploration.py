@@ -10,23 +10,25 @@ A failure raises ExplorationFailure, which says how to repeat it. To replay it u
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import dataclasses
-import io
+import functools
 import os
 import shlex
+import signal
 import sys
+import unittest
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
-from . import shrinking
-from .fault_plan import FaultPlan
-from .simulation import MAX_STEPS, MAX_VIRTUAL_S, Run
+from . import arguments, shrinking
+from .fault_plan import FaultPlan, check_faults
+from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
 
 REPLAY, FAULTS = "MINIRAY_REPLAY", "MINIRAY_REPLAY_FAULTS"
-STRATEGIES = ("random", "pct", "exhaustive")
+SEEDS, SEEDS_OF_FAULTS = range(1000), range(100)
 STORY_STEPS = 60
 
 
@@ -35,8 +37,10 @@ class Exploration:
     """What an exploration has seen.
 
     runs: how many runs there were. distinct: how many different schedules. covered: "exhaustive" has seen every
-    schedule that can make a difference. sometimes: for each name, in how many runs its condition held. pruned: runs
-    that "exhaustive" gave up because they could not differ from an earlier one. steps: of all runs together.
+    schedule that can make a difference, with the random numbers of each of its seeds; always False with faults that
+    strike with a probability, since other seeds would draw other faults. sometimes: for each name, in how many runs its
+    condition held. pruned: runs that "exhaustive" gave up because they could not differ from an earlier one. steps: of
+    all runs together.
     """
 
     runs: int = 0
@@ -56,6 +60,10 @@ class Exploration:
         self.steps += run.steps
         for name, count in run.sometimes.items():
             self.sometimes[name] = self.sometimes.get(name, 0) + bool(count)
+
+
+class DidNotRepeat(RuntimeError):
+    """A replay has passed, and was not the run that it was to repeat."""
 
 
 class ExplorationFailure(AssertionError):
@@ -78,7 +86,7 @@ class ExplorationFailure(AssertionError):
         return (
             f"{type(error).__name__}: {error}\n"
             f"found by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; the shrunk schedule has "
-            f"{interruptions} choice{'s' if interruptions != 1 else ''} that differ from the calmest one\n"
+            f"{interruptions} choice{'s that differ' if interruptions != 1 else ' that differs'} from the calmest one\n"
             f"replay: {self.replay}\n{self.story}"
         )
 
@@ -106,7 +114,7 @@ def story_of(run: Run) -> str:
 
 def explore(
     fn: Callable[[], Any],
-    seeds: Iterable[int] = range(1000),
+    seeds: int | Iterable[int] = SEEDS,
     strategy: str = "random",
     faults: FaultPlan | None = None,
     max_steps: int = MAX_STEPS,
@@ -122,14 +130,19 @@ def explore(
 ) -> Exploration:
     """Run `fn()` once for each seed, each time in a simulation of its own.
 
+    A run fails if `fn` raises an error, which includes SystemExit. Ctrl-C, what the handler of a signal raises, and a
+    test that skips itself end the whole exploration, and are raised as they are.
+
     Args:
-        seeds: one run for each. "exhaustive" uses only the first, for the random numbers.
+        fn: a function without arguments. A coroutine that it returns is run by `asyncio.run`, inside the simulation.
+        seeds: one run for each; a number N for range(N). "exhaustive" runs every schedule for each seed. By default it
+            takes seed 0 only, and range(100) with faults that strike with a probability.
         strategy: "random": any thread that could go on may. "pct": see `schedules.PCT`. "exhaustive": every schedule.
         faults: faults that may strike, see `FaultPlan`.
         max_steps: a run that takes more steps fails with LimitExceeded.
         max_virtual_s: the same for the seconds on the virtual clock.
         depth: for "pct", how many steps must come in a certain order for the bug to show.
-        max_schedules: for "exhaustive", how many runs there may be.
+        max_schedules: for "exhaustive", how many runs there may be, with all seeds together.
         replay: makes the shell command that repeats a failure, from its seed, its choices and its faults.
         shrink: after a failure, look for a shorter schedule that fails in the same way.
         quiet: drop what the program prints.
@@ -138,30 +151,37 @@ def explore(
 
     Raises:
         ExplorationFailure: a run has raised an error, or exceeded a limit.
-        ValueError: the strategy is unknown.
+        DidNotRepeat: a replay command was given, and the program did something else and passed.
+        TypeError, ValueError: an argument is wrong, there is no seed, or `fn` returns a generator.
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}, not {strategy!r}")
+    arguments.check_function(fn)
+    check_faults(faults)
+    arguments.check_exploration(
+        strategy, max_steps, max_virtual_s, depth, max_schedules, replay, shrink, quiet, watchdog_s, globals_
+    )
+    tried = arguments.seeds_of(seeds)
     found = Exploration()
     again = _to_replay(fn)
     if again is not None:
         seed, choices = again
         if faults is not None and FAULTS in os.environ:
             faults = dataclasses.replace(faults, only=frozenset(filter(None, os.environ[FAULTS].split("|"))))
-        _raise(Run(fn, seed, Replay(choices), faults, max_steps, max_virtual_s, watchdog_s=0, globals_=globals_).go())
+        check_replay(
+            Run(fn, seed, Replay(choices), faults, max_steps, max_virtual_s, watchdog_s=0, globals_=globals_).go()
+        )
         found.runs = found.distinct = 1
         return found
 
     def run_once(seed: int, schedule: Schedule, keep_log: bool = False, plan: FaultPlan | None = faults) -> Run:
-        run = Run(fn, seed, schedule, plan, max_steps, max_virtual_s, keep_log, None, watchdog_s, globals_)
-        with contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
-            return run.go()
+        return Run(fn, seed, schedule, plan, max_steps, max_virtual_s, keep_log, None, watchdog_s, globals_, quiet).go()
 
     def check(run: Run) -> None:
         if run.error is None:
             return
-        if not isinstance(run.error, Exception) and type(run.error).__module__.split(".")[0] != "miniray":
-            raise run.error  # Ctrl-C, or the end of the program
+        if _ends_the_exploration(run.error):
+            if _interrupts(run.error) and hasattr(run.error, "add_note"):  # Python 3.11
+                run.error.add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
+            raise run.error
         plan = faults
         if faults is not None and shrink:
             plan = _fewest_faults(run, faults, lambda plan: run_once(run.seed, Replay(run.schedule.taken), plan=plan))
@@ -178,10 +198,14 @@ def explore(
 
     digests: set[int] = set()
     if strategy == "exhaustive":
-        _explore_all(found, digests, next(iter(seeds), 0), run_once, check, max_schedules)
+        by_chance = faults is not None and faults.by_chance
+        if seeds is SEEDS:
+            tried = SEEDS_OF_FAULTS if by_chance else (0,)
+        _explore_all(found, digests, tried, run_once, check, max_schedules)
+        found.covered &= not by_chance
     else:
         length = 100
-        for seed in seeds:
+        for seed in tried:
             run = run_once(seed, RandomWalk(seed) if strategy == "random" else PCT(seed, depth, length))
             length = len(run.schedule.taken)
             digests.add(run.digest)
@@ -189,6 +213,30 @@ def explore(
             check(run)
     found.distinct = len(digests)
     return found
+
+
+def _ends_the_exploration(error: BaseException) -> bool:
+    """Whether an error concerns more than one run: an interrupt; a test that skips itself or ends the test session; a
+    function that cannot be run at all."""
+    pytest: Any = sys.modules.get("pytest")
+    kinds: list[type[BaseException]] = [NotRun, unittest.SkipTest]
+    if pytest is not None:
+        kinds += [pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception]
+    return isinstance(error, tuple(kinds)) or _interrupts(error)
+
+
+def _interrupts(error: BaseException) -> bool:
+    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _fewest_faults(run: Run, faults: FaultPlan, again: Callable[[FaultPlan], Run]) -> FaultPlan:
@@ -205,32 +253,54 @@ def _fewest_faults(run: Run, faults: FaultPlan, again: Callable[[FaultPlan], Run
 def _explore_all(
     found: Exploration,
     digests: set[int],
-    seed: int,
+    seeds: Iterable[int],
     run_once: Callable[[int, Schedule], Run],
     check: Callable[[Run], None],
     max_schedules: int,
 ) -> None:
-    search = DepthFirst()
-    while not search.done and found.runs + found.pruned < max_schedules:
-        run = run_once(seed, search.next_run())
-        if isinstance(run.error, Pruned):
-            found.pruned += 1
-        else:
-            digests.add(run.digest)
-            found._count(run)
-            check(run)
-        search.finished()
-    found.covered = search.done
+    for seed in seeds:
+        search = DepthFirst()
+        while not search.done:
+            if found.runs + found.pruned >= max_schedules:
+                return
+            run = run_once(seed, search.next_run())
+            if isinstance(run.error, Pruned):
+                found.pruned += 1
+            else:
+                digests.add(run.digest)
+                found._count(run)
+                check(run)
+            search.finished()
+    found.covered = True
 
 
-def _raise(run: Run) -> None:
+def check_replay(run: Run) -> None:
+    """Raise what a replay has raised, or DidNotRepeat if it has passed and is not the run that it was to repeat."""
     if run.error is not None:
         raise run.error
+    problem = run.schedule.misfit if isinstance(run.schedule, Replay) else ""
+    only = run.faults.only if run.faults is not None else None
+    missing = sorted(
+        name for name in only or () if name.partition(":")[0] in arguments.KINDS and name not in run.struck
+    )
+    if not problem and missing:
+        problem = f"the fault {missing[0]!r} did not strike"
+    if problem:
+        unset = os.environ.get("PYTHONHASHSEED", "random") == "random"
+        raise DidNotRepeat(
+            f"the replay passed, but it is not the run that failed: {problem}. The program is not the same, or it "
+            "depends on something that the simulation does not control"
+            + (", such as the order of a set of strings: PYTHONHASHSEED is not set" if unset else "")
+        )
 
 
 def name_of(fn: Any) -> str:
-    """A function's name in a replay command."""
-    return str(getattr(fn, "__qualname__", type(fn).__name__))
+    """A function's name in a replay command. Functions that have no name of their own are told apart by their line."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    name = str(getattr(fn, "__qualname__", type(fn).__name__))
+    code = getattr(fn, "__code__", None)
+    return f"{name}@{code.co_firstlineno}" if name.endswith("<lambda>") and code is not None else name
 
 
 def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan | None = None) -> str:
@@ -253,10 +323,44 @@ def _own_arguments() -> list[str]:
 
 
 def _to_replay(fn: Any) -> tuple[int, list[int]] | None:
-    """The seed and the choices in the environment, if they are meant for this function."""
+    """The seed and the choices in the environment, if they are meant for this function. Raises ValueError if they
+    make no sense."""
+    global _meant_for
     value = os.environ.get(REPLAY, "")
-    name, _, rest = value.rpartition(":")[0].rpartition(":")[0], 0, value
-    if not value or name != name_of(fn):
+    if not value:
         return None
-    _, seed, choices = rest.rsplit(":", 2)
-    return int(seed), [int(choice) for choice in choices.split(",") if choice]
+    name, seed, choices = (["", "", *value.rsplit(":", 2)])[-3:]
+    try:
+        found = int(seed), choices_in(choices)
+    except ValueError as problem:
+        raise ValueError(
+            f"{REPLAY} must have the form NAME:SEED:CHOICES, such as 'transfer:7:0,1', not {value!r} ({problem})"
+        ) from None
+    if name != name_of(fn):
+        if _meant_for is None:
+            _meant_for = name
+            atexit.register(_say_what_was_not_replayed)
+        return None
+    _meant_for = ""
+    return found
+
+
+_meant_for: str | None = None  # a function that the environment names, and that has not been explored; "" if it has
+
+
+def not_replayed() -> str:
+    """What to say if a replay was asked for, other functions have been explored, and this one has not; or ""."""
+    return f"{REPLAY} names {_meant_for!r}, and no exploration of this function has begun" if _meant_for else ""
+
+
+def _say_what_was_not_replayed() -> None:
+    if not_replayed():
+        print(f"miniray: {not_replayed()}", file=sys.__stderr__)
+
+
+def choices_in(text: str) -> list[int]:
+    """The choices of a schedule, such as "0,1". Raises ValueError unless all are whole numbers, at least 0."""
+    choices = [int(choice) for choice in text.split(",") if choice.strip()]
+    if any(choice < 0 for choice in choices):
+        raise ValueError(f"no choice may be negative: {text!r}")
+    return choices

@@ -23,6 +23,7 @@ from ..process.context import current
 from ..runtime.runtime import Runtime
 from ..runtime.simulated.simulation import Simulation
 from . import faults
+from .arguments import KINDS, real_number, seconds
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class FaultPlan:
     at: functions without arguments that make a fault of `testing.faults`, as in `lambda: crash_worker("train",
     attempt=0)`. They are called when a session starts, and are active until it ends. only: the faults that may strike,
     by the names in `ExplorationFailure.struck`; None for all.
+
+    Raises TypeError or ValueError for a probability that is not a number from 0 to 1, for a time span that is negative
+    or infinite, and for other wrong values.
     """
 
     crash: float = 0.0
@@ -56,6 +60,41 @@ class FaultPlan:
     clock_jump_s: float = 60.0
     at: tuple[Callable[[], faults.Fault], ...] = ()
     only: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arguments. Lists and sets become tuples and frozensets, so that a plan can be hashed."""
+        for kind in KINDS:
+            object.__setattr__(self, kind, real_number(kind, getattr(self, kind), 0.0, 1.0))
+        for name in ("node_back_s", "delay_s", "slow_s", "clock_jump_s"):
+            object.__setattr__(self, name, seconds(name, getattr(self, name)))
+        if not isinstance(self.fatal, bool):
+            raise TypeError(f"fatal must be True or False, not {self.fatal!r}")
+        if not isinstance(self.at, (tuple, list)):
+            raise TypeError(f"at must be a tuple of functions, not {self.at!r}")
+        object.__setattr__(self, "at", tuple(self.at))
+        for make in self.at:
+            if isinstance(make, faults.Fault) or not callable(make):
+                raise TypeError(
+                    f"at must have functions that make a fault, as in `lambda: crash_worker('train')`, not {make!r}"
+                )
+        if self.only is not None:
+            if not isinstance(self.only, (frozenset, set, list, tuple)):
+                raise TypeError(f"only must be a set of names or None, not {self.only!r}")
+            for name in self.only:
+                if not isinstance(name, str):
+                    raise TypeError(f"only must have names of faults, not {name!r}")
+            object.__setattr__(self, "only", frozenset(self.only))
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the seed decides what strikes, because a fault has a probability."""
+        return any(getattr(self, kind) for kind in KINDS)
+
+
+def check_faults(plan: Any) -> None:
+    """Raise TypeError unless this is a FaultPlan or None."""
+    if plan is not None and not isinstance(plan, FaultPlan):
+        raise TypeError(f"faults must be a FaultPlan or None, not {plan!r}")
 
 
 DELAY = "delayed_message"
@@ -96,7 +135,12 @@ class Active:
         if self.plan.crash:
             self._begun.append(_PlannedCrash(runtime, self).__enter__())
         for make in self.plan.at:
-            self._begun.append(make().__enter__())
+            fault = make()
+            if not isinstance(fault, faults.Fault):
+                raise TypeError(
+                    f"a function in the FaultPlan's `at` must make a fault, but {make!r} returned {fault!r}"
+                )
+            self._begun.append(fault.__enter__())
 
     def _session_ends(self, runtime: Runtime) -> None:
         while self._begun:

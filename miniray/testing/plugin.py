@@ -19,7 +19,9 @@ pytest loads the plugin once miniray is installed. It does nothing until a test 
     --simulate-seed=N           a test with this marker runs once, with this seed, under the debugger if you like
 
 A test with the marker `simulate` is run by `miniray.testing.explore`: again and again, each time in a simulation of its
-own, with the same fixtures. The marker takes all arguments of `explore`, and `seeds` may be a number.
+own, with the same fixtures. The marker takes all arguments of `explore`; `seeds` may also come first, without its name.
+The test may be a coroutine function. Of a `unittest.TestCase`, the test's method runs again and again, and `setUp` and
+`tearDown` run once, outside of the simulations. A test with this marker that cannot be run in this way fails.
 
 The sessions have on_deadlock="raise". A test leaves something behind if, at its end, the session still has unfinished
 tasks, actors, placement groups or referenced objects that the test created, if a new thread still runs, or if a session
@@ -38,7 +40,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -119,7 +121,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "simulate(seeds=1000, strategy='random', faults=None, ...): run the test once for each seed, each time in a "
-        "simulation of its own; takes all arguments of miniray.testing.explore",
+        "simulation of its own; takes all arguments of miniray.testing.explore, but for replay and globals_",
     )
     config.addinivalue_line(
         "markers",
@@ -137,32 +139,35 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None
 
 
+# ------------------------------------------------------------ the marker `simulate`
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test with the marker `simulate` under many schedules."""
-    marker = pyfuncitem.get_closest_marker("simulate")
-    if marker is None:
+    if pyfuncitem.get_closest_marker("simulate") is None:
         return None
-    from .exploration import explore
+    from . import simulate_marker
 
-    names = pyfuncitem._fixtureinfo.argnames
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    function = pyfuncitem.obj
-    given: dict[str, Any] = {**dict(zip(("seeds",), marker.args)), **marker.kwargs}
-    seeds = given.pop("seeds", 1000)
-    only = pyfuncitem.config.getoption("simulate_seed")
-    if only is not None:
-        given.update(quiet=False, watchdog_s=0)
-        seeds = [only]
-    elif isinstance(seeds, int):
-        seeds = range(seeds)
-
-    def program() -> None:
-        function(**arguments)
-
-    program.__qualname__ = pyfuncitem.name
-    explore(program, seeds, globals_=function.__globals__, **given)
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    simulate_marker.explore_test(pyfuncitem, pyfuncitem.obj, arguments)
     return True
+
+
+def _exploring(item: pytest.Item) -> AbstractContextManager[None]:
+    """A block that runs a test; see `simulate_marker` for a test that has this marker."""
+    if item.get_closest_marker("simulate") is None:
+        return nullcontext()
+    from . import simulate_marker
+
+    return simulate_marker.exploring(item)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the test run if it was to replay a run of a function that no test has explored."""
+    exploration = sys.modules.get("miniray.testing.exploration")
+    if exploration is not None and exploration.not_replayed() and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 # ------------------------------------------------------------ fixtures
@@ -302,9 +307,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Run the test under its time limit."""
-    if not _uses_miniray(item):
-        return (yield)
-    with _limit(item):
+    with _limit(item) if _uses_miniray(item) else nullcontext(), _exploring(item):
         return (yield)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ..runtime.simulated.baton import LimitExceeded
 from .simulation import Run
 
 MOST_RUNS = 300
@@ -21,7 +22,7 @@ def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RU
     """
     wanted = kind_of(run.error)
     best = _trimmed(run.schedule.taken)
-    left = most_runs if isinstance(run.error, Exception) else 1  # a run that exceeds a limit takes long
+    left = 1 if isinstance(run.error, LimitExceeded) else most_runs  # a run that exceeds a limit takes long
 
     def fails(choices: list[int]) -> bool:
         nonlocal best, left
@@ -33,7 +34,7 @@ def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RU
         if kind_of(tried.error) != wanted:
             return False
         taken = _trimmed(tried.schedule.taken)
-        best = taken if _size(taken) < _size(choices) else choices
+        best = taken if _size(taken) <= _size(choices) else choices
         return True
 
     if not fails([]):

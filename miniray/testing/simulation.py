@@ -14,22 +14,34 @@ for.
 
 from __future__ import annotations
 
+import _thread
+import asyncio
+import contextlib
+import functools
+import inspect
+import io
 import os
 import re
 import sys
+from collections.abc import Coroutine, Iterator
 from typing import Any, Callable
 
 from .. import session
+from ..object_ref import ObjectRef
 from ..process import context
 from ..runtime.runtime import Runtime
 from ..runtime.simulated import replacing
 from ..runtime.simulated.baton import BEGINNING_S
 from ..runtime.simulated.schedules import RandomWalk, Schedule
 from ..runtime.simulated.simulation import Simulation
-from . import fault_plan
+from . import arguments, fault_plan
 from .fault_plan import FaultPlan
 
 MAX_STEPS, MAX_VIRTUAL_S = 100_000, 86_400.0
+
+
+class NotRun(TypeError):
+    """A function has returned something that would run outside of the simulation."""
 
 
 class Run:
@@ -38,7 +50,8 @@ class Run:
     result: what the function returned. error: what it raised, or what ended the run. schedule: its `taken` repeats the
     run. steps, digest, virtual_s: how many steps it took, a number that stands for their order, and the time on the
     clock. sometimes: how often each condition of `sometimes` held. log: the event log, if `keep_log` was set. struck:
-    the faults that struck. page: written at the end of a session, if `timeline` was given.
+    the faults that struck. page: written at the end of a session, if `timeline` was given. quiet: what the program
+    prints is dropped.
     """
 
     def __init__(
@@ -53,12 +66,14 @@ class Run:
         timeline: str | None = None,
         watchdog_s: float = 10.0,
         globals_: dict[str, Any] | None = None,
+        quiet: bool = False,
     ):
         self.fn, self.seed, self.faults = fn, seed, faults
         self.schedule = schedule if schedule is not None else RandomWalk(seed)
         self.limits = max_steps, max_virtual_s
         self.watchdog_s = watchdog_s
-        self.globals = globals_ if globals_ is not None else getattr(fn, "__globals__", {})
+        self.globals = globals_ if globals_ is not None else globals_of(fn)
+        self.quiet = quiet
         self.keep_log, self.timeline = keep_log, timeline
         self.result: Any = None
         self.error: BaseException | None = None
@@ -72,7 +87,13 @@ class Run:
         self.virtual_s = 0.0
 
     def go(self) -> Run:
-        """Run the function. Raises RuntimeError if a session or a simulation is running; stores any other error."""
+        """Run the function. Raises RuntimeError if a session is running, or if a simulation runs on this thread; stores
+        any other error. Waits while another thread simulates."""
+        with _one_at_a_time(), contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext():
+            self._go()
+        return self
+
+    def _go(self) -> None:
         global _run
         if context.session is not None:
             raise RuntimeError("a session is running: call ray.shutdown() before you simulate")
@@ -85,7 +106,7 @@ class Run:
             replacing.install_in(self.globals)
             replacing.install_in(vars(sys.modules["__main__"]))
             try:
-                self.result = self.fn()
+                self.result = _finished(self.fn())
             except BaseException as error:
                 self.error = error
             self.steps_of_fn = len(baton.trace)
@@ -108,7 +129,6 @@ class Run:
             self.log = "".join(self.sessions) + "".join(
                 f"{at:.9f} {fiber.name}: {what}\n" for at, fiber, what in self.trace
             )
-        return self
 
     def _session_ends(self, runtime: Runtime) -> None:
         """Called while the tables of a session are still full."""
@@ -126,6 +146,53 @@ class Run:
 
 
 _run: Run | None = None
+_running = _thread.RLock()  # a real one; held during a run, since a process can have only one simulation
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    if replacing.here() is not None:
+        raise RuntimeError("a simulation is running already, and this is part of it")
+    with _running:
+        yield
+
+
+def _in_the_child() -> None:
+    """In a forked child no simulation runs."""
+    global _run, _running
+    _run, _running = None, _thread.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_the_child)
+
+
+def _finished(result: Any) -> Any:
+    """The result of a function. If it is a coroutine, or another awaitable but not a reference, nothing of it has run
+    yet: run it. Raises NotRun for a generator."""
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise NotRun(
+            f"the simulated function returned a generator, {result!r}: its code would run later, outside of the "
+            "simulation. Return what it yields, such as list(...)"
+        )
+    if isinstance(result, Coroutine):
+        return asyncio.run(result)
+    if inspect.isawaitable(result) and not isinstance(result, ObjectRef):
+
+        async def main() -> Any:
+            return await result
+
+        return asyncio.run(main())
+    return result
+
+
+def globals_of(fn: Any) -> dict[str, Any]:
+    """The globals of a function, also of one that is wrapped."""
+    fn = inspect.unwrap(fn)
+    while isinstance(fn, functools.partial):
+        fn = inspect.unwrap(fn.func)
+    found: dict[str, Any] = getattr(fn, "__globals__", None) or getattr(type(fn).__call__, "__globals__", {})
+    return found
 
 
 def _story(task: Any) -> list[str]:
@@ -154,10 +221,15 @@ def event_log(runtime: Runtime) -> str:
 def simulate(fn: Callable[[], Any], seed: int = 0, faults: FaultPlan | None = None) -> Any:
     """Run `fn()` in a simulation of its own, and return what it returns. The same seed gives the same run.
 
-    seed: decides the schedule and all random numbers. faults: see `FaultPlan`. A session that `fn` starts, by itself or
+    seed: decides the schedule and all random numbers. faults: see `FaultPlan`. A coroutine that `fn` returns is run by
+    `asyncio.run`, inside the simulation. A session that `fn` starts, by itself or
     with `ray.init`, is simulated, and ends with the run. Raises what `fn` raises, DeadlockError when no thread can ever
-    go on, and RuntimeError if a session is running already.
+    go on, RuntimeError if a session is running already, and TypeError or ValueError for a wrong argument. If another
+    thread simulates, this waits for it.
     """
+    arguments.check_function(fn)
+    fault_plan.check_faults(faults)
+    seed = arguments.whole_number("seed", seed)
     run = Run(fn, seed, faults=faults).go()
     if run.error is not None:
         raise run.error
@@ -168,7 +240,12 @@ def sometimes(condition: Any, name: str) -> bool:
     """Note whether a condition holds that should hold in some runs, though not in all. Returns the condition.
 
     `explore` counts by name in how many runs it held, so that a test can tell if its seeds never met a situation.
+    Raises TypeError for a name that is not a string, and ValueError for an empty one.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a condition must be a string, not {name!r}")
+    if not name:
+        raise ValueError("the name of a condition must not be empty")
     if _run is not None:
         _run.sometimes[name] = _run.sometimes.get(name, 0) + bool(condition)
     return bool(condition)

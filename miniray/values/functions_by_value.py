@@ -17,7 +17,7 @@ from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
 from typing import Any, Callable, Iterator
 
-from ..process.replaced import place_of
+from ..process.replaced import Place, place_of
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
 from .spaces import ByIdentity
 
@@ -130,6 +130,8 @@ def _make_code(data: bytes, constants: tuple[Any, ...]) -> types.CodeType:
 
 @reduces(types.MethodType)
 def _reduce_method(method: types.MethodType, pickler: ByValuePickler) -> Any:
+    if isinstance(method.__self__, Place):  # stands in for a built-in function
+        return getattr, (method.__self__.module, method.__name__)
     function, owner = method.__func__, method.__self__
     return types.MethodType, (function, owner)
 

@@ -26,7 +26,8 @@ def _start(request: pytest.FixtureRequest) -> str:
     """Start the session of a test, with four CPUs. Returns the name of its runtime."""
     runtime, seed = request.param
     name = "simulated" if runtime == "simulated" else "threaded"
-    ray.init(num_cpus=4, local_mode=runtime == "local_mode", log_to_driver=False, runtime=name, seed=seed)
+    given = {"seed": seed} if name == "simulated" else {}
+    ray.init(num_cpus=4, local_mode=runtime == "local_mode", log_to_driver=False, runtime=name, **given)
     return str(runtime)
 
 

@@ -412,7 +412,7 @@ def test_a_signal_before_the_statement_has_begun_leaves_a_source_that_answers(so
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("miniray.telemetry.sql.sources._thread.start_new_thread", interrupted)
+        patch.setattr("miniray.telemetry.sql.sources.start_real_thread", interrupted)
         source.query("SELECT instr('ab', 'b') AS n")
     assert not source.late and source.query("SELECT instr('ab', 'b') AS n").rows == [{"n": 2}]
 

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 
 import miniray as ray
 from miniray import telemetry
-from miniray.telemetry import QueryError
+from miniray.telemetry import QueryError, fork_gate
 from miniray.telemetry.collecting.store import Store
 from miniray.telemetry.recording.restore import read
 from miniray.telemetry.sql import sources
@@ -41,14 +42,15 @@ def recorded(path):
 def test_a_handler_may_close_the_source_of_the_statement_that_it_interrupts(recorded, statement):
     """The connection stays open until nobody uses it."""
     source = FileSource(recorded)
+    closed = threading.Event()
+    source._after_closing = closed.set
     params = ["a" * 200_000, "b" * 1_000 + "a"] if "?" in statement else ()
     before = signal.signal(signal.SIGALRM, lambda *ignored: source.close())
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with contextlib.suppress(QueryError):
             source.query(statement, params, timeout_s=60)
-        while not source._guard.closed:
-            time.sleep(0.001)
+        assert closed.wait(60)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -90,6 +92,60 @@ def test_a_child_that_is_forked_while_a_thread_asks_may_ask(path):
         timeout=100,
     )
     assert done.stdout == "done\n" and done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_waits_until_no_other_thread_is_inside_of_sqlite():
+    """A statement of many steps lets it fork in the middle; a child inherits no lock that is held."""
+    entered, leaves = threading.Event(), threading.Event()
+    inside_at_fork = []
+
+    def work():
+        with fork_gate.inside:
+            entered.set()
+            leaves.wait(10)
+            fork_gate.let_fork()  # the statement looks at the clock
+            inside_at_fork.append("again")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    threading.Timer(0.1, leaves.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        alone = list(fork_gate._inside) in ([], [threading.get_ident()]) and not fork_gate._gate.locked()
+        os._exit(0 if alone else 1)
+    assert leaves.is_set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join(10)
+    assert inside_at_fork == ["again"] and not fork_gate._inside and not fork_gate._gate.locked()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_waits_no_longer_than_it_may(monkeypatch):
+    """A function of SQLite that takes long does not stop the program from forking."""
+    monkeypatch.setattr(fork_gate, "FORK_S", 0.1)
+    entered, leaves = threading.Event(), threading.Event()
+
+    def work():
+        with fork_gate.inside:
+            entered.set()
+            leaves.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        os._exit(0 if not fork_gate._inside else 1)
+    leaves.set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join(10)
+    assert not fork_gate._inside and not fork_gate._gate.locked()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

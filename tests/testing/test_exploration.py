@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import pathlib
+import random
 import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import miniray as ray
-from miniray.testing import ExplorationFailure, explore, reachable, sometimes
+from miniray.testing import ExplorationFailure, FaultPlan, explore, reachable, simulate, sometimes
+from miniray.testing.exploration import DidNotRepeat
 from tests.testing.account import Account
 
 pytest_plugins = "pytester"
@@ -111,10 +117,153 @@ def test_conditions_that_no_run_met():
     assert found.never == ["never"]
 
 
-def test_an_unknown_strategy_is_refused():
-    """With the names of the known ones."""
-    with pytest.raises(ValueError, match="random"):
-        explore(fixed, strategy="guess")
+@pytest.mark.parametrize("strategy", ["random", "exhaustive"])
+@pytest.mark.parametrize("error", [SystemExit(0), SystemExit(3), GeneratorExit(), asyncio.CancelledError()], ids=repr)
+def test_whatever_the_function_raises_is_a_failure(strategy, error):
+    """A SystemExit used to escape without the seed, and to end the program."""
+
+    def program() -> None:
+        raise error
+
+    with pytest.raises(ExplorationFailure, match="with seed 0") as caught:
+        explore(program, strategy=strategy)
+    assert caught.value.__cause__ is error
+
+
+def test_an_interrupt_ends_the_exploration():
+    """Ctrl-C, and what the handler of a signal raises. It says how far the exploration was."""
+
+    def handler(*ignored) -> None:
+        raise LookupError("the handler")
+
+    def program() -> None:
+        if ray.get(ray.put(random.random())) > 0.5:
+            os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(LookupError) as caught:
+            explore(program)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    if sys.version_info >= (3, 11):
+        assert "of explore, with seed" in caught.value.__notes__[0]
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explore(interrupted)
+
+
+def test_a_coroutine_is_run_and_a_generator_is_refused():
+    """Nothing of them has run when the function returns. A reference is a value like any other."""
+
+    async def hour(result: int) -> int:
+        await asyncio.sleep(3600)
+        assert time.time() == 1767225600.0 + 3600
+        return result
+
+    async def fails_late() -> None:
+        await hour(1)
+        raise ZeroDivisionError
+
+    class Callable:
+        async def __call__(self) -> int:
+            return await hour(3)
+
+    class Awaitable:
+        def __await__(self):
+            return hour(4).__await__()
+
+    for number, fn in enumerate((lambda: hour(1), functools.partial(hour, 2), Callable(), Awaitable), start=1):
+        assert simulate(fn) == number
+        assert explore(fn, 3).runs == 3
+    with pytest.raises(ExplorationFailure, match="ZeroDivisionError"):
+        explore(lambda: fails_late())
+
+    def generator():
+        yield 1
+
+    async def async_generator():
+        yield 1
+
+    for fn in generator, async_generator, lambda: (x for x in ()):
+        for run in simulate, explore:
+            with pytest.raises(TypeError, match="generator"):
+                run(fn)
+    assert isinstance(simulate(lambda: ray.put(1)), ray.ObjectRef)
+
+
+def test_exhaustive_with_faults_by_chance_is_never_complete():
+    """It tries every schedule with the faults of each seed. It used to take the faults of one seed for all."""
+
+    @ray.remote(max_retries=3)
+    def pay(account) -> None:
+        ray.get(account.pay_in.remote(50))
+
+    def payment() -> None:
+        account = Account.remote(100)
+        ray.get(pay.remote(account))
+        assert ray.get(account.balance.remote()) == 150
+
+    assert explore(payment, strategy="exhaustive").covered
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(payment, strategy="exhaustive", faults=FaultPlan(crash=0.2))
+    assert caught.value.seed > 0
+    found = explore(payment, [0], strategy="exhaustive", faults=FaultPlan(crash=0.2))  # nothing strikes
+    assert found.runs and not found.covered
+
+
+def test_exhaustive_searches_for_each_seed_that_it_is_given():
+    """One search for each, since other random numbers may lead elsewhere; a part of the seeds is not all."""
+
+    def program() -> None:
+        sometimes(random.random() < 0.5, "less")
+        sometimes(random.random() >= 0.5, "more")
+
+    found = explore(program, range(20), strategy="exhaustive")
+    assert found.runs == 20 and found.covered and not found.never
+    assert not explore(program, range(20), strategy="exhaustive", max_schedules=5).covered
+    assert explore(program, strategy="exhaustive").runs == 1
+
+
+# ---------------------------------------------------------------- replays
+
+
+@pytest.mark.parametrize("choices", ["99,99", ",".join(["0"] * 500 + ["1"])])
+def test_a_replay_that_does_not_repeat_is_no_success(monkeypatch, choices):
+    """A choice that does not exist, or that the run never came to."""
+    monkeypatch.setenv("MINIRAY_REPLAY", f"fixed:1:{choices}")
+    with pytest.raises(DidNotRepeat, match="not the run that failed"):
+        explore(fixed)
+    monkeypatch.setenv("MINIRAY_REPLAY", "fixed:1:")
+    assert explore(fixed).runs == 1
+
+
+def test_a_replay_without_its_fault_is_no_success(monkeypatch):
+    """The name of the fault does not fit the program any longer."""
+    monkeypatch.setenv("MINIRAY_REPLAY", "fixed:1:")
+    monkeypatch.setenv("MINIRAY_REPLAY_FAULTS", "crash: renamed (driver.1 attempt 0)")
+    with pytest.raises(DidNotRepeat, match="renamed"):
+        explore(fixed, faults=FaultPlan(crash=0.1))
+
+
+@pytest.mark.parametrize("value", ["fixed", "fixed:1", "fixed:x:0", "fixed:1:a", "fixed:1:0,-1", ":"])
+def test_a_replay_that_makes_no_sense_is_refused(monkeypatch, value):
+    """With the form that it must have."""
+    monkeypatch.setenv("MINIRAY_REPLAY", value)
+    with pytest.raises(ValueError, match="NAME:SEED:CHOICES"):
+        explore(fixed)
+
+
+def test_a_replay_is_meant_for_one_lambda(monkeypatch):
+    """Functions without a name are told apart by their lines."""
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(lambda: buggy())
+    value = next(word for word in shlex.split(caught.value.replay) if word.startswith("MINIRAY_REPLAY="))
+    monkeypatch.setenv(*value.split("=", 1))
+    assert explore(lambda: fixed(), 3).runs == 3
 
 
 # ---------------------------------------------------------------- tools
@@ -203,6 +352,51 @@ def test_the_command_explores_a_script(tmp_path, is_fixed):
         return
     assert "increment" in page.read_text()
     command = next(line for line in done.stdout.splitlines() if line.startswith("replay: "))
-    replayed = run(*shlex.split(command.split(" explore ")[1]))
+    replayed = run(*shlex.split(command.split(" explore ")[1]), "--timeline", str(page))
     assert replayed.returncode == 1
     assert "AssertionError" in replayed.stderr
+    lost = run("--seed", "1", "--schedule", "99,99", "--", str(script))
+    assert lost.returncode == (1 if "AssertionError" in lost.stderr else 2)
+
+
+ORDER = """
+import ray
+
+@ray.remote
+class Names:
+    def __init__(self): self.names = []
+    def add(self, name): self.names.append(name)
+    def all(self): return self.names
+
+@ray.remote
+def add(names, name):
+    ray.get(names.add.remote(name))
+
+names = Names.remote()
+ray.get([add.remote(names, name) for name in {"alpha", "beta", "gamma", "delta"}])
+assert ray.get(names.all.remote())[0] != "alpha", ray.get(names.all.remote())
+"""
+
+
+@pytest.mark.parametrize("hash_seed", [None, "3"])
+def test_the_replay_command_has_the_order_of_sets(tmp_path, hash_seed):
+    """It used to drop PYTHONHASHSEED. Without this variable, the command fixes it. Starts programs."""
+    (tmp_path / "order.py").write_text(ORDER)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = f"{sys.executable} -m miniray explore --seeds 200 -- order.py"
+
+    def run(command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        words = command.replace("python -m", f"{sys.executable} -m") if command.startswith("PYTHON") else command
+        return subprocess.run(
+            words, shell=True, capture_output=True, text=True, env={**environment, **more}, cwd=tmp_path
+        )
+
+    done = run(command, **({} if hash_seed is None else {"PYTHONHASHSEED": hash_seed}))
+    assert done.returncode == 1, done.stderr
+    error = done.stdout.splitlines()[0]
+    replay = next(line for line in done.stdout.splitlines() if line.startswith("replay: ")).removeprefix("replay: ")
+    assert replay.startswith(f"PYTHONHASHSEED={hash_seed or 0} ")
+    replayed = run(replay)
+    assert replayed.returncode == 1
+    assert error in replayed.stderr

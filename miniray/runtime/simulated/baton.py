@@ -127,8 +127,9 @@ class Baton:
     """The fibers of one run, the clock, and the record of what happened.
 
     current: the fiber that has the baton. runnable: the fibers that could go on, in the order in which they became able
-    to; `current` is one of them unless it is about to block. trace: (time, fiber, what it does) for each step.
-    explain_deadlock: returns the text for a fiber's DeadlockError.
+    to; `current` is one of them unless it is about to block. trace: (time, fiber, what it does) for each step. forked:
+    this is the copy of a baton in a forked child, where no fiber runs. explain_deadlock: returns the text for a fiber's
+    DeadlockError.
     """
 
     def __init__(self, schedule: Schedule, max_steps: int = 100_000, max_virtual_s: float = 86_400.0):
@@ -146,7 +147,7 @@ class Baton:
         self._clock_reads = self._moved_at = 0
         self._urgent: Fiber | None = None
         self._outside: dict[Fiber, Outside] = {}  # who waits for something outside of the simulation, and for what
-        self.over = False
+        self.over = self.forked = False
         self.stopped_by: BaseException | None = None
         self.interrupt: Callable[[Fiber], None] = lambda fiber: None  # raises what is in fiber.interrupts
         self.deadlock_error: Callable[[Fiber, list[Fiber]], BaseException] = lambda fiber, stuck: RunOver()

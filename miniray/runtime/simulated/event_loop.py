@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import selectors
+import sys
 from typing import Any, Callable
 
 from ...process.our_code import parks_here
@@ -122,7 +123,10 @@ class SimEventLoop(asyncio.SelectorEventLoop):
 
 def install(replace: Callable[[Any, str, Any], None], baton: Baton) -> None:
     """Have asyncio make such loops, for the threads that take part. replace: as `replacing._replace`."""
-    policy: Any = asyncio.DefaultEventLoopPolicy
+    module: Any = sys.modules.get("asyncio.unix_events") or sys.modules["asyncio.windows_events"]
+    policy: Any = getattr(module, "_DefaultEventLoopPolicy", None)  # since Python 3.14, its old name gives a warning
+    if policy is None:
+        policy = asyncio.DefaultEventLoopPolicy
     original = policy._loop_factory
 
     def factory() -> Any:

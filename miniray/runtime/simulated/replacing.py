@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, Callable
 
 from ...process import context, replaced
@@ -79,6 +79,31 @@ def _clock(name: str, offset_s: float, nanoseconds: bool) -> None:
     _put(time, name, clock)
 
 
+def _clocks_by_number() -> None:
+    """`time.clock_gettime`, whose clocks have numbers. Those of the processor's time stay real."""
+    offsets = {getattr(time, name): EPOCH_S for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(time, name)}
+    for name in ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_UPTIME", "CLOCK_UPTIME_RAW"):
+        if hasattr(time, name):
+            offsets[getattr(time, name)] = 0.0
+
+    def replacement(name: str, nanoseconds: bool) -> None:
+        original = getattr(time, name)
+
+        def clock_gettime(number: Any, /) -> Any:
+            offset = offsets.get(number) if here() is not None else None
+            if offset is None:
+                return original(number)
+            if nanoseconds:
+                return round(offset * 1e9) + round(_baton.read_clock() * 1e9)
+            return offset + _baton.read_clock()
+
+        _put(time, name, clock_gettime)
+
+    for name, nanoseconds in (("clock_gettime", False), ("clock_gettime_ns", True)):
+        if hasattr(time, name):
+            replacement(name, nanoseconds)
+
+
 def _sleep_function() -> None:
     original = time.sleep
 
@@ -109,31 +134,40 @@ def _calendar(name: str, position: int) -> None:
 
 
 class _Kind(type):
-    """Of the two classes below: values of the real classes are their instances."""
+    """Of a class that stands in for a real one, its base: values of the real one are its instances. A class that the
+    program derives from it is like any other."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, cls.__mro__[1])
+        return isinstance(value, cls.__mro__[1]) if _stands_in(cls) else type.__instancecheck__(cls, value)
 
     def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, cls.__mro__[1])
+        return issubclass(other, cls.__mro__[1]) if _stands_in(cls) else type.__subclasscheck__(cls, other)
+
+
+def _stands_in(cls: type) -> bool:
+    return "_miniray_stands_in" in vars(cls)
 
 
 def _datetimes() -> None:
     class SimDate(_real_date, metaclass=_Kind):  # type: ignore[misc]
+        _miniray_stands_in = True
+
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return _real_date(*args, **kwargs)
+            return _real_date(*args, **kwargs) if _stands_in(cls) else super().__new__(cls, *args, **kwargs)
 
         @classmethod
         def today(cls) -> Any:
-            return _real_date.fromtimestamp(unix_time()) if here() is not None else _real_date.today()
+            return cls.fromtimestamp(unix_time()) if here() is not None else super().today()
 
     class SimDatetime(_real_datetime, metaclass=_Kind):  # type: ignore[misc]
+        _miniray_stands_in = True
+
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return _real_datetime(*args, **kwargs)
+            return _real_datetime(*args, **kwargs) if _stands_in(cls) else super().__new__(cls, *args, **kwargs)
 
         @classmethod
         def now(cls, tz: Any = None) -> Any:
-            return _real_datetime.fromtimestamp(unix_time(), tz) if here() is not None else _real_datetime.now(tz)
+            return cls.fromtimestamp(unix_time(), tz) if here() is not None else super().now(tz)
 
         @classmethod
         def today(cls) -> Any:
@@ -141,9 +175,7 @@ def _datetimes() -> None:
 
         @classmethod
         def utcnow(cls) -> Any:
-            now = _real_datetime.fromtimestamp(
-                unix_time() if here() is not None else _REAL["time"](), datetime.timezone.utc
-            )
+            now = cls.fromtimestamp(unix_time() if here() is not None else _REAL["time"](), datetime.timezone.utc)
             return now.replace(tzinfo=None)
 
     for cls, real, name in ((SimDate, _real_date, "date"), (SimDatetime, _real_datetime, "datetime")):
@@ -202,16 +234,53 @@ def _lock_factory(original: Any) -> Callable[[], Any]:
     return allocate_lock
 
 
+def _lock_class(real: Any) -> Any:
+    """What stands in for `threading.Lock`, which is a class since Python 3.13."""
+    if not isinstance(real, type):
+        return _lock_factory(real)
+
+    class Kind(type):
+        def __call__(cls) -> Any:
+            if here() is None or _is_outside() or _outlives():
+                return real()
+            return SimLock(_baton, points=not _of_ours())
+
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, (SimLock, real))
+
+    class Lock(metaclass=Kind):
+        def __init_subclass__(cls) -> None:
+            raise TypeError("type '_thread.lock' is not an acceptable base type")
+
+    Lock.__module__, Lock.__name__, Lock.__qualname__ = real.__module__, real.__name__, real.__qualname__
+    return Lock
+
+
 def _rlock() -> Any:
     if here() is None or _of_ours() or _outlives():
         return _original(threading, "RLock")()
     return threading._PyRLock()  # type: ignore[attr-defined]
 
 
-def _simple_queue() -> Any:
-    if here() is None or _of_ours() or _outlives():
-        return _original(queue, "SimpleQueue")()
-    return queue._PySimpleQueue()  # type: ignore[attr-defined]
+def _simple_queue() -> type:
+    """The class that stands in for `queue.SimpleQueue`."""
+    real: Any = queue.SimpleQueue
+    in_python: Any = queue._PySimpleQueue  # type: ignore[attr-defined]
+
+    class Kind(type):
+        def __instancecheck__(cls, value: Any) -> bool:
+            return type.__instancecheck__(cls, value) or _stands_in(cls) and isinstance(value, (real, in_python))
+
+    class SimpleQueue(in_python, metaclass=Kind):  # type: ignore[misc]
+        _miniray_stands_in = True
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            if _stands_in(cls) and (here() is None or _of_ours() or _outlives()):
+                return real()
+            return super().__new__(cls)
+
+    SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
+    return SimpleQueue
 
 
 def _thread_starter(original: Any) -> Callable[..., Any]:
@@ -220,6 +289,8 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         if fiber is None or _is_outside():
             return original(function, *rest, **options)
         args = rest[0] if rest else ()  # `_start_joinable_thread` has none
+        if len(rest) > 1:
+            function = functools.partial(function, **rest[1])
         thread = getattr(function, "__self__", None)
         baton: Baton = _baton
         starter = None
@@ -331,6 +402,9 @@ def _in_the_child() -> None:
     global _forking
     _forking = None
     if _baton is not None:
+        _baton.forked = True
+        _folders.clear()  # they are the parent's
+        _simulation.forked()
         uninstall()
         context.simulation = None
 
@@ -349,6 +423,13 @@ def _random_bytes() -> None:
         return original(size) if here() is None else bytes(_simulation.stream().randbytes(size))
 
     _put(os, "urandom", urandom)
+    if hasattr(os, "getrandom"):
+        real = os.getrandom
+
+        def getrandom(size: int, flags: int = 0) -> bytes:
+            return real(size, flags) if here() is None else bytes(_simulation.stream().randbytes(size))
+
+        _put(os, "getrandom", getrandom)
     if hasattr(random, "_urandom"):
         _replace(random, "_urandom", urandom)
     seed_method = random.Random.seed
@@ -359,6 +440,15 @@ def _random_bytes() -> None:
         seed_method(self, a, version)
 
     _replace(random.Random, "seed", seed)
+
+
+def _numbers_of_uuids() -> None:
+    """`uuid1`, `uuid6` and `uuid7` avoid the last time that they had: it may be of an earlier run."""
+    module = sys.modules.get("uuid")
+    for name in ("_last_timestamp", "_last_timestamp_v6", "_last_timestamp_v7"):
+        if hasattr(module, name):
+            _saved.append((module, name, getattr(module, name)))
+            setattr(module, name, None)
 
 
 # ---------------------------------------------------------------- temporary files
@@ -390,10 +480,27 @@ def _replace(owner: Any, name: str, value: Any) -> None:
 
 
 def _put(module: Any, name: str, function: Any) -> None:
-    """Replace a function by one with its name, so that it travels by reference, like the original."""
-    original = getattr(module, name)
+    """Replace a built-in function. The replacement has its name, so that it travels by reference, like the original.
+
+    It is a bound method. Like a built-in function, and unlike one of Python, it stays what it is as an attribute of a
+    class: a call of `self.clock()` after `clock = time.monotonic` passes no `self`.
+    """
+
+    def method(place: replaced.Place, *args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    _name_like(method, module, name)
+    _replace(module, name, MethodType(method, replaced.Place(module)))
+
+
+def _name_like(function: Any, module: Any, name: str) -> None:
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = module.__name__, original.__doc__
+    function.__module__, function.__doc__ = module.__name__, getattr(module, name).__doc__
+
+
+def _put_function(module: Any, name: str, function: Any) -> None:
+    """The same as a plain function, for one that looks at its caller."""
+    _name_like(function, module, name)
     _replace(module, name, function)
 
 
@@ -405,16 +512,17 @@ def install(simulation: Any) -> None:
     for name, offset in (("time", EPOCH_S), ("monotonic", 0.0), ("perf_counter", 0.0)):
         _clock(name, offset, False)
         _clock(f"{name}_ns", offset, True)
+    _clocks_by_number()
     _sleep_function()
     for name, position in (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("strftime", 1)):
         _calendar(name, position)
     _datetimes()
-    _put(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
-    for name in ("_allocate_lock", "Lock"):
-        _replace(threading, name, _lock_factory(getattr(threading, name)))
+    _put_function(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
+    _replace(threading, "_allocate_lock", _lock_factory(threading._allocate_lock))  # type: ignore[attr-defined]
+    _replace(threading, "Lock", _lock_class(threading.Lock))
     _replace(threading, "RLock", _rlock)
-    _replace(queue, "SimpleQueue", _simple_queue)
-    _put(_thread, "start_new_thread", _thread_starter(_thread.start_new_thread))
+    _replace(queue, "SimpleQueue", _simple_queue())
+    _put_function(_thread, "start_new_thread", _thread_starter(_thread.start_new_thread))
     for name in ("_start_new_thread", "_start_joinable_thread"):
         if hasattr(threading, name):
             _replace(threading, name, _thread_starter(getattr(threading, name)))
@@ -427,6 +535,7 @@ def install(simulation: Any) -> None:
     _numbered(threading.Thread, numbers)
     _numbered(concurrent.futures.Future, numbers)
     _random_bytes()
+    _numbers_of_uuids()
     event_loop.install(_replace, simulation.baton)
     outside.install(_replace, _put, simulation.baton)
     _install_by_name()
@@ -442,7 +551,7 @@ def _install_by_name() -> None:
             for key, module in list(sys.modules.items())
             if type(module) is ModuleType and key.partition(".")[0] not in _KEEP
             for name, value in list(vars(module).items())
-            if id(value) in _instead and not isinstance(value, type)
+            if id(value) in _instead and (not isinstance(value, type) or value is _thread.LockType)
         ]
     for names, name, original in _by_name:
         if names.get(name) is original:

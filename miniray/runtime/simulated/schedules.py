@@ -62,10 +62,27 @@ class Replay(Schedule):
     def __init__(self, choices: Sequence[int]):
         super().__init__()
         self._left = list(reversed(choices))
+        self._misfit = ""
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         """The next recorded position. A position that does not exist becomes the last one that does."""
-        return min(self._left.pop(), len(candidates) - 1) if self._left else 0
+        if not self._left:
+            return 0
+        position = self._left.pop()
+        if position < len(candidates):
+            return position
+        self._misfit = self._misfit or (
+            f"choice {len(self.taken) + 1} of its schedule is {position}, and only {len(candidates)} threads could go "
+            "on there"
+        )
+        return len(candidates) - 1
+
+    @property
+    def misfit(self) -> str:
+        """After a run: why it cannot be the run that was recorded. "" if it may be the same."""
+        if self._misfit or not any(self._left):
+            return self._misfit
+        return f"it ended after choice {len(self.taken)}, and its schedule has {len(self._left)} more"
 
 
 class PCT(Schedule):

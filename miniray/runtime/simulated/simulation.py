@@ -65,8 +65,12 @@ class Simulation:
         self.baton.deadlock_error = self._deadlock_error
         self.runtime: Any = None
         self.faults: Any = None
-        replacing.install(self)
         context.simulation = self
+        try:
+            replacing.install(self)
+        except BaseException:  # Ctrl-C, for instance
+            self._restore()
+            raise
         self.watchdog = Watchdog(self.baton, watchdog_s)
 
     def close(self) -> None:
@@ -77,14 +81,23 @@ class Simulation:
             self.baton.close()
         finally:
             self.watchdog.stop()
-            context.simulation = None
-            replacing.uninstall()
-            random_numbers.new_seed = lambda: None
-            random.setstate(self._driver_state)
-            if self._numpy_state is not None:
-                sys.modules["numpy.random"].set_state(self._numpy_state)
-            if self._collects:
-                gc.enable()
+            self._restore()
+
+    def _restore(self) -> None:
+        context.simulation = None
+        replacing.uninstall()
+        random_numbers.new_seed = lambda: None
+        random.setstate(self._driver_state)
+        if self._numpy_state is not None:
+            sys.modules["numpy.random"].set_state(self._numpy_state)
+        if self._collects:
+            gc.enable()
+
+    def forked(self) -> None:
+        """In a forked child: the simulation no longer holds up the cyclic collector, and it has no more seeds."""
+        random_numbers.new_seed = lambda: None
+        if self._collects:
+            gc.enable()
 
     def must_take_part(self) -> None:
         """Raise RuntimeError on a thread that takes no part: the simulation cannot decide when it runs."""

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from .. import schema
+from ..fork_gate import let_fork
 from .collector import FINISHED_COLUMNS, Batch
 from .numbers import Numbers, Row, storable
 from ..schema.ddl import Table, quoted
@@ -150,6 +151,7 @@ class Store:
             nonlocal at
             for at in starts:
                 yield values[at : at + starts.step]
+                let_fork()
                 if between is not None:
                     between()
 

@@ -29,9 +29,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...process import real_clock
+from ...process.doorbell import real_clock
 from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
+from ..fork_gate import let_fork
 from ..schema import BY_NAME
 from ..schema.stored_tables import SHADOWS
 
@@ -222,7 +223,7 @@ class _Watch:
     raised: what the handler of a signal has raised meanwhile."""
 
     def __init__(self, timeout_s: float, guard: Guard, ends: float | None = None):
-        self.clock = real_clock.monotonic  # a statement takes real time, also in a simulation
+        self.clock = real_clock  # in a simulation, too: a statement takes real time, while virtual time stands still
         self.timeout_s, self.ends = timeout_s, self.clock() + timeout_s if ends is None else ends
         self.why = ""
         self.raised: BaseException | None = None
@@ -231,6 +232,7 @@ class _Watch:
 
     def look(self) -> int:
         """Whether the statement must end. Raises what the program's handler of a postponed signal raises."""
+        let_fork()
         if postponed:
             call_postponed()
         if self.guard.closed:
