@@ -21,7 +21,7 @@ LONGER := $(addprefix --ignore tests/,observe/test_doctor.py observe/timeline/te
     process/test_sigterm.py process/test_bare_interpreter.py runtime/test_foreign_code.py tidy/test_readme.py \
     tidy/test_leftovers.py observe/logs/test_tqdm_ray.py process/test_signal_handlers.py)
 
-.PHONY: demo test fast check lint types bench bench-ray soak chapters refresh ray-check differential clients seeds \
+.PHONY: demo test fast check lint types bench table bench-ray soak chapters refresh ray-check differential clients seeds \
     judges mutants chaos simulated simulated-chaos simulated-figures planted bugs foreign conformance-stress conformance-alias clean
 
 demo:
@@ -122,6 +122,10 @@ conformance-alias: $(VENV)/.pytest
 
 bench:
 	$(PYTHON) -m tests.bench.bench --backend '$(BACKENDS)' --workload '$(WORKLOADS)' --rounds $(ROUNDS)
+
+# The ratios that miniray should reach, measured on a machine that must be idle: tests/bench/table.py.
+table:
+	$(PYTHON) -m tests.bench.table
 
 # Run 200,000 tasks through a small object store. Memory, threads, file descriptors and files must not grow.
 soak:

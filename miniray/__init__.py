@@ -9,7 +9,11 @@ so a program that imports miniray without using it pays next to nothing.
 import importlib as _importlib
 import typing as _typing
 
-from ._version import __ray_version__ as __ray_version__, __version__ as __version__
+from ._version import (
+    __ray_commit__ as __commit__,  # noqa: F401
+    __ray_version__ as __ray_version__,
+    __version__ as __version__,
+)
 
 if _typing.TYPE_CHECKING:
     import logging

@@ -6,6 +6,7 @@ of options, and a `MethodInfo` one method. So a call through a handle only looks
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from .actor_handle import (
     weak_handle as weak_handle,
 )
 from .options import at_call, when_given
+from .options.known_options import ACTOR_OPTIONS
 from .options.resources import actor_resources
 from .core.records import ACTOR_CREATION_TASK, ActorRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError
@@ -236,6 +238,17 @@ class ActorClass(Generic[T]):
         given = when_given.actor_options(actor_options, self._default_options)
         return ActorVariant(self.__ray_metadata__, {**self._default_options, **given})
 
+    def _remote(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **actor_options: Any
+    ) -> ActorHandle[T]:
+        """Create an actor with these options, and none of the decorator's: the form that libraries of Ray's use.
+
+        As in Ray, an option that does not exist has no effect. Raises what `options` and `remote` raise.
+        """
+        known = {name: value for name, value in actor_options.items() if name in ACTOR_OPTIONS}
+        variant = ActorVariant[T](self.__ray_metadata__, when_given.actor_options(known))
+        return variant.remote(*(args or ()), **(kwargs or {}))
+
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Return a graph node that creates an actor when the graph is executed. See `miniray.dag`."""
         return self.__ray_variant__.bind(*args, **kwargs)
@@ -245,6 +258,9 @@ class ActorClass(Generic[T]):
         # it.
         self.__ray_sent__ = _Sent(self)
         self.__ray_metadata__.capture(runtime)
+
+    def _check_loads(self, runtime: Runtime) -> None:
+        self.__ray_metadata__.capture(runtime).check()
 
     def _here(self) -> ActorClass[T]:
         """This object on the driver; in a worker, the worker's own copy, whose attributes only that worker sees."""

@@ -6,6 +6,7 @@ the specification of its method.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar
 
 from .calls.actor_classes import ClassInfo, MethodInfo, undeclared_group
@@ -14,6 +15,7 @@ from .exceptions import PendingCallsLimitExceeded
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, pin, refs_of
 from .options import at_call, when_given
+from .options.known_options import METHOD_CALL_OPTIONS
 from .process import context
 from .process.context import running
 from .runtime.runtime import Runtime
@@ -52,17 +54,21 @@ class Template:
         num_returns = options.get("num_returns")
         if num_returns is None:
             num_returns = "streaming" if found.generator else 1
-        elif isinstance(num_returns, float):
+        elif not isinstance(num_returns, str):
             num_returns = int(num_returns)
+            if num_returns == -1:  # a number of numpy, say, which is not checked earlier: Ray's number for "dynamic"
+                num_returns = "dynamic"
         retries = options.get("max_task_retries")
-        if retries is None:
-            retries = self.given.get("max_task_retries", 0)
+        retries = int(self.given.get("max_task_retries", 0) if retries is None else retries)
         if retries >= 2**31:
             raise OverflowError(f"option 'max_task_retries' must be below 2147483648, not {retries}")
         function_name = f"{self.info.name}.{found.name}"
         group = options.get("concurrency_group") or ""
         function = found.builtin if group in self.groups else undeclared_group
         backpressure = options.get("_generator_backpressure_num_objects")
+        backpressure = -1 if backpressure is None else int(backpressure)
+        if not backpressure:  # no item could ever be yielded; on Ray the worker dies
+            raise ValueError("'_generator_backpressure_num_objects' of a method must not be 0")
         return TaskSpec(
             ACTOR_TASK,
             options.get("name") or function_name,
@@ -75,7 +81,7 @@ class Template:
             retries,
             options.get("retry_exceptions") or False,
             group,
-            backpressure=-1 if backpressure is None else backpressure,
+            backpressure=backpressure,
             options={"method": found.name, "generator": found.generator},
         )
 
@@ -107,7 +113,7 @@ class ActorMethod:
             around = runtime.call_spans.of_method_once(self, actor.class_name, found.name, actor.hex)
             if around is not None:
                 with around:
-                    return self.remote(*args, **kwargs)
+                    return ActorMethod.remote(self, *args, **kwargs)
         check = found.check
         if kwargs or not check.at_least <= len(args) <= check.at_most:
             check(args, kwargs)
@@ -137,7 +143,17 @@ class ActorMethod:
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
         given = when_given.method_options(options, self._found.generator)
-        return ActorMethod(self._handle, self._found, {**(self._given or {}), **given})
+        return type(self)(self._handle, self._found, {**(self._given or {}), **given})
+
+    def _remote(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Submit a call with these options: the form that libraries of Ray's use. Raises TypeError for an option that
+        does not exist, otherwise what `options` and `remote` raise."""
+        for name in options:
+            if name not in METHOD_CALL_OPTIONS:
+                raise TypeError(f"_remote() got an unexpected keyword argument '{name}'")
+        return self.options(**options).remote(*(args or ()), **(kwargs or {}))
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Return a graph node that calls this method; if it has several returns, a tuple of nodes.
@@ -162,6 +178,16 @@ class ActorMethod:
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
+
+
+class DecoratedMethod(ActorMethod):
+    """A method that has the attribute `__ray_invocation_decorator__`: what that makes of the call is called instead."""
+
+    __slots__ = ()
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what the decorator returns, and return its result."""
+        return self._found.decorate(lambda args, kwargs: ActorMethod.remote(self, *args, **kwargs))(args, kwargs)
 
 
 class ActorHandle(Generic[T]):
@@ -205,6 +231,8 @@ class ActorHandle(Generic[T]):
                 f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
                 "class's methods only"
             )
+        if found.decorate is not None:
+            return DecoratedMethod(self, found)
         method = _new(ActorMethod)  # its `__init__` written out, since every call of the actor begins here
         method._handle, method._found, method._given = self, found, None
         return method
@@ -272,7 +300,8 @@ def _restore_handle(number: int, weak: bool) -> ActorHandle[Any]:
 
 
 def _restore_method(handle: ActorHandle[Any], name: str, given: dict[str, Any] | None) -> ActorMethod:
-    return ActorMethod(handle, handle._record.actor.meta.info.methods[name], given)
+    method: ActorMethod = getattr(handle, name)
+    return type(method)(handle, method._found, given)
 
 
 def find(runtime: Runtime, name: str, namespace: str, weak: bool) -> ActorHandle[Any] | None:

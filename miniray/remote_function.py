@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar, overload
 
 from .options import at_call, when_given
+from .options.known_options import TASK_OPTIONS
 from .options.resources import requested_resources
 from .core.records import NORMAL_TASK, TaskSpec
 from .object_ref import ObjectRef, refs_of
@@ -35,11 +37,12 @@ class Source:
     objects in its closure.
     """
 
-    __slots__ = ("function", "generator", "check", "capture", "max_calls")
+    __slots__ = ("function", "generator", "check", "capture", "variants", "max_calls")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
+        self.variants: type[Variant[Any]] = Decorated if hasattr(function, "__ray_invocation_decorator__") else Variant
         self.max_calls = 0  # from the decorator: a worker ends after this many calls of the function; 0: never
 
 
@@ -146,11 +149,28 @@ class Variant(Generic[Refs]):
     def _capture(self, runtime: Runtime) -> None:
         self._source.capture(runtime)
 
+    def _check_loads(self, runtime: Runtime) -> None:
+        self._source.capture(runtime).check()
+
     def _here(self) -> Variant[Refs]:
         return self  # immutable, so that all workers can share it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return export(self, _rebuild_variant, (self._source.function, self._given))
+
+
+class Decorated(Variant[Any]):
+    """A variant of a function that has the attribute `__ray_invocation_decorator__`: what that makes of the call
+    `remote(args, kwargs)` is called instead. Libraries of Ray's change the arguments or the result in this way."""
+
+    __slots__ = ()
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what the decorator returns, and return its result."""
+        call = self._source.function.__ray_invocation_decorator__(  # type: ignore[attr-defined]
+            lambda args, kwargs: Variant.remote(self, *args, **kwargs)
+        )
+        return call(args, kwargs)
 
 
 Variant.remote.__annotations__.clear()  # as in Ray, `inspect` and editors see (*args, **kwargs)
@@ -161,6 +181,9 @@ def _remote_of(variant: Variant[Refs]) -> Callable[..., Refs]:
 
     It does not refer to the RemoteFunction, which refers to it (see `Source`).
     """
+
+    if isinstance(variant, Decorated):
+        return functools.wraps(variant._source.function)(functools.partial(Decorated.remote, variant))
 
     @functools.wraps(variant._source.function)
     def remote(*args: Any, **kwargs: Any) -> Any:
@@ -204,7 +227,7 @@ class RemoteFunction(Generic[Refs]):
         # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
         # worker.
         source.max_calls = given.get("max_calls", 1 if given.get("num_gpus") else 0) or 0
-        self._variant: Variant[Refs] = Variant(source, given)
+        self._variant: Variant[Refs] = source.variants(source, given)
         # Submits a task. Its type is given here, since Ray's remote functions have no `__annotations__`.
         self.remote: Callable[..., Refs] = _remote_of(self._variant)
 
@@ -232,10 +255,26 @@ class RemoteFunction(Generic[Refs]):
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
         source, decorated = self._variant._source, self._variant._given
-        return Variant(source, {**decorated, **when_given.task_options(task_options, decorated, source.generator)})
+        given = when_given.task_options(task_options, decorated, source.generator)
+        return source.variants(source, {**decorated, **given})
+
+    def _remote(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **task_options: Any
+    ) -> Any:
+        """Submit a task with these options, and none of the decorator's: the form that libraries of Ray's use.
+
+        As in Ray, an option that does not exist has no effect. Raises what `options` and `remote` raise.
+        """
+        known = {name: value for name, value in task_options.items() if name in TASK_OPTIONS}
+        source = self._variant._source
+        variant = source.variants(source, when_given.task_options(known, None, source.generator))
+        return variant.remote(*(args or ()), **(kwargs or {}))
 
     def _capture(self, runtime: Runtime) -> None:
         self._variant._capture(runtime)
+
+    def _check_loads(self, runtime: Runtime) -> None:
+        self._variant._check_loads(runtime)
 
     def _here(self) -> RemoteFunction[Refs]:
         return self  # immutable, so that all workers can share it
@@ -254,7 +293,8 @@ class RemoteFunction(Generic[Refs]):
 
 
 def _rebuild_variant(function: Callable[..., Any], options: dict[str, Any]) -> Variant[Any]:
-    return Variant(Source(function), options)
+    source = Source(function)
+    return source.variants(source, options)
 
 
 def export(
@@ -277,4 +317,7 @@ def export(
 
 
 def _imported(number: int) -> Any:
-    return context.running().exported[number]._here()
+    runtime = context.running()
+    remote = runtime.exported[number]
+    remote._check_loads(runtime)
+    return remote._here()

@@ -18,6 +18,7 @@ from .core.records import amounts
 from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
+from .options.runtime_env_fields import normalised
 from .process import accelerators, context, doorbell, environment, guards, signal_handlers, trace_context
 from .process.context import current
 from .process.worker_process import caller
@@ -206,6 +207,7 @@ def init(
             )
         given = with_job_config(given)
         check(address, given)
+        given["runtime_env"] = normalised(given.get("runtime_env") or {}) or None
         recording = _recording(given)
         exporting = _exporting(recording)
         _configure(given)

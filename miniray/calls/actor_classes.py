@@ -16,10 +16,11 @@ class MethodInfo:
 
     check: raises TypeError for arguments that do not fit. generator: whether it yields. options: from its decorator.
     builtin: the function to run, for the methods that every actor has; None for a method that is looked up in the
-    actor's class. bound: whether it is called without the instance, as a static or a class method.
+    actor's class. bound: whether it is called without the instance, as a static or a class method. decorate: what the
+    method has as `__ray_invocation_decorator__`, or None.
     """
 
-    __slots__ = ("name", "check", "generator", "options", "builtin", "bound")
+    __slots__ = ("name", "check", "generator", "options", "builtin", "bound", "decorate")
 
     def __init__(
         self,
@@ -29,9 +30,10 @@ class MethodInfo:
         options: dict[str, Any],
         builtin: Any = None,
         bound: bool = False,
+        decorate: Any = None,
     ):
         self.name, self.check, self.generator, self.options, self.builtin = name, check, generator, options, builtin
-        self.bound = bound
+        self.bound, self.decorate = bound, decorate
 
 
 def _is_ready(instance: Any) -> bool:
@@ -124,11 +126,12 @@ class ClassInfo:
         static = isinstance(_found_in(cls, name), staticmethod)
         bound = static or inspect.ismethod(function)
         self.is_async = self.is_async or is_async(function)
+        decorate = getattr(function, "__ray_invocation_decorator__", None)
         # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
         function = inspect.unwrap(function)
         check = checker(function, skip_first=not (static or inspect.ismethod(function)))
         options = getattr(function, "__miniray_method__", {})
-        self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound)
+        self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound, decorate=decorate)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClassInfo, (self.modified_class,)

@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any, Callable
 
 from ..testing.arguments import KINDS, STRATEGIES, real_number, whole_number
+from ..testing.error_text import repr_of
 from .run import load_script
 
 
@@ -111,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     from ..runtime.simulated.schedules import PCT, RandomWalk, Replay, Schedule
     from ..testing import alias_ray
     from ..testing.fault_plan import FaultPlan
-    from ..testing.exploration import SEEDS, DidNotRepeat, ExplorationFailure, check_replay, explore
+    from ..testing.exploration import SEEDS, DidNotRepeat, ExplorationFailure, check_replay, explore, pct_length
     from ..testing.simulation import Run
 
     words = args.script[1:] if args.script[:1] == ["--"] else args.script
@@ -134,9 +135,14 @@ def run(args: argparse.Namespace) -> int:
     plan = FaultPlan(**given, only=only) if given else None
     fn = _program(main, code)
     if args.seed is not None:
-        schedule: Schedule = PCT(args.seed, args.depth) if args.strategy == "pct" else RandomWalk(args.seed)
+        schedule: Schedule = RandomWalk(args.seed)
         if args.schedule is not None:
             schedule = Replay(args.schedule)
+        elif args.strategy == "pct":
+            length = pct_length(
+                lambda seed, walk: Run(fn, seed, walk, plan, watchdog_s=0, globals_=vars(main), quiet=True).go()
+            )
+            schedule = PCT(args.seed, args.depth, length)
         once = Run(fn, args.seed, schedule, plan, timeline=args.timeline, watchdog_s=0, globals_=vars(main)).go()
         if args.timeline and os.path.exists(args.timeline):
             print(f"timeline: {args.timeline}")
@@ -196,6 +202,6 @@ def _program(main: ModuleType, code: CodeType) -> Any:
             exec(code, vars(main))
         except SystemExit as end:
             if end.code not in (None, 0):
-                raise AssertionError(f"the program exited with {end.code!r}") from None
+                raise AssertionError(f"the program exited with {repr_of(end.code)}") from None
 
     return program

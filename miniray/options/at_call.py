@@ -7,6 +7,7 @@ from typing import Any
 
 from .known_options import METHOD_CALL_OPTIONS, TASK_OPTIONS, check_encodes, check_not_none, wrong_type
 from .resources import check_reserved_names
+from .runtime_env_fields import check_json
 from .stand_ins import PlacementGroup, SchedulingStrategy
 
 # Options that tasks and actors share and that are checked at the call. Most calls have none of them.
@@ -51,7 +52,8 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
 
     Raises TypeError if max_restarts, max_task_retries or max_pending_calls is None, and for a list of concurrency
     groups or a group size of a wrong type; AttributeError for a group name that is not a string; OverflowError for a
-    number beyond 32 bits; ValueError for an empty name or namespace; and, for strategy, placement group and labels,
+    number beyond 32 bits; ValueError for an empty name or namespace; TypeError for a runtime_env without a JSON
+    form; and, for strategy, placement group and labels,
     what `check_task_call` raises; UnicodeEncodeError for a name or namespace that has no UTF-8 form.
     """
     _check_names_of_actor(options)
@@ -61,6 +63,7 @@ def check_actor_call(options: Mapping[str, Any]) -> None:
         if (options.get(number) or 0) >= 2**31:
             raise OverflowError(f"option '{number}' must be below 2147483648, not {options[number]}")
     _check_common_at_call(options)
+    check_json(options.get("runtime_env"))
     _check_concurrency_groups(options.get("concurrency_groups"))
 
 
@@ -84,7 +87,7 @@ def check_method_call(options: Mapping[str, Any]) -> None:
     num_returns = options.get("num_returns")
     if isinstance(num_returns, str) and num_returns not in ("streaming", "dynamic"):
         raise wrong_type("num_returns", (int,), num_returns)
-    if isinstance(num_returns, (int, float)) and int(num_returns) >= 2**31:
+    if num_returns is not None and not isinstance(num_returns, str) and int(num_returns) >= 2**31:
         raise OverflowError(f"num_returns must be below 2147483648, not {num_returns}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .known_options import did_you_mean
-from .runtime_env_fields import check_runtime_env
+from .runtime_env_fields import normalised
 from .telling import tell_once
 
 # Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and has no effect,
@@ -107,7 +107,7 @@ def _check_other_arguments(given: Mapping[str, Any]) -> None:
     runtime_env = given.get("runtime_env")
     if runtime_env and not isinstance(runtime_env, dict):
         raise AttributeError(f"runtime_env must be a dict, not {runtime_env!r}")
-    check_runtime_env(runtime_env)
+    normalised(runtime_env or {})
     level = given.get("logging_level", logging.INFO)
     if isinstance(level, str) and not isinstance(logging.getLevelName(level.upper()), int):
         raise ValueError(f"logging_level must be a level of the logging module, not {level!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsInt
 
 from .labels import check_fallback_strategy, check_label_selector
 from .resources import amount_check, check_custom_resources
@@ -146,14 +146,15 @@ METHOD_DECORATOR_OPTIONS: tuple[str, ...] = (
     "tensor_transport",
 )
 
-# What `handle.method.options(...)` takes, as checked at `.remote()`.
+# What `handle.method.options(...)` takes, as checked at `.remote()`. Ray puts its numbers into fields of C, which take
+# whatever int() takes, unless it is a text: a Decimal, a number of numpy.
 METHOD_CALL_OPTIONS: dict[str, Option] = {
     "name": Option((str,)),
-    "num_returns": Option((int, float, str, _NONE)),
-    "max_task_retries": Option((int, float, _NONE)),
+    "num_returns": Option((SupportsInt, str, _NONE)),
+    "max_task_retries": Option((SupportsInt, _NONE)),
     "retry_exceptions": Option((bool, list, tuple, _NONE)),
     "concurrency_group": Option((str, _NONE)),
-    "_generator_backpressure_num_objects": Option((int, float, _NONE)),
+    "_generator_backpressure_num_objects": Option((SupportsInt, _NONE)),
     "enable_task_events": Option((object,)),
     "tensor_transport": Option((str, _NONE)),
     "_labels": Option((dict, _NONE)),

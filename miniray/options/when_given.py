@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .known_options import ACTOR_OPTIONS, METHOD_DECORATOR_OPTIONS, TASK_OPTIONS, Options, check_each, check_not_none
-from .runtime_env_fields import check_runtime_env
+from .runtime_env_fields import check_json, of_task_or_actor
 from .telling import tell_without_effect, warn_user
 
 
@@ -32,8 +32,12 @@ def task_options(
     _check_one_placement({**(decorated or {}), **options})
     if is_generator is not None:
         check_num_returns(options.get("num_returns"), is_generator)
-    check_runtime_env(options.get("runtime_env"))
-    return _normalised(options)
+    found = _with_runtime_env(options)
+    check_json(found.get("runtime_env"))  # that of an actor is sent, and so checked, at `.remote()`
+    # An empty environment leaves that of the decorator in place. (That of an actor class replaces it.)
+    if "runtime_env" in found and not found["runtime_env"] and decorated is not None:
+        del found["runtime_env"]
+    return found
 
 
 def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | None = None) -> Options:
@@ -57,8 +61,7 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
             DeprecationWarning,
         )
     _check_one_placement(together)
-    check_runtime_env(options.get("runtime_env"))
-    return _normalised(options)
+    return _with_runtime_env(options)
 
 
 def method_decorator_options(options: Mapping[str, Any], is_generator: bool | None = None) -> Options:
@@ -123,6 +126,14 @@ def _check_one_placement(options: Mapping[str, Any]) -> None:
             "Placement groups should be specified via the scheduling_strategy option alone, as "
             "PlacementGroupSchedulingStrategy(group)"
         )
+
+
+def _with_runtime_env(options: Mapping[str, Any]) -> Options:
+    """Return a copy, with the runtime environment checked and in its usual form."""
+    copied = _normalised(options)
+    if "runtime_env" in copied:
+        copied["runtime_env"] = of_task_or_actor(copied["runtime_env"])
+    return copied
 
 
 def _normalised(options: Mapping[str, Any]) -> Options:

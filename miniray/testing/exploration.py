@@ -11,6 +11,7 @@ A failure raises ExplorationFailure, which says how to repeat it. To replay it u
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import functools
 import os
@@ -24,12 +25,14 @@ from typing import Any, Callable
 
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
+from .error_text import attribute_of, text_of
 from .fault_plan import FaultPlan, check_faults
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
 
 REPLAY, FAULTS = "MINIRAY_REPLAY", "MINIRAY_REPLAY_FAULTS"
 SEEDS, SEEDS_OF_FAULTS = range(1000), range(100)
 STORY_STEPS = 60
+RUNS_FOR_LENGTH = 3
 
 
 @dataclass
@@ -81,10 +84,9 @@ class ExplorationFailure(AssertionError):
         super().__init__(self._text(run))
 
     def _text(self, run: Run) -> str:
-        error = run.error
         interruptions = sum(map(bool, self.schedule))
         return (
-            f"{type(error).__name__}: {error}\n"
+            f"{text_of(run.error)}\n"
             f"found by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; the shrunk schedule has "
             f"{interruptions} choice{'s that differ' if interruptions != 1 else ' that differs'} from the calmest one\n"
             f"replay: {self.replay}\n{self.story}"
@@ -179,8 +181,10 @@ def explore(
         if run.error is None:
             return
         if _ends_the_exploration(run.error):
-            if _interrupts(run.error) and hasattr(run.error, "add_note"):  # Python 3.11
-                run.error.add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
+            add_note = attribute_of(run.error, "add_note")  # Python 3.11
+            if _interrupts(run.error) and add_note is not None:
+                with contextlib.suppress(Exception):  # an error may refuse to be changed
+                    add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
             raise run.error
         plan = faults
         if faults is not None and shrink:
@@ -204,15 +208,32 @@ def explore(
         _explore_all(found, digests, tried, run_once, check, max_schedules)
         found.covered &= not by_chance
     else:
-        length = 100
+        length = pct_length(run_once) if strategy == "pct" else 0
         for seed in tried:
             run = run_once(seed, RandomWalk(seed) if strategy == "random" else PCT(seed, depth, length))
-            length = len(run.schedule.taken)
             digests.add(run.digest)
             found._count(run)
             check(run)
     found.distinct = len(digests)
     return found
+
+
+def pct_length(run_once: Callable[[int, Schedule], Run]) -> int:
+    """How many choices a run has, which the strategy "pct" must know: as many as the first of a few random runs that
+    passes. These runs are not part of the exploration, and always have the same seeds. So a seed gives the same
+    schedule alone and among others.
+
+    Raises an error that ends the exploration.
+    """
+    lengths = []
+    for seed in range(RUNS_FOR_LENGTH):
+        run = run_once(seed, RandomWalk(seed))
+        if run.error is None:
+            return len(run.schedule.taken)
+        if _ends_the_exploration(run.error):
+            raise run.error
+        lengths.append(len(run.schedule.taken))
+    return max(lengths)
 
 
 def _ends_the_exploration(error: BaseException) -> bool:
@@ -222,12 +243,12 @@ def _ends_the_exploration(error: BaseException) -> bool:
     kinds: list[type[BaseException]] = [NotRun, unittest.SkipTest]
     if pytest is not None:
         kinds += [pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception]
-    return isinstance(error, tuple(kinds)) or _interrupts(error)
+    return issubclass(type(error), tuple(kinds)) or _interrupts(error)
 
 
 def _interrupts(error: BaseException) -> bool:
     """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test."""
-    if isinstance(error, KeyboardInterrupt):
+    if issubclass(type(error), KeyboardInterrupt):
         return True
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}

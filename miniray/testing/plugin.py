@@ -394,7 +394,7 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and not item.config.getoption("fulltrace", False):
         error = call.excinfo.value
         trace = _with_task(error, _without_ours(error))
-        call.excinfo._excinfo = (type(error), error.with_traceback(trace), trace or call.excinfo.tb)
+        call.excinfo._excinfo = (type(error), BaseException.with_traceback(error, trace), trace or call.excinfo.tb)
         call.excinfo.traceback = type(call.excinfo.traceback)(trace or call.excinfo.tb)
     report = yield
     if report.failed:
@@ -410,14 +410,16 @@ def _without_ours(error: BaseException, seen: frozenset[int] = frozenset()) -> T
     these frames at once."""
     for earlier in (error.__cause__, error.__context__):
         if earlier is not None and id(earlier) not in seen:
-            earlier.__traceback__ = _without_ours(earlier, seen | {id(error)})
+            BaseException.with_traceback(earlier, _without_ours(earlier, seen | {id(error)}))  # a frozen one, too
     kept = _entries(error.__traceback__)
     return _chained(kept) if kept else error.__traceback__
 
 
 def _with_task(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
     """The traceback, continued by the frames of the task that failed, in which a debugger then stops (--pdb)."""
-    frames = getattr(error, "task_frames", ())
+    from .error_text import attribute_of
+
+    frames = attribute_of(error, "task_frames", ())
     return _chained([entry for part in (trace, *frames) for entry in _entries(part)]) if frames else trace
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ..runtime.simulated.baton import LimitExceeded
+from .error_text import attribute_of
 from .simulation import Run
 
 MOST_RUNS = 300
 
 
 def kind_of(error: BaseException | None) -> Any:
-    """What must be the same about the error of a shrunk run: its class, and that of its cause."""
-    return None if error is None else (type(error), type(getattr(error, "cause", None)))
+    """What must be the same about the error of a shrunk run: the name of its class, and that of its cause. A class that
+    the program defines is another one in each run."""
+    return None if error is None else [_name_of(type(each)) for each in (error, attribute_of(error, "cause"))]
+
+
+def _name_of(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RUNS) -> list[int]:

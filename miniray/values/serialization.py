@@ -47,13 +47,14 @@ from __future__ import annotations
 import io
 import marshal
 import pickle
+import threading
 import traceback
 from typing import Any, Callable
 
 from ..exceptions import RayError, RayTaskError
 from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register reducers
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
-from .spaces import Space, current_space
+from .spaces import Space, current_space, loads_into_driver
 
 __all__ = [
     "Captured",
@@ -298,6 +299,9 @@ def loads(data: Any, *, buffers: Any = ()) -> Any:
 # --- Captures -----------------------------------------------------------------------------------------------------
 
 
+_checked_here = threading.local()  # those that this thread is checking
+
+
 class Captured:
     """A snapshot of a function or class, of which each space loads its own copy.
 
@@ -306,11 +310,12 @@ class Captured:
     size: the bytes of its definition, or 0 if it is sent by name.
     """
 
-    __slots__ = ("by_name", "_stored", "_subject", "contained", "size", "__weakref__")
+    __slots__ = ("by_name", "_stored", "_subject", "_sound", "contained", "size", "__weakref__")
 
     def __init__(self, by_name: Any, stored: Serialized | None, subject: str = ""):
         """subject: the function or class, for the text of an error."""
         self.by_name, self._stored, self._subject = by_name, stored, subject
+        self._sound: tuple[bool, ...] = ()  # where it has been loaded: in the driver, in a worker
         self.contained: tuple[Any, ...] = () if stored is None else stored.contained
         self.size: int = 0 if stored is None else stored.size
 
@@ -336,6 +341,25 @@ class Captured:
                     f"there:\n\n{text}"
                 ) from None
         return made
+
+    def check(self) -> None:
+        """Raise what a value raises here that the target refers to and that cannot be rebuilt.
+
+        For a target that arrives inside another value and is not called yet. It is loaded once, and not kept: its own
+        workers load it when they need it. On Ray, it comes as a whole with whatever refers to it.
+        """
+        stored, driver = self._stored, loads_into_driver()
+        if stored is None or driver in self._sound:
+            return
+        checking: set[Captured] = vars(_checked_here).setdefault("captured", set())
+        if self in checking:
+            return  # it refers to itself
+        checking.add(self)
+        try:
+            current_space().load(stored.data, tuple(map(bytearray, stored.buffers)))
+        finally:
+            checking.discard(self)
+        self._sound += (driver,)
 
 
 def capture(target: Any) -> Captured:

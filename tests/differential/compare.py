@@ -21,6 +21,9 @@ NAMES = re.compile(r"\b([a-z_]+?)_?\d+(_\d+)*\b")
 OPTION = re.compile(r"\b(?:remote|options|method)\((\w+)=(?!.*\)\(lambda: \()")
 """The option that a statement tries: each has rules of its own."""
 
+LONG_TEXT = re.compile(r"(?<=Error\()str of \d{3,4} characters|(?<=^\[)str of \d{3,4} characters(?=\] None$)")
+"""The text of an error that quotes a traceback: its length depends on whose it is. A value of 200,000 has more digits."""
+
 PRIVATE = re.compile("<(FuncWrapper|Variant|ActorOptionWrapper|ActorVariant|_ActorMethodOptionsWrapper|ActorMethod)>")
 """Classes whose names no program sees."""
 
@@ -66,6 +69,7 @@ def same_for_all(text: str) -> str:
     """A line without what no program can rely on."""
     text = PRIVATE.sub("<what options gave>", text)
     text = IDS.sub(lambda found: f"<{len(found[0])} hex digits>", text)
+    text = LONG_TEXT.sub("str of many characters", text)
     return re.sub(r"\b1[34]\d{13}\b", "<thread>", text)
 
 

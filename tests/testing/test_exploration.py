@@ -16,6 +16,7 @@ import time
 import pytest
 
 import miniray as ray
+from miniray.process import context
 from miniray.testing import ExplorationFailure, FaultPlan, explore, reachable, simulate, sometimes
 from miniray.testing.exploration import DidNotRepeat
 from tests.testing.account import Account
@@ -226,6 +227,77 @@ def test_exhaustive_searches_for_each_seed_that_it_is_given():
     assert found.runs == 20 and found.covered and not found.never
     assert not explore(program, range(20), strategy="exhaustive", max_schedules=5).covered
     assert explore(program, strategy="exhaustive").runs == 1
+
+
+def test_a_seed_of_pct_has_the_same_schedule_alone():
+    """It used to depend on the length of the run before. So a failure's seed could pass alone."""
+
+    def schedules(seeds: object) -> list[int]:
+        found: list[int] = []
+
+        def program() -> None:
+            fixed()
+            found.append(context.simulation.baton.digest)
+
+        explore(program, seeds, "pct")
+        return found[1:]  # without the run that finds out how long a run is
+
+    assert schedules([4, 3])[1:] == schedules([3])
+
+
+def test_pct_with_a_depth_beyond_the_length_of_a_run():
+    """It used to draw that many points, without end."""
+    assert explore(fixed, 5, "pct", depth=10**9).runs == 5
+
+
+class Unprintable(Exception):
+    """An error whose every method fails."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _fails(self, *arguments: object) -> None:
+        raise RuntimeError("a method of the error failed")
+
+    __str__ = __repr__ = __eq__ = __reduce_ex__ = __setattr__ = __getattr__ = _fails  # type: ignore[assignment]
+    cause = property(_fails)
+
+
+@pytest.mark.parametrize("in_task", [False, True])
+def test_an_error_whose_methods_fail(in_task):
+    """It used to end the exploration as the error of its method, without a seed."""
+
+    def fails() -> None:
+        raise Unprintable
+
+    def program() -> None:
+        if in_task:
+            ray.get(ray.remote(fails).remote())
+        fails()
+
+    with pytest.raises(ExplorationFailure, match="replay: ") as caught:
+        explore(program, 3)
+    assert caught.value.seed == 0
+    assert isinstance(caught.value.__cause__, ray.exceptions.RayTaskError if in_task else Unprintable)
+    assert in_task or str(caught.value).startswith("Unprintable (its text cannot be shown")
+
+
+def test_an_error_whose_class_the_program_defines_is_shrunk():
+    """The class is another one in each run. The schedule used to stay as long as it was found."""
+
+    def program() -> None:
+        class Lost(Exception):
+            pass
+
+        try:
+            buggy()
+        except AssertionError:
+            raise Lost from None
+
+    with pytest.raises(ExplorationFailure) as caught:
+        explore(program)
+    with pytest.raises(ExplorationFailure) as shortest:
+        explore(buggy)
+    assert caught.value.schedule == shortest.value.schedule
 
 
 # ---------------------------------------------------------------- replays

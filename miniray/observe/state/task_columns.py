@@ -29,6 +29,7 @@ from ...core.records import (
 )
 from ...core.transitions import TaskStatus
 from ...ids import JOB_HEX, task_hex
+from ...options.runtime_env_fields import CONFIG
 from ...process.context import shown_pid
 from ..logs.files import log_name
 
@@ -438,7 +439,7 @@ def required_resources(wanted: SchedulingClass | None) -> dict[str, float]:
 def _runtime_env_info(task: Task, look: Look) -> dict[str, Any]:
     return {
         "serialized_runtime_env": look.env_of[task.spec],
-        "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []},
+        "runtime_env_config": dict((task.spec.runtime_env or {}).get("config") or CONFIG),
     }
 
 

@@ -93,7 +93,7 @@ class PCT(Schedule):
     of depth d, so a bug that needs d steps to happen in a certain order, one run with this depth finds it with a
     probability of at least 1 / (n * k ** (d - 1)).
 
-    length: how many points a run has; the last run's number is a good guess. A thread that only polls gets the lowest
+    length: how many points a run has, about. A thread that only polls gets the lowest
     priority as well, since otherwise it would run forever.
     """
 
@@ -103,7 +103,8 @@ class PCT(Schedule):
         self._priorities: dict[int, float] = {}
         self._lowest = 0.0
         self._points = 0
-        self._changes = {self._random.randrange(max(length, 1)) for _ in range(depth - 1)}
+        points = range(max(length, 1))
+        self._changes = set(self._random.sample(points, min(depth - 1, len(points))))
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         """The position of the candidate with the highest priority."""
