@@ -24,6 +24,21 @@ from miniray.telemetry.sql.sources import FileSource
 from miniray.testing import simulate
 
 
+@pytest.fixture(autouse=True)
+def no_statement_is_left(monkeypatch):
+    """A test ends when the functions of SQLite have ended that it did not wait for."""
+    statements, start = [], sources.start_real_thread
+
+    def started(work, args):
+        statements.append(work.__self__)
+        start(work, args)
+
+    monkeypatch.setattr(sources, "start_real_thread", started)
+    yield
+    for statement in statements:
+        statement.wait(60)
+
+
 @pytest.fixture
 def recorded(path):
     """The file of a session that has ended."""
@@ -187,7 +202,7 @@ def test_the_history_that_a_late_statement_keeps_is_missed():
         assert not found.complete and "has the earlier values" in found.reason
 
 
-LONG = ["a" * 390_000, "b" * 20_000 + "a"]  # a `trim` of these takes seconds, and nothing can stop it
+LONG = ["a" * 150_000, "b" * 8_000 + "a"]  # a `trim` of these takes seconds, and nothing can stop it
 
 
 def in_the_middle(source):

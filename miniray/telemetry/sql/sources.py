@@ -103,13 +103,13 @@ class _Aside:
         """late: called on the thread after the statement has ended, if nobody waits for it any longer."""
         self._run, self._late = run, late
         self.ended = False
+        self.is_over = False  # whether the thread no longer needs the connection
         self._result: Result | None = None
         self._error: BaseException | None = None
         self._begun = new_real_lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first = new_real_lock()  # taken by the first to be done: the statement, its time, or `give_up`
-        self._given_up = False
+        self._first: dict[str, object] = {}  # who was done first: the statement, the one that asks, or `give_up`
         self._told = new_real_lock()  # taken until there is a result, or nobody waits for it
-        self._over = new_real_lock()  # taken until the thread no longer needs the connection
+        self._over = new_real_lock()  # taken until `is_over`
         self._told.acquire()
         self._over.acquire()
 
@@ -120,22 +120,19 @@ class _Aside:
             self._result = self._run()
         except BaseException as error:
             self._error = error
-        is_late = not self._first.acquire(blocking=False)
+        is_late = self._first.setdefault("who", self) is not self
         if not is_late:
             self._told.release()
+        self.is_over = True
         self._over.release()
         if is_late:
             self._late()
 
     def give_up(self) -> None:
         """Let the one that asks go on without a result. Another thread calls this."""
-        if self._first.acquire(blocking=False):
-            self._given_up = True
+        me = object()
+        if self._first.setdefault("who", me) is me:
             self._told.release()
-
-    def is_over(self) -> bool:
-        """Whether the thread no longer needs the connection."""
-        return not self._over.locked()
 
     def wait(self, seconds: float) -> None:
         """Wait until the thread no longer needs the connection, or for this time."""
@@ -149,7 +146,7 @@ class _Aside:
             start_real_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
-            done = not (self._first.acquire(blocking=False) or self._given_up)
+            done = self._first.setdefault("who", None) is self
             self.ended = self._begun.acquire(blocking=False) or done
         if self._error is not None:
             raise self._error
@@ -184,7 +181,7 @@ class _Source:
 
         That thread changes nothing here: in a simulation it is a real one, which may not wait for our lock.
         """
-        return self._given_up is not None and not self._given_up.is_over()
+        return self._given_up is not None and not self._given_up.is_over
 
     def _is_inherited(self) -> bool:
         """Whether a fork has copied this source: its locks may be held by threads that are not in this process."""
@@ -204,12 +201,15 @@ class _Source:
                 self._guard.closed or f"The statements of other threads have taken all of timeout_s={timeout_s:g}."
             )
         try:
-            if self._guard.closed:
-                raise QueryError(self._guard.closed)
             if self._busy or self.late:
                 raise QueryError("This thread is in the middle of another query." if self._busy else LATE)
-            self._busy, self._given_up, self._guard.given_up = True, None, False
+            self._busy = (
+                True  # before the look at `closed`: a late statement's thread looks at both the other way round
+            )
             try:
+                if self._guard.closed:
+                    raise QueryError(self._guard.closed)
+                self._given_up, self._guard.given_up = None, False
                 with inside:
                     read = sandbox.tables_of(self._connection, self._guard, sql, params)
                 self._refresh(read)
