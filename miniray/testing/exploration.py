@@ -13,9 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
-import functools
 import os
-import shlex
 import signal
 import sys
 import unittest
@@ -23,13 +21,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from ..process import signal_handlers
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
 from .error_text import attribute_of, text_of
 from .fault_plan import FaultPlan, check_faults
+from .replay_command import FAULTS, REPLAY, name_of, replay_command
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
 
-REPLAY, FAULTS = "MINIRAY_REPLAY", "MINIRAY_REPLAY_FAULTS"
 SEEDS, SEEDS_OF_FAULTS = range(1000), range(100)
 STORY_STEPS = 60
 RUNS_FOR_LENGTH = 3
@@ -246,17 +245,23 @@ def _ends_the_exploration(error: BaseException) -> bool:
     return issubclass(type(error), tuple(kinds)) or _interrupts(error)
 
 
-def _interrupts(error: BaseException) -> bool:
-    """Whether this is Ctrl-C, or the handler of a signal has raised it: for instance the time limit of a test."""
-    if issubclass(type(error), KeyboardInterrupt):
-        return True
+def _interrupts(error: BaseException | None) -> bool:
+    """Whether this is Ctrl-C, or the handler of a signal has raised it: the time limit of a test, or SIGTERM in a
+    session. Or such an error was being handled when this one was raised, for instance by a `finally` block."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in codes:
+    codes.add(signal_handlers.EXIT)
+    seen: list[int] = []
+    while error is not None and id(error) not in seen:
+        if issubclass(type(error), KeyboardInterrupt):
             return True
-        trace = trace.tb_next
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in codes:
+                return True
+            trace = trace.tb_next
+        seen.append(id(error))
+        error = error.__context__
     return False
 
 
@@ -313,34 +318,6 @@ def check_replay(run: Run) -> None:
             "depends on something that the simulation does not control"
             + (", such as the order of a set of strings: PYTHONHASHSEED is not set" if unset else "")
         )
-
-
-def name_of(fn: Any) -> str:
-    """A function's name in a replay command. Functions that have no name of their own are told apart by their line."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    name = str(getattr(fn, "__qualname__", type(fn).__name__))
-    code = getattr(fn, "__code__", None)
-    return f"{name}@{code.co_firstlineno}" if name.endswith("<lambda>") and code is not None else name
-
-
-def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan | None = None) -> str:
-    """The shell command that repeats a run: this process's own command, with a variable that `explore` reads."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    words = ["python", "-m", "pytest", test] if test else ["python", *_own_arguments()]
-    hash_seed = os.environ.get("PYTHONHASHSEED")
-    variables = [f"PYTHONHASHSEED={hash_seed}"] if hash_seed else []
-    if faults is not None and faults.only is not None:
-        variables.append(f"{FAULTS}={shlex.quote('|'.join(sorted(faults.only)))}")
-    value = f"{name_of(fn)}:{seed}:{','.join(map(str, choices))}"
-    return " ".join([*variables, f"{REPLAY}={shlex.quote(value)}", *map(shlex.quote, words)])
-
-
-def _own_arguments() -> list[str]:
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is not None:
-        return ["-m", spec.name.removesuffix(".__main__"), *sys.argv[1:]]
-    return list(sys.argv)
 
 
 def _to_replay(fn: Any) -> tuple[int, list[int]] | None:

@@ -38,6 +38,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -306,9 +307,21 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run the test under its time limit."""
-    with _limit(item) if _uses_miniray(item) else nullcontext(), _exploring(item):
-        return (yield)
+    """Run the test under its time limit. SIGTERM, which raises SystemExit while a session runs, ends the test run."""
+    try:
+        with _limit(item) if _uses_miniray(item) else nullcontext(), _exploring(item):
+            return (yield)
+    except SystemExit as error:
+        if _by_sigterm(error):
+            pytest.exit(f"SIGTERM in {item.nodeid}", returncode=128 + signal.SIGTERM)
+        raise
+
+
+def _by_sigterm(error: SystemExit) -> bool:
+    handlers = sys.modules.get("miniray.process.signal_handlers")
+    return handlers is not None and any(
+        frame.f_code is handlers.EXIT for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -157,6 +157,23 @@ def test_an_interrupt_ends_the_exploration():
         explore(interrupted)
 
 
+@pytest.mark.parametrize("cleans_up", [False, True])
+def test_sigterm_ends_the_exploration(cleans_up):
+    """While a session runs, it raises SystemExit. This used to be a failure of the program, with a seed."""
+
+    def program() -> None:
+        ray.get(ray.put(1))
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        finally:
+            if cleans_up:
+                raise LookupError("while it cleans up")
+
+    with pytest.raises(LookupError if cleans_up else SystemExit):
+        explore(program)
+
+
 def test_a_coroutine_is_run_and_a_generator_is_refused():
     """Nothing of them has run when the function returns. A reference is a value like any other."""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -247,6 +250,79 @@ def test_a_time_limit_ends_the_exploration(tests):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*test_hangs took longer than 0.3 s."])
     result.stdout.no_fnmatch_line("*ExplorationFailure*")
+
+
+SIGTERM = """
+import os, signal
+
+def test_ends():
+    ray.init()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(10)
+
+@pytest.mark.simulate(seeds=3)
+def test_simulated():
+    test_ends()
+
+def test_is_not_reached():
+    pass
+"""
+
+
+@pytest.mark.parametrize("name", ["test_ends", "test_simulated"])
+def test_sigterm_ends_the_test_run(tests, name):
+    """Its SystemExit used to fail the test, or to be explored, and the next test ran."""
+    result = tests(SIGTERM, "-k", f"{name} or not_reached")
+    result.assert_outcomes()
+    assert result.ret == 143
+    result.stdout.fnmatch_lines([f"*SIGTERM in *{name}*"])
+
+
+OPTIONS = """
+import pytest, sys
+import ray                                       # needs --miniray
+
+class TestOne:
+    @pytest.mark.parametrize("text", ["a::b", "two words"])
+    @pytest.mark.simulate(seeds=3, strategy="pct")
+    def test_fails(self, text, request):
+        assert request.config.getoption("keyword") != "test_fails", (text, sys.flags.optimize, ray.put(1) and "ran")
+
+def test_fails():
+    explore = pytest.importorskip("miniray.testing").explore
+    explore(lambda: 1 / 0, 2)
+
+def test_fails_in_no_simulation():
+    raise ValueError("this test is not to be replayed")
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["deep", "deep/test_it.py"], [".", "-x"], ["deep/test_it.py::TestOne"], ["@tests.txt"]]
+)
+def test_the_replay_command_repeats_the_options_from_this_folder(pytester, monkeypatch, words):
+    """It used to drop --miniray, -p, -c and others, and its path began at the root of the project. Starts programs."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    folder = pytester.mkdir("tests")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "test_it.py").write_text(OPTIONS)
+    (folder / "tests.txt").write_text("deep\ndeep/test_it.py")
+    pytester.makefile(".ini", other="[pytest]\naddopts = -k test_fails")
+    options = "-p miniray.testing.plugin -p no:cacheprovider --miniray -c ../other.ini -k test_fails --tb=short".split()
+    monkeypatch.chdir(folder)
+
+    def run(command: str) -> str:
+        command = command.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
+        return subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+
+    output = run(f"python -W ignore::FutureWarning -m pytest {shlex.join([*options, *words])}")
+    commands = [line.partition("replay: ")[2] for line in output.splitlines() if "replay: " in line]
+    assert commands, output
+    for command in commands:
+        assert f"python -W ignore::FutureWarning -m pytest {shlex.join(options)}" in command
+        assert "this test is not to be replayed" not in (replayed := run(command))
+        assert "1 failed" in replayed and ("'ran'" in replayed or "ZeroDivisionError" in replayed), replayed
+        assert "ExplorationFailure" not in replayed
 
 
 def test_a_replay_of_a_test_that_is_not_there_fails_the_test_run(tests, monkeypatch):
