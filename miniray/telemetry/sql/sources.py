@@ -204,7 +204,7 @@ class _Source:
             if self._busy or self.late:
                 raise QueryError("This thread is in the middle of another query." if self._busy else LATE)
             self._busy = (
-                True  # before the look at `closed`: a late statement's thread looks at both the other way round
+                True  # set before the look at `closed`, since others look at `closed` first
             )
             try:
                 if self._guard.closed:
