@@ -15,13 +15,16 @@ import warnings
 import pytest
 
 import miniray as ray
-from miniray import telemetry
+from miniray import cli, telemetry
+from miniray.observe.metrics import registry
+from miniray.process import context
 from miniray.telemetry import QueryError, fork_gate
 from miniray.telemetry.collecting.store import Store
 from miniray.telemetry.recording.restore import read
 from miniray.telemetry.sql import sources
 from miniray.telemetry.sql.sources import FileSource
 from miniray.testing import simulate
+from miniray.util.metrics import Gauge
 
 
 @pytest.fixture(autouse=True)
@@ -294,3 +297,23 @@ def test_retention_keeps_the_last_value_of_each_series():
             )
         assert store.trim(100) == {"metric_points": 1}
         assert connection.execute("SELECT id FROM metric_points").fetchall() == [(1,), (2,)]
+
+
+def test_the_metrics_of_a_file_are_those_of_the_session_at_its_end(path, capsys):
+    """The file has tasks that the session had dropped: two of Ray's totals counted them as kept."""
+
+    def page(text):
+        system = ("ray_node_", "ray_component_", "ray_job_duration", "ray_worker_register_time_ms_sum")
+        return sorted(line for line in text.splitlines() if not line.startswith(("#", *system)))
+
+    with ray.init(num_cpus=1, telemetry=path, log_to_driver=False):
+        context.session.cluster.history.limit = 5
+        Gauge("level").set(2)
+        double = ray.remote(lambda n: 2 * n)
+        ray.get([double.remote(n) for n in range(20)])
+        value = ray.put(bytes(200_000))
+        before = page(registry.export_text())
+        (dropped,) = [line for line in before if "events_dropped" in line and "STATUS" in line]
+        assert not dropped.endswith(" 0.0")
+    assert value is not None and cli.main(["metrics", "--from", path]) == 0
+    assert page(capsys.readouterr().out) == before

@@ -203,9 +203,7 @@ class _Source:
         try:
             if self._busy or self.late:
                 raise QueryError("This thread is in the middle of another query." if self._busy else LATE)
-            self._busy = (
-                True  # set before the look at `closed`, since others look at `closed` first
-            )
+            self._busy = True  # set before the look at `closed`, since others look at `closed` first
             try:
                 if self._guard.closed:
                     raise QueryError(self._guard.closed)
