@@ -95,6 +95,11 @@ class SimLock:
             for fiber in waiting:
                 self._baton.wake(fiber)
 
+    @property
+    def name(self) -> str:
+        """The lock's name in the story of a run."""
+        return self._step.what.removeprefix("takes ") if self._step is not None else "a lock"
+
     def locked(self) -> bool:
         """Whether the lock is taken."""
         return bool(self._real_lock().locked()) if self._baton.forked else self._held
