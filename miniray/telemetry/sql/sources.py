@@ -210,7 +210,9 @@ class _Source:
                 self._given_up, self._guard.given_up = None, False
                 with inside:
                     read = sandbox.tables_of(self._connection, self._guard, sql, params)
+                before = real_clock()
                 self._refresh(read)
+                ends += real_clock() - before  # reading what is new in the session is not the statement's work
                 result = self._run(sql, params, limit, timeout_s, ends)
                 with inside:
                     result.reason = self._missing(read)
