@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = frozenset({"internal_kv", "locations", "state", "tqdm_ray"})
+_MODULES = frozenset({"dynamic_resources", "internal_kv", "locations", "state", "tqdm_ray"})
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +16,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("get_object_locations", "get_local_object_locations"):
         return getattr(importlib.import_module(f"{__name__}.locations"), name)
+    if name == "set_resource":
+        return importlib.import_module(f"{__name__}.dynamic_resources").set_resource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ Submodules that import more than that, such as asyncio or multiprocessing, are i
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -63,6 +64,11 @@ _ON_FIRST_USE = frozenset(
 )
 # On Ray these need an import statement of their own. Under the alias they need one here, too.
 _IMPORTED_FIRST = frozenset({"metrics", "multiprocessing", "queue", "state"})
+
+
+def get_node_instance_id() -> str:
+    """Return the id that a cloud gives to this machine; "" outside of one."""
+    return os.environ.get("RAY_CLOUD_INSTANCE_ID", "")
 
 
 def connect(conn_str: str, **kwargs: Any) -> Any:

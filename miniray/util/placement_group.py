@@ -14,6 +14,7 @@ from miniray.options.known_options import check_encodes
 from miniray.options.when_given import task_options
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+VALID_PLACEMENT_GROUP_STRATEGIES = set(STRATEGIES)  # Ray's name
 NODE_ID_LABEL = "ray.io/node-id"  # the one key of a topology strategy: its value is the strategy over nodes
 
 

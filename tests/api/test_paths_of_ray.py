@@ -55,6 +55,21 @@ def test_the_old_path_of_the_state_api_warns():
     assert common.TaskState is state.common.TaskState and exception.RayStateApiException
 
 
+def test_functions_have_the_paths_of_the_modules_that_have_them_in_ray():
+    """`ray.util.state.api` and the resources that Ray has given up; the strategies of placement groups have a name."""
+    from miniray.experimental.dynamic_resources import set_resource
+    from miniray.util.placement_group import VALID_PLACEMENT_GROUP_STRATEGIES
+    from miniray.util.state import api
+
+    assert api.list_tasks is state.list_tasks and api.StateApiClient is state.StateApiClient
+    assert VALID_PLACEMENT_GROUP_STRATEGIES == {"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}
+    assert ray.util.get_node_instance_id() == ""
+    with pytest.raises(DeprecationWarning):
+        set_resource("chip", 1)
+    with pytest.raises(DeprecationWarning):
+        ray.experimental.set_resource("chip", 1)
+
+
 def test_memory_summary_is_what_the_command_prints(session):
     from miniray._private.internal_api import memory_summary
 

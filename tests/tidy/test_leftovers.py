@@ -22,6 +22,7 @@ FOUND_BY_NAME = {
     "miniray.__main__": "python -m miniray",
     "miniray.testing.plugin": "the pytest11 entry point in pyproject.toml",
     "miniray.experimental.state.api": "Ray's older path to the state API",
+    "miniray.util.state.api": "Ray's own path to the state API's functions",
     "miniray.util.state.common": "Ray's own path to the row classes",
     "miniray.util.state.exception": "Ray's own path to the state API's error",
     "miniray.util.tracing.setup_local_tmp_tracing": "the tracing hook in Ray's documentation",

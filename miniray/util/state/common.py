@@ -18,8 +18,11 @@ from ...observe.state.ray_rows import (
     WorkerState,
 )
 
+DEFAULT_LOG_LIMIT = 1000  # lines of `get_log`
+
 __all__ = [
     "DEFAULT_LIMIT",
+    "DEFAULT_LOG_LIMIT",
     "DEFAULT_RPC_TIMEOUT",
     "ActorState",
     "ClusterEventState",
