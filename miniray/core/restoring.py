@@ -470,6 +470,7 @@ class Restoring:
     def totals(self, told: dict[str, Any]) -> None:
         """What `Totals.whole` returned: the numbers that do not follow from the records."""
         totals = self.cluster.totals
+        totals.attempts_dropped = told.get("attempts_dropped")
         for has_actor, name, number in told.get("worker_failures", ()):
             totals.worker_failures[bool(has_actor), name] = number
         counts = told.get("sizes", ())

@@ -88,6 +88,9 @@ class Totals:
     crashed, by (whether an actor lived in it, name of the task or of the class). sizes: bytes of the values that were
     created in the object stores.
 
+    attempts_dropped: of a session that was read from a recording, how many attempts it had dropped itself. They may be
+    in the recording.
+
     most_names: a program may give every task or actor a name of its own. When a table has so many entries, what has a
     further name is counted under OTHER_NAMES. Entries never go, so what was counted there is also found there again.
     """
@@ -98,6 +101,7 @@ class Totals:
         self.placements, self.registrations = Tally(PLACEMENT_MS), Tally(PLACEMENT_MS)
         self.worker_failures: dict[tuple[bool, str], int] = {}
         self.sizes = Tally(SIZES)
+        self.attempts_dropped: int | None = None
         self.name = ""  # of the tasks dropped last; `same` of them finished at their first attempt
         self.same = 0
         self.most_names = MOST_NAMES
@@ -117,8 +121,10 @@ class Totals:
             self._add(name, retry, finished, sign)
 
     def whole(self) -> dict[str, Any]:
-        """The two that hold everything, not only what was dropped, as JSON can hold them."""
+        """The two that hold everything, not only what was dropped, and how much was dropped, as JSON can hold them."""
+        self.flush()
         return {
+            "attempts_dropped": sum(self.dropped_tasks.values()),
             "worker_failures": [
                 [has_actor, name, number] for (has_actor, name), number in self.worker_failures.items()
             ],

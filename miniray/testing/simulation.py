@@ -29,6 +29,7 @@ from typing import Any, Callable
 from .. import session
 from ..object_ref import ObjectRef
 from ..process import context
+from ..runtime.core_access import CoreAccess
 from ..runtime.runtime import Runtime
 from ..runtime.simulated import replacing
 from ..runtime.simulated.baton import BEGINNING_S
@@ -208,7 +209,7 @@ def event_log(runtime: Runtime) -> str:
     The text of an error may name the process, or an object by its address. Both are not the simulation's, so they are
     left out.
     """
-    with runtime.locked() as cluster:
+    with CoreAccess.locked(runtime) as cluster:  # the runtime's own is a point in a simulation
         lines = [f"{event.at:.9f} {event.kind}: {event.text}" for event in cluster.events]
         for task in cluster.tasks.values():
             lines.extend(_story(task))

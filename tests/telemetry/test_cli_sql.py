@@ -139,7 +139,7 @@ def test_an_interrupt_ends_the_command(script, tmp_path):
     assert miniray("record", "-o", path, "--", script)[0] == 0
     endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     program = (
-        "import signal, sys; from miniray.cli import main; signal.setitimer(signal.ITIMER_REAL, 1); "
+        "import signal, sys; from miniray.cli import main; signal.setitimer(signal.ITIMER_REAL, 3); "
         "signal.signal(signal.SIGALRM, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", program, "sql", endless, path, "--timeout", "60"]

@@ -8,13 +8,38 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+import warnings
 
 import pytest
 
 import miniray as ray
-from miniray.telemetry import QueryError
+from miniray import cli, telemetry
+from miniray.observe.metrics import registry
+from miniray.process import context
+from miniray.telemetry import QueryError, fork_gate
+from miniray.telemetry.collecting.store import Store
+from miniray.telemetry.recording.restore import read
+from miniray.telemetry.sql import sources
 from miniray.telemetry.sql.sources import FileSource
+from miniray.testing import simulate
+from miniray.util.metrics import Gauge
+
+
+@pytest.fixture(autouse=True)
+def no_statement_is_left(monkeypatch):
+    """A test ends when the functions of SQLite have ended that it did not wait for."""
+    statements, start = [], sources.start_real_thread
+
+    def started(work, args):
+        statements.append(work.__self__)
+        start(work, args)
+
+    monkeypatch.setattr(sources, "start_real_thread", started)
+    yield
+    for statement in statements:
+        statement.wait(60)
 
 
 @pytest.fixture
@@ -35,14 +60,15 @@ def recorded(path):
 def test_a_handler_may_close_the_source_of_the_statement_that_it_interrupts(recorded, statement):
     """The connection stays open until nobody uses it."""
     source = FileSource(recorded)
+    closed = threading.Event()
+    source._after_closing = closed.set
     params = ["a" * 200_000, "b" * 1_000 + "a"] if "?" in statement else ()
     before = signal.signal(signal.SIGALRM, lambda *ignored: source.close())
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with contextlib.suppress(QueryError):
             source.query(statement, params, timeout_s=60)
-        while not source._guard.closed:
-            time.sleep(0.001)
+        assert closed.wait(60)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -87,6 +113,60 @@ def test_a_child_that_is_forked_while_a_thread_asks_may_ask(path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_waits_until_no_other_thread_is_inside_of_sqlite():
+    """A statement of many steps lets it fork in the middle; a child inherits no lock that is held."""
+    entered, leaves = threading.Event(), threading.Event()
+    inside_at_fork = []
+
+    def work():
+        with fork_gate.inside:
+            entered.set()
+            leaves.wait(10)
+            fork_gate.let_fork()  # the statement looks at the clock
+            inside_at_fork.append("again")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    threading.Timer(0.1, leaves.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        alone = list(fork_gate._inside) in ([], [threading.get_ident()]) and not fork_gate._gate.locked()
+        os._exit(0 if alone else 1)
+    assert leaves.is_set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join(10)
+    assert inside_at_fork == ["again"] and not fork_gate._inside and not fork_gate._gate.locked()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_waits_no_longer_than_it_may(monkeypatch):
+    """A function of SQLite that takes long does not stop the program from forking."""
+    monkeypatch.setattr(fork_gate, "FORK_S", 0.1)
+    entered, leaves = threading.Event(), threading.Event()
+
+    def work():
+        with fork_gate.inside:
+            entered.set()
+            leaves.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        os._exit(0 if not fork_gate._inside else 1)
+    leaves.set()
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join(10)
+    assert not fork_gate._inside and not fork_gate._gate.locked()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_file_that_was_opened_before_a_fork_is_refused_in_the_child(recorded):
     with FileSource(recorded) as source:
         source._process += 1  # as the child sees it
@@ -123,3 +203,117 @@ def test_the_history_that_a_late_statement_keeps_is_missed():
             )
         found = ray.sql("SELECT * FROM metric_points")
         assert not found.complete and "has the earlier values" in found.reason
+
+
+LONG = ["a" * 150_000, "b" * 8_000 + "a"]  # a `trim` of these takes seconds, and nothing can stop it
+
+
+def in_the_middle(source):
+    """A thread in the middle of a long statement, and what it is told in the end."""
+    said = []
+
+    def ask():
+        try:
+            source.query("SELECT length(trim(?, ?))", LONG, timeout_s=30)
+        except QueryError as problem:
+            said.append(str(problem))
+
+    begun = threading.Event()
+    run = source._run
+
+    def observed(*args):
+        sandbox_run = sources.sandbox.run
+
+        def noticed(*inner):
+            begun.set()
+            sources.sandbox.run = sandbox_run
+            return sandbox_run(*inner)
+
+        sources.sandbox.run = noticed
+        return run(*args)
+
+    source._run = observed
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert begun.wait(30)
+    source._run = run
+    return thread, said
+
+
+def test_the_end_of_a_session_does_not_wait_for_another_thread_s_statement():
+    """It used to wait until the statement's time was over."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        thread, said = in_the_middle(sources.live())
+        ray.shutdown()
+        thread.join(10)
+        assert said == ["The session has ended."]
+
+
+def test_the_wait_for_another_thread_s_statement_counts():
+    """The second one used to wait for as long as the first one took."""
+    with ray.init(num_cpus=1, log_to_driver=False):
+        thread, said = in_the_middle(sources.live())
+        with pytest.raises(QueryError, match="other threads have taken all of timeout_s=0.1"):
+            ray.sql("SELECT 1", timeout_s=0.1)
+    thread.join(10)
+    assert said == ["The session has ended."]
+
+
+def test_a_time_limit_is_real_time_in_a_simulation():
+    """Virtual time stands still while a function of SQLite runs, so the limit was never reached."""
+
+    def program():
+        ray.init(num_cpus=1)
+        with pytest.raises(QueryError, match="given up"):
+            ray.sql("SELECT length(trim(?, ?))", LONG, timeout_s=0.1)
+        assert ray.sql("SELECT 1 AS x").rows == [{"x": 1}]
+
+    simulate(program, seed=1)
+
+
+def test_a_reader_leaves_no_files(path):
+    """SQLite makes a log and its index beside the file for whoever reads it."""
+    with ray.init(num_cpus=1, telemetry=path, log_to_driver=False):
+        ray.get(ray.remote(lambda: 1).remote())
+    folder = os.path.dirname(path)
+    assert os.listdir(folder) == [os.path.basename(path)]
+    with telemetry.open(path) as source:
+        assert len(source.query("SELECT * FROM tasks")) == 1
+    assert os.listdir(folder) == [os.path.basename(path)]
+    read(path)
+    assert os.listdir(folder) == [os.path.basename(path)]
+
+
+def test_retention_keeps_the_last_value_of_each_series():
+    """A gauge that nobody has set since has that value: the metrics of a file lacked it."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        store = Store(connection)
+        store.create()
+        for number, name in enumerate(("level", "level", "load")):
+            connection.execute(
+                "INSERT INTO metric_points (id, timestamp_us, name, kind, worker_id, tags_json) "
+                "VALUES (?, ?, ?, 'gauge', 'driver', '{}')",
+                (number, number, name),
+            )
+        assert store.trim(100) == {"metric_points": 1}
+        assert connection.execute("SELECT id FROM metric_points").fetchall() == [(1,), (2,)]
+
+
+def test_the_metrics_of_a_file_are_those_of_the_session_at_its_end(path, capsys):
+    """The file has tasks that the session had dropped: two of Ray's totals counted them as kept."""
+
+    def page(text):
+        found = ("ray_gcs_task_manager", "ray_level")
+        return sorted(line for line in text.splitlines() if line.startswith(found))
+
+    with ray.init(num_cpus=1, telemetry=path, log_to_driver=False):
+        context.session.cluster.history.limit = 5
+        Gauge("level").set(2)
+        double = ray.remote(lambda n: 2 * n)
+        ray.get([double.remote(n) for n in range(20)])
+        value = ray.put(bytes(200_000))
+        before = page(registry.export_text())
+        (dropped,) = [line for line in before if "events_dropped" in line and "STATUS" in line]
+        assert not dropped.endswith(" 0.0")
+    assert value is not None and cli.main(["metrics", "--from", path]) == 0
+    assert page(capsys.readouterr().out) == before

@@ -99,6 +99,7 @@ class _Snapshot:
             totals = cluster.totals
             totals.flush()
             self.ended = dict(totals.dropped_tasks)
+            self.attempts_dropped = totals.attempts_dropped
             self.dead_actors = dict(totals.dropped_actors)
             self.worker_failures = dict(totals.worker_failures)
             self.placements, self.registrations = totals.placements.copy(), totals.registrations.copy()
@@ -456,6 +457,9 @@ def _scheduler(see: _Snapshot) -> Iterator[Family]:
             (executing if task.t_started else dispatched)[node.name] += 1
     attempts_kept = len(see.tasks) + sum(len(task.history or ()) for task in see.others)
     attempts_dropped = sum(see.ended.values())
+    if see.attempts_dropped is not None:  # as of the end of a session, whose recording may have what it had dropped
+        attempts_kept += see.dropped.get("tasks", 0) - see.attempts_dropped
+        attempts_dropped = see.attempts_dropped
     samples: Samples = []
     reasons: Samples = []
     for node in see.alive:
@@ -497,7 +501,7 @@ def _scheduler(see: _Snapshot) -> Iterator[Family]:
         yield Family("ray_internal_num_spilled_tasks", "gauge", "Tasks handed to other nodes.", [(see.raylet(node), 0)])
     for name, text, number in (
         ("reported", "Attempts of tasks that the GCS was told of.", attempts_kept + attempts_dropped),
-        ("stored", "Attempts of tasks that the GCS keeps.", attempts_kept),
+        ("stored", "Attempts of tasks that the GCS keeps.", max(attempts_kept, 0)),
     ):
         yield Family(f"ray_gcs_task_manager_task_events_{name}", "gauge", text, [(see.gcs(), number)])
     lost = {"PROFILE_EVENT": 0, "STATUS_EVENT": attempts_dropped}

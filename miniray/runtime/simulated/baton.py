@@ -128,8 +128,8 @@ class Baton:
 
     current: the fiber that has the baton. runnable: the fibers that could go on, in the order in which they became able
     to; `current` is one of them unless it is about to block. trace: (time, fiber, what it does) for each step. forked:
-    this is the copy of a baton in a forked child, where no fiber runs. explain_deadlock: returns the text for a fiber's
-    DeadlockError.
+    this is the copy of a baton in a forked child, where no fiber runs. deadlock_errors: returns a DeadlockError
+    for each of the fibers that wait forever.
     """
 
     def __init__(self, schedule: Schedule, max_steps: int = 100_000, max_virtual_s: float = 86_400.0):
@@ -150,7 +150,7 @@ class Baton:
         self.over = self.forked = False
         self.stopped_by: BaseException | None = None
         self.interrupt: Callable[[Fiber], None] = lambda fiber: None  # raises what is in fiber.interrupts
-        self.deadlock_error: Callable[[Fiber, list[Fiber]], BaseException] = lambda fiber, stuck: RunOver()
+        self.deadlock_errors: Callable[[list[Fiber]], list[BaseException]] = lambda stuck: [RunOver() for _ in stuck]
         self.at_step: list[Callable[[], None]] = []  # called at each point, before the choice
         driver = self._new_fiber("driver")
         driver.ident = _get_ident()
@@ -356,8 +356,7 @@ class Baton:
     def _deadlock(self) -> None:
         everybody = [fiber for fiber in self.fibers.values() if fiber.blocked]
         stuck = [fiber for fiber in everybody if not fiber.is_idle or fiber is self.driver]
-        errors = [self.deadlock_error(fiber, stuck) for fiber in stuck]
-        for fiber, error in zip(stuck, errors):
+        for fiber, error in zip(stuck, self.deadlock_errors(stuck)):
             fiber.pending_error = fiber.pending_error or error
             self.wake(fiber)
 
@@ -451,7 +450,7 @@ class Baton:
         """Wait until a fiber has ended. Returns False if the time came first."""
         while not fiber.is_over:
             fiber.joiners.append(self.current)
-            if not self.block(until, f"the end of {fiber.name}"):
+            if not self.block(until, fiber):
                 return fiber.is_over
         return True
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import _thread
 import math
 import os
+import sys
+import threading
 from collections import deque
 from typing import Any
 
 from .baton import Baton, Fiber
 from .steps import GOES_ON, Step
 
+IS_OWNED = threading.Condition._is_owned.__code__  # type: ignore[attr-defined]  # knows the answer of `acquire`
+LOOKS_AT_WAITER = Step("looks at a condition", ["conditions"])
 MOST_UNWINDING = 1_000  # how many locks a thread may take while it is ended
 _allocate_lock = _thread.allocate_lock
 _becoming_real = _thread.RLock()
@@ -20,25 +24,34 @@ class SimLock:
     """A lock like those of `_thread`, for the threads of a simulation.
 
     When it is released, every thread that waits for it can go on, and the first one that the schedule chooses gets it.
-    points: whether `acquire` is a point, so that the schedule may choose another thread before it. A thread outside of
-    the simulation may release the lock or try to acquire it, but not wait for it.
+    points: whether its methods are points, so that the schedule may choose another thread before each of them. That
+    includes `release`: only so can a thread that does not wait for the lock find it taken. is_waiter: a thread waits
+    for it inside of a Condition, whose own lock makes the points. A thread outside of the simulation may release the
+    lock or try to acquire it, but not wait for it.
 
     In a forked child there is no simulation. There the lock becomes a real one at its first use, and is held if it was
     held at the fork.
     """
 
-    __slots__ = ("_baton", "_held", "_waiting", "_step", "_real", "owner", "__weakref__")
+    __slots__ = ("_baton", "_held", "_waiting", "_step", "_releases", "_looks", "_real", "owner", "__weakref__")
 
-    def __init__(self, baton: Baton, points: bool = False):
+    def __init__(self, baton: Baton, points: bool = False, is_waiter: bool = False):
         self._baton = baton
         self._held = False
         self._waiting: list[Fiber] = []
         self.owner: Fiber | None = None
         self._step: Step | None = None
+        self._releases: Step | None = None
+        self._looks: Step | None = None
         self._real: Any = None
         if points:
             baton.locks += 1
-            self._step = Step(f"takes lock {baton.locks}", [("lock", baton.locks)])
+            number = baton.locks
+            self._step = Step(f"takes lock {number}", [("lock", number)])
+            self._releases = Step(f"releases lock {number}", [("lock", number)])
+            self._looks = Step(f"looks at lock {number}", [("lock", number)], polls=True)
+        elif is_waiter:
+            self._looks = LOOKS_AT_WAITER
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As for a real lock."""
@@ -56,13 +69,14 @@ class SimLock:
             fiber.unwinding += 1  # the `finally` blocks of a thread that is ended must not fail
             self._held = True
             return True
-        if self._step is not None and baton.here() is not None:
-            baton.point(self._step, by_user=True)
+        if timeout == 0:
+            blocking = False
+        step = self._step if blocking or self._step is not None else self._looks
+        if step is not None and baton.here() is not None and (blocking or sys._getframe(1).f_code is not IS_OWNED):
+            baton.point(step, by_user=True)
         until = None
         if timeout > 0:  # later than now, even if the clock is too coarse for the difference
             until = max(baton.time + timeout, math.nextafter(baton.time, math.inf))
-        elif timeout == 0:
-            blocking = False
         while self._held:
             if not blocking or until is not None and until <= baton.time:
                 return False
@@ -89,14 +103,32 @@ class SimLock:
             if self._baton.current.unwinding:
                 return
             raise RuntimeError("release unlocked lock")
+        if self._releases is None or self._baton.here() is None or self._baton.current.unwinding:
+            self._release()
+            return
+        try:
+            self._baton.point(self._releases)
+        finally:  # the point may raise the end of the run, or Ctrl-C
+            self._release()
+
+    def _release(self) -> None:
+        if not self._held:  # another thread has released it at the point
+            raise RuntimeError("release unlocked lock")
         self._held, self.owner = False, None
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for fiber in waiting:
                 self._baton.wake(fiber)
 
+    @property
+    def name(self) -> str:
+        """The lock's name in the story of a run."""
+        return self._step.what.removeprefix("takes ") if self._step is not None else "a lock"
+
     def locked(self) -> bool:
         """Whether the lock is taken."""
+        if self._looks is not None and self._baton.here() is not None:
+            self._baton.point(self._looks, by_user=True)
         return bool(self._real_lock().locked()) if self._baton.forked else self._held
 
     def _real_lock(self) -> Any:

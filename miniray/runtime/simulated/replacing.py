@@ -13,8 +13,6 @@ from __future__ import annotations
 import _thread
 import concurrent.futures
 import contextlib
-import copyreg
-import datetime
 import functools
 import itertools
 import os
@@ -29,8 +27,9 @@ from types import MethodType, ModuleType
 from typing import Any, Callable
 
 from ...process import context, replaced
-from . import event_loop, outside
-from .baton import BEGINNING_S, Baton, Fiber, RunOver
+from . import clocks, event_loop, outside
+from .baton import Baton, Fiber, RunOver
+from .clocks import stands_in
 from .locks import SimLock
 from .steps import Step
 
@@ -41,156 +40,15 @@ _by_name: list[tuple[dict[str, Any], str, Any]] = []  # globals, name, original:
 _modules_searched = 0
 _baton: Any = None
 _simulation: Any = None
-EPOCH_S = 1_767_225_600.0 - BEGINNING_S  # add the clock's time to get a Unix time
-SLEEPS = Step("sleeps")
-SLEEPS_0 = Step("sleeps", (), polls=True)
 FIBER = "_miniray_fiber"  # an attribute of a Thread: its fiber
 
-_real_datetime: Any = datetime.datetime
-_real_date: Any = datetime.date
 _join, _is_alive = threading.Thread.join, threading.Thread.is_alive
-_REAL = {name: getattr(time, name) for name in ("time", "monotonic", "localtime", "gmtime", "strftime", "ctime")}
 
 
 def here() -> Fiber | None:
     """The fiber of the calling thread, if it takes part in a simulation that runs."""
     baton: Baton | None = _baton
     return baton.here() if baton is not None else None
-
-
-def unix_time() -> float:
-    """The simulation's Unix time."""
-    return EPOCH_S + float(_baton.read_clock())
-
-
-# ---------------------------------------------------------------- clocks
-
-
-def _clock(name: str, offset_s: float, nanoseconds: bool) -> None:
-    original = getattr(time, name)
-
-    def clock() -> Any:
-        if here() is None:
-            return original()
-        if nanoseconds:
-            return round(offset_s * 1e9) + round(_baton.read_clock() * 1e9)
-        return offset_s + _baton.read_clock()
-
-    _put(time, name, clock)
-
-
-def _clocks_by_number() -> None:
-    """`time.clock_gettime`, whose clocks have numbers. Those of the processor's time stay real."""
-    offsets = {getattr(time, name): EPOCH_S for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(time, name)}
-    for name in ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_UPTIME", "CLOCK_UPTIME_RAW"):
-        if hasattr(time, name):
-            offsets[getattr(time, name)] = 0.0
-
-    def replacement(name: str, nanoseconds: bool) -> None:
-        original = getattr(time, name)
-
-        def clock_gettime(number: Any, /) -> Any:
-            offset = offsets.get(number) if here() is not None else None
-            if offset is None:
-                return original(number)
-            if nanoseconds:
-                return round(offset * 1e9) + round(_baton.read_clock() * 1e9)
-            return offset + _baton.read_clock()
-
-        _put(time, name, clock_gettime)
-
-    for name, nanoseconds in (("clock_gettime", False), ("clock_gettime_ns", True)):
-        if hasattr(time, name):
-            replacement(name, nanoseconds)
-
-
-def _sleep_function() -> None:
-    original = time.sleep
-
-    def sleep(seconds: Any, /) -> None:
-        if here() is None or type(seconds) not in (int, float) or not seconds >= 0:
-            original(seconds)  # raises the error for a number that is negative or none at all
-        elif seconds:
-            _baton.point(SLEEPS, by_user=True)
-            _baton.block(_baton.time + seconds, f"a sleep of {seconds:g} s")
-        else:
-            _baton.point(SLEEPS_0, by_user=True)
-
-    _put(time, "sleep", sleep)
-
-
-def _calendar(name: str, position: int) -> None:
-    """A function of `time` whose argument at this position is the current time if it is left out."""
-    original = getattr(time, name)
-
-    def function(*args: Any) -> Any:
-        if len(args) <= position or args[position] is None:
-            if here() is not None:
-                now: Any = unix_time()
-                args = (*args[:position], now if position == 0 else _REAL["localtime"](now))
-        return original(*args)
-
-    _put(time, name, function)
-
-
-class _Kind(type):
-    """Of a class that stands in for a real one, its base: values of the real one are its instances. A class that the
-    program derives from it is like any other."""
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, cls.__mro__[1]) if _stands_in(cls) else type.__instancecheck__(cls, value)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, cls.__mro__[1]) if _stands_in(cls) else type.__subclasscheck__(cls, other)
-
-
-def _stands_in(cls: type) -> bool:
-    return "_miniray_stands_in" in vars(cls)
-
-
-def _datetimes() -> None:
-    class SimDate(_real_date, metaclass=_Kind):  # type: ignore[misc]
-        _miniray_stands_in = True
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return _real_date(*args, **kwargs) if _stands_in(cls) else super().__new__(cls, *args, **kwargs)
-
-        @classmethod
-        def today(cls) -> Any:
-            return cls.fromtimestamp(unix_time()) if here() is not None else super().today()
-
-    class SimDatetime(_real_datetime, metaclass=_Kind):  # type: ignore[misc]
-        _miniray_stands_in = True
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return _real_datetime(*args, **kwargs) if _stands_in(cls) else super().__new__(cls, *args, **kwargs)
-
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return cls.fromtimestamp(unix_time(), tz) if here() is not None else super().now(tz)
-
-        @classmethod
-        def today(cls) -> Any:
-            return cls.now()
-
-        @classmethod
-        def utcnow(cls) -> Any:
-            now = cls.fromtimestamp(unix_time() if here() is not None else _REAL["time"](), datetime.timezone.utc)
-            return now.replace(tzinfo=None)
-
-    for cls, real, name in ((SimDate, _real_date, "date"), (SimDatetime, _real_datetime, "datetime")):
-        cls.__name__ = cls.__qualname__ = name
-        cls.__module__ = "datetime"
-        _replace(datetime, name, cls)
-        copyreg.pickle(real, _reduce)  # its own way of pickling names a class that is not found under its name now
-
-
-def _reduce(value: Any) -> tuple[Any, ...]:
-    return _rebuild, (type(value) is _real_datetime, *value.__reduce_ex__(2)[1])
-
-
-def _rebuild(is_datetime: bool, *args: Any) -> Any:
-    return (_real_datetime if is_datetime else _real_date)(*args)
 
 
 # ---------------------------------------------------------------- locks and threads
@@ -225,13 +83,55 @@ def _outlives() -> bool:
     return False
 
 
+PUTS_ITEM = Step("puts an item into a queue", ["queues"])
+LOOKS_AT_QUEUE = Step("looks at a queue", ["queues"], polls=True)
+LOOKS_AT_EVENT = Step("looks at an event", ["events"], polls=True)
+LOOKS_AT_THREAD = Step("looks at a thread", ["threads"], polls=True)
+RUNS = Step("runs", ["threads"])
+ENDS = Step("ends", ["threads"])
+
+
+def _look(step: Step) -> None:
+    """A point, if the calling thread takes part: another thread may notice the step, or change what it looks at."""
+    if here() is not None:
+        _baton.point(step, by_user=True)
+
+
+def _is_set(original: Any) -> Callable[[Any], bool]:
+    """What stands in for `threading.Event.is_set`, which takes no lock."""
+
+    def is_set(self: Any) -> bool:
+        if sys._getframe(1).f_globals.get("__name__") != "threading" and not _of_ours():
+            _look(LOOKS_AT_EVENT)
+        return bool(original(self))
+
+    return is_set
+
+
 def _lock_factory(original: Any) -> Callable[[], Any]:
     def allocate_lock() -> Any:
         if here() is None or _is_outside() or _outlives():
             return original()
-        return SimLock(_baton, points=not _of_ours())
+        return _new_lock(sys._getframe(1))
 
     return allocate_lock
+
+
+_MAKE_STARTED = threading.Event.__init__.__code__, threading.Thread.__init__.__code__
+
+
+def _new_lock(maker: Any) -> SimLock:
+    """A lock. maker: the frame that makes it. That of the event for which `Thread.start` waits makes no points: nobody
+    but the new thread sets it."""
+    code = maker.f_code
+    if code is _WAIT:
+        return SimLock(_baton, is_waiter=True)
+    is_started = code is _MAKE_STARTED[0] and maker.f_back.f_code is _MAKE_STARTED[1]
+    name: str = maker.f_globals.get("__name__") or ""
+    return SimLock(_baton, points=not is_started and not name.startswith(_OURS))
+
+
+_WAIT = threading.Condition.wait.__code__
 
 
 def _lock_class(real: Any) -> Any:
@@ -243,7 +143,7 @@ def _lock_class(real: Any) -> Any:
         def __call__(cls) -> Any:
             if here() is None or _is_outside() or _outlives():
                 return real()
-            return SimLock(_baton, points=not _of_ours())
+            return _new_lock(sys._getframe(1))
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, (SimLock, real))
@@ -269,13 +169,27 @@ def _simple_queue() -> type:
 
     class Kind(type):
         def __instancecheck__(cls, value: Any) -> bool:
-            return type.__instancecheck__(cls, value) or _stands_in(cls) and isinstance(value, (real, in_python))
+            return type.__instancecheck__(cls, value) or stands_in(cls) and isinstance(value, (real, in_python))
 
     class SimpleQueue(in_python, metaclass=Kind):  # type: ignore[misc]
+        """The class in Python uses a semaphore, whose lock makes points, after it has changed its items."""
+
         _miniray_stands_in = True
 
+        def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+            _look(PUTS_ITEM)
+            super().put(item, block, timeout)
+
+        def empty(self) -> bool:
+            _look(LOOKS_AT_QUEUE)
+            return bool(super().empty())
+
+        def qsize(self) -> int:
+            _look(LOOKS_AT_QUEUE)
+            return int(super().qsize())
+
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            if _stands_in(cls) and (here() is None or _of_ours() or _outlives()):
+            if stands_in(cls) and (here() is None or _of_ours() or _outlives()):
                 return real()
             return super().__new__(cls)
 
@@ -297,14 +211,36 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         if options:  # `_start_joinable_thread(function, handle=..., daemon=...)`
             starter = lambda run, arguments: original(lambda: run(*arguments), **options)
         name = f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread"
-        new = baton.start(name, function, args, starter)
+        new = baton.start(name, _ending_at_a_point(function), args, starter)
         fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
         if isinstance(thread, threading.Thread):
             vars(thread)[FIBER] = new
+            vars(thread)["run"] = functools.partial(_run, thread, vars(thread).get("run"))
             vars(thread)["_invoke_excepthook"] = _silent_at_the_end(vars(thread).get("_invoke_excepthook"))
         return new.number
 
     return start
+
+
+def _ending_at_a_point(function: Callable[..., Any]) -> Callable[..., None]:
+    """The function of a new thread. Its end is a step: others notice it who look whether the thread is alive."""
+
+    def run(*args: Any) -> None:
+        function(*args)
+        _look(ENDS)
+
+    return run
+
+
+def _run(thread: threading.Thread, own: Callable[[], Any] | None) -> None:
+    """Stands in for a thread's `run`. The thread that has started it waits until it has begun, and may go on from here.
+    own: what the program has set as this thread's `run`."""
+    if own is None:
+        del vars(thread)["run"]
+    else:
+        vars(thread)["run"] = own
+    _look(RUNS)
+    thread.run()
 
 
 def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
@@ -323,6 +259,10 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
         if not outside.wait(lambda: not _is_alive(self), True, timeout, f"the end of {self.name}"):
             return
     if fiber is not None and here() is not None and here() is not fiber:
+        if timeout is not None and timeout <= 0:
+            _baton.point(LOOKS_AT_THREAD, by_user=True)
+            if not fiber.is_over:
+                return
         until = None if timeout is None else _baton.time + max(timeout, 0.0)
         if not _baton.join(fiber, until):
             return
@@ -331,6 +271,8 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
 
 def _fiber_is_alive(self: threading.Thread) -> bool:
     fiber = vars(self).get(FIBER)
+    if fiber is not None and fiber is not here() and sys._getframe(1).f_globals.get("__name__") != "threading":
+        _look(LOOKS_AT_THREAD)
     return _is_alive(self) if fiber is None or not fiber.is_over else False
 
 
@@ -509,14 +451,7 @@ def install(simulation: Any) -> None:
     global _baton, _simulation
     _temporary_files()  # first: the folder's own name must not come from the seed
     _simulation, _baton = simulation, simulation.baton
-    for name, offset in (("time", EPOCH_S), ("monotonic", 0.0), ("perf_counter", 0.0)):
-        _clock(name, offset, False)
-        _clock(f"{name}_ns", offset, True)
-    _clocks_by_number()
-    _sleep_function()
-    for name, position in (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("strftime", 1)):
-        _calendar(name, position)
-    _datetimes()
+    clocks.install(_replace, _put, simulation.baton)
     _put_function(_thread, "allocate_lock", _lock_factory(_thread.allocate_lock))
     _replace(threading, "_allocate_lock", _lock_factory(threading._allocate_lock))  # type: ignore[attr-defined]
     _replace(threading, "Lock", _lock_class(threading.Lock))
@@ -528,6 +463,7 @@ def install(simulation: Any) -> None:
             _replace(threading, name, _thread_starter(getattr(threading, name)))
     _replace(threading.Thread, "join", _join_fiber)
     _replace(threading.Thread, "is_alive", _fiber_is_alive)
+    _replace(threading.Event, "is_set", _is_set(threading.Event.is_set))
     if hasattr(threading, "_counter"):  # of the threads' names
         _replace(threading, "_counter", itertools.count(1).__next__)
     _futures()
@@ -581,8 +517,7 @@ def uninstall() -> None:
         else:
             setattr(owner, name, original)
     _instead.clear()
-    for real in (_real_date, _real_datetime):
-        copyreg.dispatch_table.pop(real, None)
+    clocks.uninstall()
     while _folders:
         with contextlib.suppress(OSError):  # not empty: the program's files stay
             os.rmdir(_folders.pop())

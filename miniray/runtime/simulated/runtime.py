@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
+from contextlib import contextmanager
 from contextvars import Context
 from random import Random
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Iterator
 
+from ...core.cluster import Cluster
 from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import WorkerStatus
 from ...process.context import Execution, current
@@ -27,8 +29,8 @@ from ..timers import Timers
 from ..verbs import Verbs
 from ..worker import report, run_attempt
 from .baton import Fiber, Outside
+from .clocks import EPOCH_S
 from .locks import SimInbox, SimLock
-from .replacing import EPOCH_S
 from .schedules import Schedule
 from .simulation import Simulation
 from .steps import GOES_ON, Step
@@ -36,6 +38,7 @@ from .steps import GOES_ON, Step
 DEAD = WorkerStatus.DEAD
 SCHEDULER = "scheduler"
 PUT = Step("puts an object")
+LOOKS_AT_TABLES = Step("looks at the session", None, polls=True)
 # What an event touches. All other events may concern everything. Workers of one node are interchangeable: it makes no
 # difference which of them comes up first, or which of two that become free gets the next task. So these events touch
 # nothing; neither does a report, unless there are several nodes. The order of submissions does make a difference.
@@ -150,6 +153,20 @@ class SimulatedRuntime(ThreadedRuntime):
         """A point: user code calls the runtime. Raises RuntimeError on a thread that takes no part."""
         self.simulation.must_take_part()
         self.baton.point(step, by_user=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[Cluster]:
+        """A point: the program is about to look at the tables, where everything shows. Then as in every runtime."""
+        baton = self.baton
+        if baton.here() is not None and baton.current in baton.runnable:  # not for the text of a deadlock
+            baton.point(LOOKS_AT_TABLES, by_user=True)
+        with super().locked() as cluster:
+            yield cluster
+
+    def drain(self) -> None:
+        """As in every runtime. No point: the program does not look at anything."""
+        with super().locked():
+            return
 
     def submit(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None

@@ -22,7 +22,7 @@ from ...process.context import Execution, current
 from ..handles import WorkerHandle
 from . import replacing
 from .baton import Baton, Fiber
-from .deadlock import reason
+from .deadlock import reasons
 from .schedules import Schedule
 from .watchdog import Watchdog
 
@@ -62,7 +62,7 @@ class Simulation:
             numpy_random.seed(seed % (1 << 32))
         random_numbers.new_seed = self._new_seed
         self.baton.at_step.append(self._collect)
-        self.baton.deadlock_error = self._deadlock_error
+        self.baton.deadlock_errors = self._deadlock_errors
         self.runtime: Any = None
         self.faults: Any = None
         context.simulation = self
@@ -107,8 +107,8 @@ class Simulation:
                 "start the thread inside the simulation"
             )
 
-    def _deadlock_error(self, fiber: Fiber, stuck: list[Fiber]) -> BaseException:
-        return DeadlockError(reason(self.runtime, fiber, stuck))
+    def _deadlock_errors(self, stuck: list[Fiber]) -> list[BaseException]:
+        return [DeadlockError(reason) for reason in reasons(self.runtime, stuck)]
 
     def _collect(self) -> None:
         """The cyclic collector runs at certain steps only, since it may drop references."""

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from .. import schema
+from ..fork_gate import let_fork
 from .collector import FINISHED_COLUMNS, Batch
 from .numbers import Numbers, Row, storable
 from ..schema.ddl import Table, quoted
@@ -36,6 +37,12 @@ TRIMS = {
     "WHERE worker IS NOT NULL) AND number NOT IN (SELECT worker FROM actors WHERE worker IS NOT NULL)",
 }
 """What else `trim` deletes: dead actors and workers to which no row refers any longer."""
+LAST_VALUES = (
+    " AND id NOT IN (SELECT max(id) FROM metric_points WHERE timestamp_us < ?1 "
+    "GROUP BY worker_id, name, kind, tags_json)"
+)
+"""What `trim` leaves of old points: the last one of each series. A gauge that nobody has set since has that value. Only
+old points are grouped, so a sweep costs as much as what it may delete."""
 UNUSED = (
     "DELETE FROM _specs WHERE id NOT IN (SELECT spec FROM _attempts)",
     "DELETE FROM _callers WHERE id NOT IN (SELECT caller FROM _attempts)",
@@ -148,6 +155,7 @@ class Store:
             nonlocal at
             for at in starts:
                 yield values[at : at + starts.step]
+                let_fork()
                 if between is not None:
                     between()
 
@@ -196,8 +204,9 @@ class Store:
             execute("BEGIN")
             for table in TABLES:
                 if table.time and table.name != "workers":
+                    kept = LAST_VALUES if table.name == "metric_points" else ""
                     counts[table.name] = execute(
-                        f"DELETE FROM {table.name} WHERE {table.time} < ?", (before_us,)
+                        f"DELETE FROM {table.name} WHERE {table.time} < ?1{kept}", (before_us,)
                     ).rowcount
             for name, statement in TRIMS.items():  # records that other rows may still refer to
                 counts[name] = counts.get(name, 0) + execute(statement, (before_us,)).rowcount

@@ -46,6 +46,7 @@ from ...core.transitions import WorkerStatus
 from ...process import context, signal_handlers
 from ..collecting.collector import EVERYTHING, Batch, Collector
 from ..config import TelemetryConfig
+from ..fork_gate import inside
 from .recording_file import Identity, InUse, Refused, claim, named, process_started
 from ..collecting.numbers import Numbers, masked, to_json
 from ..sql.sources import facts
@@ -55,7 +56,6 @@ FLUSH_S = 0.5  # how often what has changed is written
 HEARTBEAT_S = 5.0  # how often the file says that the session still runs, while nothing changes
 LOCKED_S = 30.0  # how long another program may keep the file locked before the recording stops
 LAST_FLUSH_S = 60.0  # how long the end of a session waits for the last transaction
-FORK_S = 5.0  # how long a fork waits for the end of a transaction
 CHECKPOINT_S = 2.0  # how often the rows move from the write-ahead log into the file itself
 # What the job's status is, by how the session ended. Anything else is a failure.
 STATUS = {"shutdown": "SUCCEEDED", "exit code 0": "SUCCEEDED", "ended": "UNKNOWN"}
@@ -83,7 +83,8 @@ def start(runtime: Any, config: TelemetryConfig) -> Recorder | None:
     """
     assert config.path is not None
     try:
-        recorder = _claimed(runtime, config, os.path.abspath(config.path))
+        with inside:
+            recorder = _claimed(runtime, config, os.path.abspath(config.path))
     except Refused as refused:
         logger.warning("This session is not recorded: %s.", refused)
         return None
@@ -186,10 +187,10 @@ class Recorder:
     def _run(self) -> None:
         try:
             while not self._finishing and not self.stopped:
-                with _writing:
+                with inside:
                     self.flush()
                 self._wake.acquire(True, FLUSH_S)
-            with _writing:
+            with inside:
                 self._end()
         finally:
             self._done.release()
@@ -388,31 +389,13 @@ class Recorder:
         self._ended, self.stopped = True, "this is a forked child"
 
 
-_writing = _thread.RLock()  # held while a recorder's thread may be inside SQLite, and during a fork
-_holds_still = False  # the thread that forks has got it
-
-
-def _before_fork() -> None:
-    global _holds_still
-    _holds_still = bool(_recording) and _writing.acquire(timeout=FORK_S)
-
-
-def _after_fork_in_parent() -> None:
-    if _holds_still:
-        _writing.release()
-
-
 def _after_fork() -> None:
-    global _writing
-    _writing = _thread.RLock()
     for recorder in _recording:
         recorder.forget()
     _recording.clear()
 
 
 context.in_forked_child.append(_after_fork)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
 
 
 def _how_it_ends() -> str:

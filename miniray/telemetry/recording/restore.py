@@ -32,6 +32,8 @@ from ...observe.metrics.registry import Curve, Table, summed
 from ...observe.metrics.series import MOST_SAMPLES, ReadSeries
 from ...observe.timeline.profile import Span
 from ...process import context
+from ..empty_log import remove_empty_log
+from ..fork_gate import inside
 from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
 from ..schema import VERSION
 from ..schema.checked_rows import BY_NAME, CheckedRows, Damaged
@@ -297,6 +299,8 @@ def read(path: str) -> Restored:
     name = os.fspath(path)
     size = _size(name)
     with ExitStack() as stack:
+        stack.enter_context(inside)
+        stack.callback(remove_empty_log, name)
         connection = _opened(name, stack)
         return _read(name, connection, _Limit(size))
 

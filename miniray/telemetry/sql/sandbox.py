@@ -32,6 +32,7 @@ from typing import Any
 from ...process.doorbell import real_clock
 from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
+from ..fork_gate import let_fork
 from ..schema import BY_NAME
 from ..schema.stored_tables import SHADOWS
 
@@ -182,10 +183,12 @@ def readable(data: bytes) -> str:
 
 
 @contextlib.contextmanager
-def guarded(connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql: str = "") -> Iterator[None]:
+def guarded(
+    connection: sqlite3.Connection, guard: Guard, timeout_s: float, sql: str = "", ends: float | None = None
+) -> Iterator[None]:
     """Within the block, the connection only reads, within the limits and for at most this time. sql: the statement, so
-    that an error can name what it may have meant."""
-    watch = _Watch(timeout_s, guard)
+    that an error can name what it may have meant. ends: on the real clock, if the time has begun already."""
+    watch = _Watch(timeout_s, guard, ends)
     connection.execute("PRAGMA query_only = 1")
     before = _limit(connection, _LIMITS)
     guard.may_format = guard.views_may and _formats_little(sql)
@@ -219,18 +222,17 @@ class _Watch:
     """Looks at the clock and at the memory of a statement. why: the reason for which it ended the statement, or "".
     raised: what the handler of a signal has raised meanwhile."""
 
-    def __init__(self, timeout_s: float, guard: Guard):
-        self.timeout_s, self.ends = timeout_s, real_clock() + timeout_s
+    def __init__(self, timeout_s: float, guard: Guard, ends: float | None = None):
+        self.clock = real_clock  # in a simulation, too: a statement takes real time, while virtual time stands still
+        self.timeout_s, self.ends = timeout_s, self.clock() + timeout_s if ends is None else ends
         self.why = ""
         self.raised: BaseException | None = None
         self.guard = guard
-        self.clock = (
-            real_clock  # in a simulation, too: a statement takes real time, while the virtual clock stands still
-        )
         self.memory, self.memory_used = memory_used(), memory_function() or _nothing
 
     def look(self) -> int:
         """Whether the statement must end. Raises what the program's handler of a postponed signal raises."""
+        let_fork()
         if postponed:
             call_postponed()
         if self.guard.closed:
@@ -333,9 +335,10 @@ def run(
     params: Any = (),
     limit: int | None = 10_000,
     timeout_s: float = 10.0,
+    ends: float | None = None,
 ) -> Result:
-    """Run a statement that `check` has passed, and return its rows. Raises QueryError."""
-    with guarded(connection, guard, timeout_s, sql):
+    """Run a statement that `check` has passed, and return its rows. ends: see `guarded`. Raises QueryError."""
+    with guarded(connection, guard, timeout_s, sql, ends):
         cursor = connection.execute(sql, params)
         try:
             if cursor.description is None:

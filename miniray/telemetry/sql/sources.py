@@ -13,7 +13,7 @@ from typing import Any
 
 from ..._version import __version__
 from ...process import context
-from ...process.doorbell import new_real_lock, start_real_thread
+from ...process.doorbell import new_real_lock, real_clock, start_real_thread
 from ...process.our_code import only_waits
 from . import sandbox
 from ..schema import span_view
@@ -22,6 +22,8 @@ from .result import QueryError, Result
 from ..schema.ddl import View
 from ..schema import BY_NAME, VERSION
 from ..collecting.store import UNUSED, Store
+from ..empty_log import remove_empty_log
+from ..fork_gate import inside
 
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -86,7 +88,7 @@ def started_us(runtime: Any) -> int:
 def check_statement(sql: str) -> None:
     """Raise QueryError for a statement that no session could answer: it is wrong, or would be refused."""
     sandbox.check(sql, (), None, 1.0)
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with inside, contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         Store(connection).create()
         sandbox.tables_of(connection, sandbox.protect(connection), sql, ())
 
@@ -98,14 +100,16 @@ class _Aside:
     """
 
     def __init__(self, run: Callable[[], Result], late: Callable[[], None]):
-        """late: called on the thread when the statement ends, if nobody waits for it any longer."""
+        """late: called on the thread after the statement has ended, if nobody waits for it any longer."""
         self._run, self._late = run, late
         self.ended = False
+        self.is_over = False  # whether the thread no longer needs the connection
         self._result: Result | None = None
         self._error: BaseException | None = None
         self._begun = new_real_lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first = new_real_lock()  # taken by the one that is done first: the statement, or its time
-        self._told, self._over = new_real_lock(), new_real_lock()  # taken until there is a result; until all is over
+        self._first: dict[str, object] = {}  # who was done first: the statement, the one that asks, or `give_up`
+        self._told = new_real_lock()  # taken until there is a result, or nobody waits for it
+        self._over = new_real_lock()  # taken until `is_over`
         self._told.acquire()
         self._over.acquire()
 
@@ -116,11 +120,19 @@ class _Aside:
             self._result = self._run()
         except BaseException as error:
             self._error = error
-        if self._first.acquire(blocking=False):
+        is_late = self._first.setdefault("who", self) is not self
+        if not is_late:
             self._told.release()
-        else:
-            self._late()
+        self.is_over = True
         self._over.release()
+        if is_late:
+            self._late()
+
+    def give_up(self) -> None:
+        """Let the one that asks go on without a result. Another thread calls this."""
+        me = object()
+        if self._first.setdefault("who", me) is me:
+            self._told.release()
 
     def wait(self, seconds: float) -> None:
         """Wait until the thread no longer needs the connection, or for this time."""
@@ -134,23 +146,21 @@ class _Aside:
             start_real_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
-            self.ended = self._begun.acquire(blocking=False) or not self._first.acquire(blocking=False)
+            done = self._first.setdefault("who", None) is self
+            self.ended = self._begun.acquire(blocking=False) or done
         if self._error is not None:
             raise self._error
         return self._result
 
 
 @only_waits
-def _wait(lock: threading.Lock, seconds: float) -> bool:
-    return lock.acquire(timeout=seconds)
+def _wait(lock: Any, seconds: float) -> bool:
+    """Take a lock within this time, which is real also in a simulation."""
+    return bool(lock.acquire(timeout=min(max(seconds, 0.0), threading.TIMEOUT_MAX)))
 
 
 class _Source:
-    """What both sources have in common: one connection, which answers one question at a time.
-
-    late: a statement whose time is over has not ended yet, since nothing can stop a function of SQLite. Its thread has
-    the connection until then.
-    """
+    """What both sources have in common: one connection, which answers one question at a time."""
 
     _from_anybody = False  # whether somebody else has written the views, which may call any function
 
@@ -158,9 +168,20 @@ class _Source:
         self._connection = connection
         self._guard = sandbox.protect(connection)
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
-        self._busy = self.late = False
+        self._busy = False
         self._aside: _Aside | None = None  # the last one
+        self._given_up: _Aside | None = None  # the last one whose time was over before it ended
+        self._closing = new_real_lock()  # taken by the one that closes the connection
         self._process = os.getpid()
+
+    @property
+    def late(self) -> bool:
+        """Whether a statement whose time is over has not ended yet, since nothing can stop a function of SQLite. Its
+        thread has the connection until then.
+
+        That thread changes nothing here: in a simulation it is a real one, which may not wait for our lock.
+        """
+        return self._given_up is not None and not self._given_up.is_over
 
     def _is_inherited(self) -> bool:
         """Whether a fork has copied this source: its locks may be held by threads that are not in this process."""
@@ -171,47 +192,58 @@ class _Source:
         sandbox.check(sql, params, limit, timeout_s)
         if self._is_inherited():
             raise QueryError("It was opened before this process was forked. Open it again here.")
-        aside = self._aside
-        if aside is not None and self.late:
-            aside.wait(min(timeout_s, threading.TIMEOUT_MAX))
-        with self._lock:
-            if self._guard.closed:
-                raise QueryError(self._guard.closed)
-            if self._busy:
-                raise QueryError(LATE if self.late else "This thread is in the middle of another query.")
-            self._busy = True
+        ends = real_clock() + timeout_s
+        late = self._given_up
+        if late is not None:
+            late.wait(timeout_s)
+        if not _wait(self._lock, timeout_s):
+            raise QueryError(
+                self._guard.closed or f"The statements of other threads have taken all of timeout_s={timeout_s:g}."
+            )
+        try:
+            if self._busy or self.late:
+                raise QueryError("This thread is in the middle of another query." if self._busy else LATE)
+            self._busy = True  # set before the look at `closed`, since others look at `closed` first
             try:
-                read = sandbox.tables_of(self._connection, self._guard, sql, params)
+                if self._guard.closed:
+                    raise QueryError(self._guard.closed)
+                self._given_up, self._guard.given_up = None, False
+                with inside:
+                    read = sandbox.tables_of(self._connection, self._guard, sql, params)
+                before = real_clock()
                 self._refresh(read)
-                result = self._run(sql, params, limit, timeout_s)
-                result.reason = self._missing(read)
+                ends += real_clock() - before  # reading what is new in the session is not the statement's work
+                result = self._run(sql, params, limit, timeout_s, ends)
+                with inside:
+                    result.reason = self._missing(read)
             finally:
-                self._busy = self.late
-                if self._guard.closed and not self._busy:
-                    self._connection.close()
+                self._busy = False
+                self._close_if_unused()
+        finally:
+            self._lock.release()
         result.complete = not result.reason
         return result
 
-    def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float) -> Result:
+    def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float, ends: float) -> Result:
         def run() -> Result:
-            return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s)
+            with inside:
+                return sandbox.run(self._connection, self._guard, sql, params, limit, timeout_s, ends)
 
         if not (self._from_anybody or sandbox.may_take_long(sql)):
             return run()
-        aside = self._aside = _Aside(run, self._no_longer_late)
+        aside = self._aside = _Aside(run, self._close_if_unused)
+        if self._guard.closed:  # `_close` looks for `_aside` after it has set this
+            raise QueryError(self._guard.closed)
         try:
-            result = aside.result(min(timeout_s + GRACE_S, threading.TIMEOUT_MAX))
+            result = aside.result(ends + GRACE_S - real_clock())
         finally:
-            self.late = self._guard.given_up = not aside.ended
+            if not aside.ended:
+                self._given_up, self._guard.given_up = aside, True
         if result is None:
-            raise QueryError(f"The statement ran longer than timeout_s={timeout_s:g} and was given up.")
+            raise QueryError(
+                self._guard.closed or f"The statement ran longer than timeout_s={timeout_s:g} and was given up."
+            )
         return result
-
-    def _no_longer_late(self) -> None:
-        with self._lock:
-            self.late = self._busy = self._guard.given_up = False
-            if self._guard.closed:
-                self._connection.close()
 
     def _refresh(self, read: set[str]) -> None:
         """Bring the tables that a statement reads up to date."""
@@ -221,16 +253,27 @@ class _Source:
         raise NotImplementedError
 
     def _close(self, why: str) -> None:
-        """Close the connection. A statement that runs in another thread ends."""
+        """Close the connection. A statement that runs in another thread ends at its next look at the guard. Nothing
+        is called on the connection here: another thread may be closing it."""
         self._guard.closed = why
         if self._is_inherited():
             return
-        self._connection.interrupt()
+        aside = self._aside
+        if aside is not None:  # a function of SQLite does not look: its statement is late from now on
+            aside.give_up()
         with self._lock:
-            if (
-                not self._busy
-            ):  # otherwise who has the connection closes it: a query below us on this thread, or a late one
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        """Close the connection of a source that has ended, unless somebody has it who will call this afterwards: a
+        query, also one below us on this thread, or a late statement."""
+        if self._guard.closed and not (self._busy or self.late) and self._closing.acquire(blocking=False):
+            with inside:
                 self._connection.close()
+                self._after_closing()
+
+    def _after_closing(self) -> None:
+        """Clean up. Nobody uses the connection any longer."""
 
 
 class LiveSource(_Source):
@@ -238,12 +281,13 @@ class LiveSource(_Source):
 
     def __init__(self, runtime: Any):
         self.runtime = runtime
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = OFF")
-        self._store = Store(connection)
-        self._store.create()
-        self._store.note(**facts(runtime))
-        super().__init__(connection)
+        with inside:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = OFF")
+            self._store = Store(connection)
+            self._store.create()
+            self._store.note(**facts(runtime))
+            super().__init__(connection)
         self._collector = Collector(runtime)
         self._dropped: dict[str, int] = {}
         self._waiting: list[Batch] = []  # collected, but not written yet
@@ -265,6 +309,11 @@ class LiveSource(_Source):
         except BaseException:
             self._cut_short = True
             raise
+        with inside:
+            self._write()
+            self._mirror()
+
+    def _write(self) -> None:
         while self._waiting:  # a batch is told once: one that cannot be written stays here
             batch = self._waiting[0]
             if batch:
@@ -274,7 +323,6 @@ class LiveSource(_Source):
                     raise QueryError(f"What is new in the session could not be read: {problem}") from problem
             del self._waiting[0]
             self._shorten(batch.rows)
-        self._mirror()
 
     def _shorten(self, new: Collection[str]) -> None:
         """Keep the tables within bounds. new: the tables that have new rows. Objects that were released are gone; of
@@ -374,12 +422,13 @@ class FileSource(_Source):
         if not os.path.isfile(self.path):  # SQLite would wait for a FIFO
             what = "a folder" if os.path.isdir(self.path) else "not a regular file"
             raise QueryError(f"{self.path} is no recording of miniray: it is {what}")
-        connection = self._open()
-        try:
-            super().__init__(connection)
-        except (sqlite3.Error, UnicodeError) as problem:
-            connection.close()
-            raise QueryError(f"{self.path} cannot be read: {problem}") from problem
+        with inside:
+            connection = self._open()
+            try:
+                super().__init__(connection)
+            except (sqlite3.Error, UnicodeError) as problem:
+                connection.close()
+                raise QueryError(f"{self.path} cannot be read: {problem}") from problem
 
     def _open(self) -> sqlite3.Connection:
         address = pathlib.Path(self.path).absolute().as_uri()
@@ -402,7 +451,7 @@ class FileSource(_Source):
 
     def session(self) -> dict[str, str]:
         """The facts of the table `session`."""
-        with self._lock:
+        with self._lock, inside:
             return dict(self._own("SELECT name, value FROM session"))
 
     def _own(self, sql: str) -> list[tuple[Any, ...]]:
@@ -435,6 +484,9 @@ class FileSource(_Source):
         if self._guard.closed:
             return
         self._close(f"The recording {self.path} is closed.")
+
+    def _after_closing(self) -> None:
+        remove_empty_log(self.path)
 
     def __enter__(self) -> FileSource:
         return self
