@@ -154,8 +154,8 @@ def test_what_follows_a_hang_is_not_compared():
 def test_a_process_that_ends_is_compared_where_it_ended():
     """What it had shown before is gone, which is no difference."""
     two = program("show(1)", "show(2)", "show(3)")
-    (found,) = differences(two, "threaded", Answer([(1, "DIED")], "died"), Answer([(0, "1"), (1, "2"), (2, "3")]))
-    assert (found.statement, found.expected, found.actual) == (1, ["DIED"], ["2"])
+    (found,) = differences(two, "threaded", Answer([(0, "1"), (1, "2"), (2, "3")]), Answer([(1, "DIED")], "died"))
+    assert (found.statement, found.expected, found.actual) == (1, ["2"], ["DIED"])
 
 
 def test_a_statement_is_cut_out_with_what_it_needs():
