@@ -2,6 +2,7 @@
 
     miniray explore [--seeds N] [--strategy S] [--crash P] ... -- script.py [args]
     miniray explore --seed 7 [--schedule 0,1] -- script.py [args]         replay one run, for instance under a debugger
+    miniray explore ... -- -m module [args]                               the same for a module
 
 The script runs as the main program, once for each seed, each time in a simulation of its own. `import ray` imports
 miniray. A run fails if the script raises an exception, or exits with another code than 0.
@@ -20,7 +21,7 @@ from typing import Any, Callable
 
 from ..testing.arguments import KINDS, STRATEGIES, real_number, whole_number
 from ..testing.error_text import repr_of
-from .run import load_script
+from .run import load_module, load_script
 
 
 def _type(check: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -120,17 +121,22 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("name a script")
     given = {name: getattr(args, name) for name in KINDS if getattr(args, name)}
     _check(args, bool(given))
+    if args.timeline and not os.path.isdir(os.path.dirname(args.timeline) or "."):
+        args.usage_error(f"--timeline: there is no folder {os.path.dirname(args.timeline)!r}")
+    is_module = words[:1] == ["-m"]
+    if words == ["-m"]:
+        args.usage_error("name a module after -m")
     _fix_the_order_of_sets()
     alias_ray()
     try:
-        main, code = load_script(words[0])
-    except OSError as problem:
+        main, code = load_module(words[1]) if is_module else load_script(words[0])
+    except (OSError, ImportError) as problem:
         print(f"miniray explore: {problem}", file=sys.stderr)
         return 2
     except SyntaxError as problem:
         sys.excepthook(type(problem), problem.with_traceback(None), None)
         return 2
-    sys.argv[:] = words
+    sys.argv[:] = [main.__file__ or words[1], *words[2:]] if is_module else words
     only = None if args.only_faults is None else frozenset(filter(None, args.only_faults.split("|")))
     plan = FaultPlan(**given, only=only) if given else None
     fn = _program(main, code)
@@ -144,8 +150,8 @@ def run(args: argparse.Namespace) -> int:
             )
             schedule = PCT(args.seed, args.depth, length)
         once = Run(fn, args.seed, schedule, plan, timeline=args.timeline, watchdog_s=0, globals_=vars(main)).go()
-        if args.timeline and os.path.exists(args.timeline):
-            print(f"timeline: {args.timeline}")
+        if args.timeline:
+            _tell_of_timeline(args.timeline, once.unwritten)
         try:
             check_replay(once)
         except DidNotRepeat as problem:
@@ -179,8 +185,12 @@ def run(args: argparse.Namespace) -> int:
     except ExplorationFailure as failure:
         print(failure)
         if args.timeline:
-            failure.timeline(args.timeline)
-            print(f"timeline: {args.timeline}")
+            unwritten: OSError | None = None
+            try:
+                failure.timeline(args.timeline)
+            except OSError as error:
+                unwritten = error
+            _tell_of_timeline(args.timeline, unwritten)
         return 1
     print(f"{found.runs} runs passed, with {found.distinct} different schedules and {found.steps} steps")
     if args.strategy == "exhaustive":
@@ -188,6 +198,15 @@ def run(args: argparse.Namespace) -> int:
     for name in found.never:
         print(f"never met: {name}")
     return 0
+
+
+def _tell_of_timeline(path: str, problem: OSError | None) -> None:
+    if problem is not None:
+        print(f"miniray explore: the timeline was not written: {problem}", file=sys.stderr)
+    elif os.path.exists(path):
+        print(f"timeline: {path}")
+    else:
+        print("miniray explore: no timeline was written, since the program started no session", file=sys.stderr)
 
 
 def _program(main: ModuleType, code: CodeType) -> Any:

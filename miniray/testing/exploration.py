@@ -73,9 +73,20 @@ class ExplorationFailure(AssertionError):
 
     seed, strategy, faults: of the run that failed. schedule: the shrunk list of choices (see `schedules`). replay: a
     shell command that repeats it. story: what the threads did, for people. runs: how many runs it took.
+    repeats: False if the failure did not occur again when its schedule was repeated.
     """
 
-    def __init__(self, run: Run, strategy: str, choices: list[int], replay: str, runs: int, struck: list[str]):
+    def __init__(
+        self,
+        run: Run,
+        strategy: str,
+        choices: list[int],
+        replay: str,
+        runs: int,
+        struck: list[str],
+        repeats: bool = True,
+    ):
+        self.repeats = repeats
         self.seed, self.strategy, self.faults = run.seed, strategy, run.faults
         self.schedule, self.replay, self.runs, self.struck = choices, replay, runs, struck
         self.story = story_of(run)
@@ -84,17 +95,30 @@ class ExplorationFailure(AssertionError):
 
     def _text(self, run: Run) -> str:
         interruptions = sum(map(bool, self.schedule))
-        return (
-            f"{text_of(run.error)}\n"
-            f"found by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; the shrunk schedule has "
-            f"{interruptions} choice{'s that differ' if interruptions != 1 else ' that differs'} from the calmest one\n"
-            f"replay: {self.replay}\n{self.story}"
-        )
+        found = f"{text_of(run.error)}\nfound by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; "
+        if not self.repeats:
+            found += (
+                "it did not fail again when the same schedule was repeated, so the replay command may pass. The "
+                "program depends on something that the simulation does not control, such as a variable that outlives "
+                "a run"
+            )
+        else:
+            found += (
+                f"the shrunk schedule has {interruptions} "
+                f"choice{'s that differ' if interruptions != 1 else ' that differs'} from the calmest one"
+            )
+        return f"{found}\nreplay: {self.replay}\n{self.story}"
 
     def timeline(self, path: str) -> None:
-        """Replay the failure, and write a timeline page of its last session, in virtual time."""
+        """Replay the failure, and write a timeline page of its last session, in virtual time. Raises OSError if the
+        file cannot be written."""
         run = self._run
-        Run(run.fn, run.seed, Replay(self.schedule), run.faults, *run.limits, timeline=path, globals_=run.globals).go()
+        again = Run(
+            run.fn, run.seed, Replay(self.schedule), run.faults, *run.limits, timeline=path, globals_=run.globals
+        )
+        problem = again.go().unwritten
+        if problem is not None:
+            raise problem
 
 
 def story_of(run: Run) -> str:
@@ -193,10 +217,11 @@ def explore(
         if shrink:
             shrunk = shrinking.shrink(run, lambda choices: run_once(run.seed, Replay(choices), plan=plan))
         last = run_once(run.seed, Replay(shrunk), keep_log=True, plan=plan)
-        if last.error is None:  # the program does not repeat itself
+        repeats = last.error is not None
+        if not repeats:
             last = run
         command = replay(run.seed, shrunk, plan) if replay is not None else replay_command(fn, run.seed, shrunk, plan)
-        failure = ExplorationFailure(last, strategy, shrunk, command, found.runs, last.struck)
+        failure = ExplorationFailure(last, strategy, shrunk, command, found.runs, last.struck, repeats)
         raise failure from last.error
 
     digests: set[int] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,12 @@ ARGUMENTS = (
     "quiet",
     "watchdog_s",
 )
+
+
+class NeverMetWarning(UserWarning):
+    """No run of a simulated test met a condition of `sometimes`."""
+
+
 _explored = pytest.StashKey[bool]()  # whether `explore` has run the test
 
 
@@ -30,6 +37,13 @@ def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]
     from .exploration import explore
     from .simulation import globals_of
 
+    for name in item.fixturenames:
+        if name.startswith("miniray_cluster"):
+            pytest.fail(
+                f"{item.nodeid} has the marker simulate and the fixture {name}, which starts a session outside of the "
+                "simulation: leave out the fixture, and start the session in the test",
+                pytrace=False,
+            )
     item.stash[_explored] = True
     given = _arguments(item)
 
@@ -37,7 +51,13 @@ def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]
         return function(**arguments)
 
     program.__qualname__ = item.name
-    explore(program, globals_=globals_of(function), **given)
+    found = explore(program, globals_=globals_of(function), **given)
+    if found.never and found.runs > 1:
+        warnings.warn(
+            f"{item.nodeid}: none of {found.runs} runs met {', '.join(map(repr, found.never))}",
+            NeverMetWarning,
+            stacklevel=1,
+        )
 
 
 def _arguments(item: pytest.Function) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import _thread
 import asyncio
 import contextlib
 import functools
+import gc
 import inspect
 import io
 import os
@@ -31,6 +32,7 @@ from ..object_ref import ObjectRef
 from ..process import context
 from ..process.held_signals import HeldSignals
 from ..runtime.core_access import CoreAccess
+from ..runtime.core_lock import HAS_GIL
 from ..runtime.runtime import Runtime
 from ..runtime.simulated import replacing
 from ..runtime.simulated.baton import BEGINNING_S
@@ -52,8 +54,8 @@ class Run:
     result: what the function returned. error: what it raised, or what ended the run. schedule: its `taken` repeats the
     run. steps, digest, virtual_s: how many steps it took, a number that stands for their order, and the time on the
     clock. sometimes: how often each condition of `sometimes` held. log: the event log, if `keep_log` was set. struck:
-    the faults that struck. page: written at the end of a session, if `timeline` was given. quiet: what the program
-    prints is dropped.
+    the faults that struck. timeline: the file for a timeline page, written at the end of a session. unwritten: why it
+    could not be written. quiet: what the program prints is dropped.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Run:
         self.struck: list[str] = []
         self.stories: list[str] = []
         self.log = ""
+        self.unwritten: OSError | None = None
         self.steps = self.steps_of_fn = self.switches = self.digest = 0
         self.virtual_s = 0.0
 
@@ -121,7 +124,11 @@ class Run:
             except BaseException as error:
                 self.error = error
             self.steps_of_fn = len(baton.trace)
+            baton.cleans_up = True
             try:
+                session.shutdown()
+                if HAS_GIL:  # without it, this would look at all objects
+                    gc.collect(0)  # what the run leaves in cycles may call miniray when it goes, and start a session
                 session.shutdown()
             except BaseException as error:
                 error.__context__ = self.error
@@ -153,6 +160,8 @@ class Run:
             context.session = runtime  # for the last time
             try:
                 miniray.timeline(html=self.timeline)
+            except OSError as problem:
+                self.unwritten = problem
             finally:
                 context.session = None
 

@@ -332,3 +332,31 @@ def test_a_replay_of_a_test_that_is_not_there_fails_the_test_run(tests, monkeypa
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stderr.fnmatch_lines(["*MINIRAY_REPLAY names 'test_renamed'*"])
+
+
+def test_the_marker_warns_of_conditions_that_no_run_met(tests):
+    result = tests(
+        """
+        from miniray.testing import sometimes
+
+        @pytest.mark.simulate(3)
+        def test_it():
+            sometimes(False, "rare")
+            sometimes(True, "often")
+    """.replace("\n        ", "\n")
+    )
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*NeverMetWarning: *::test_it: none of 3 runs met 'rare'"])
+
+
+def test_the_marker_names_a_fixture_that_starts_a_session(tests):
+    """It used to say only that a session is running."""
+    result = tests(
+        """
+        @pytest.mark.simulate(3)
+        def test_it(miniray_cluster):
+            pass
+    """.replace("\n        ", "\n")
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*has the marker simulate and the fixture miniray_cluster, which starts a session*"])

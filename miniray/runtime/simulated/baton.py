@@ -32,6 +32,7 @@ BEGINNING_S = 1_000.0  # on the clock; not 0, which means "not yet" in the recor
 TRACE_LENGTH = 50_000
 CLOCK_READS = 100  # after so many looks at a clock that stands still, or polls, in a row it advances
 STILL_STEPS = 10_000  # after so many steps without a jump of the clock it advances as well
+RAISE_AGAIN_STEPS = 10_000  # a driver that has caught what ended the run gets it again after so many steps
 TICK_S = 0.001  # by this much at each further one
 START = Step("begins")
 LOOKS_AT_CLOCK = Step("looks at the clock", polls=True)
@@ -128,7 +129,8 @@ class Baton:
 
     current: the fiber that has the baton. runnable: the fibers that could go on, in the order in which they became able
     to; `current` is one of them unless it is about to block. trace: (time, fiber, what it does) for each step. forked:
-    this is the copy of a baton in a forked child, where no fiber runs. deadlock_errors: returns a DeadlockError
+    this is the copy of a baton in a forked child, where no fiber runs. cleans_up: the program's function has returned,
+    and the driver ends the run. deadlock_errors: returns a DeadlockError
     for each of the fibers that wait forever.
     """
 
@@ -147,7 +149,8 @@ class Baton:
         self._clock_reads = self._moved_at = 0
         self._urgent: Fiber | None = None
         self._outside: dict[Fiber, Outside] = {}  # who waits for something outside of the simulation, and for what
-        self.over = self.forked = False
+        self.over = self.forked = self.cleans_up = False
+        self._raise_again_at = 0
         self.stopped_by: BaseException | None = None
         self.interrupt: Callable[[Fiber], None] = lambda fiber: None  # raises what is in fiber.interrupts
         self.deadlock_errors: Callable[[list[Fiber]], list[BaseException]] = lambda stuck: [RunOver() for _ in stuck]
@@ -234,6 +237,9 @@ class Baton:
             self._clock_reads = 0
         if self.over:
             self.advance_to(self.time + TICK_S)  # a thread that goes on and on must not hold up the end
+            if fiber is self.driver and not self.cleans_up and self.steps >= self._raise_again_at:
+                self._raise_again_at = self.steps + RAISE_AGAIN_STEPS
+                fiber.pending_error = self.stopped_by
         elif self.steps - self._moved_at > STILL_STEPS and self._timers:
             self.advance_to(self.time + TICK_S)  # a loop without a sleep must not stop the time of all others
         if self.steps > self.max_steps and not self.over:
@@ -392,6 +398,7 @@ class Baton:
         """End the run early: raise an exception in the driver, which goes on before all others."""
         self.over = True
         self.stopped_by = self.driver.pending_error = error
+        self._raise_again_at = self.steps + RAISE_AGAIN_STEPS
         self._urgent = self.driver
 
     def _take_urgent(self) -> Fiber | None:

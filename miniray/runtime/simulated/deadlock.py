@@ -155,6 +155,9 @@ def _who_runs(runtime: Any, task: TaskRecord) -> tuple[str, Fiber | None]:
     if worker is not None and worker.handle is not None and worker.task is task:
         fiber = runtime.fiber_of(worker.handle)
         return f"which {fiber.name if fiber is not None else 'a worker'} runs", fiber
+    if worker is not None and worker.handle is not None and task.t_started:
+        fiber = runtime.fiber_of(worker.handle)
+        return f"which has begun at {fiber.name if fiber is not None else 'a worker'}, and waits there", None
     actor = task.actor
     if task.spec.kind == ACTOR_TASK and actor is not None and actor.worker is not None:
         handle = actor.worker.handle

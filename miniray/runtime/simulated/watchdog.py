@@ -35,13 +35,29 @@ class Watchdog:
 
     def _run(self) -> None:
         seen = reported = -1
+        ended = told = False  # the run was ended when we looked last; and it was said that it goes on
         while not self._stopped.acquire(True, self._patience_s):
             steps = self._baton.steps
+            if ended and not told and steps != seen:
+                told = True
+                self._tell(self._goes_on())
+            ended = self._baton.stopped_by is not None
             if steps == seen and steps != reported:
                 reported = steps
-                self.reports += 1
-                print(self._report(), file=sys.__stderr__, flush=True)
+                self._tell(self._report())
             seen = steps
+
+    def _tell(self, report: str) -> None:
+        self.reports += 1
+        print(report, file=sys.__stderr__, flush=True)
+
+    def _goes_on(self) -> str:
+        driver = self._baton.driver
+        return (
+            f"miniray: the run was ended {self._patience_s:g} s ago or more, and the driver goes on. It catches every "
+            f"exception, also this one, which ends the run: {type(self._baton.stopped_by).__name__}: "
+            f"{self._baton.stopped_by}\n{_stack(driver)}"
+        )
 
     def _report(self) -> str:
         waiting = self._baton.waiting_outside()
