@@ -137,13 +137,13 @@ class ActorMethod:
             return ref
         return refs_of(task)
 
-    def options(self, **options: Any) -> "ActorMethod":
+    def options(self, **options: Any) -> "MethodWithOptions":
         """Return this method with other options, such as num_returns, concurrency_group or max_task_retries.
 
         Raises ValueError for an unknown option or a bad value, TypeError for a value of a wrong type.
         """
         given = when_given.method_options(options, self._found.generator)
-        return type(self)(self._handle, self._found, {**(self._given or {}), **given})
+        return MethodWithOptions(type(self)(self._handle, self._found, given))
 
     def _remote(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
@@ -178,6 +178,26 @@ class ActorMethod:
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._handle._record.actor.meta.info.name}.{self._found.name})"
+
+
+class MethodWithOptions:
+    """A method with other options, as `ActorMethod.options` returns it. As in Ray, it can only be called or bound."""
+
+    __slots__ = ("_method",)
+
+    def __init__(self, method: ActorMethod):
+        self._method = method
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Submit a call of the method with its options. See `ActorMethod.remote`."""
+        return self._method.remote(*args, **kwargs)
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a graph node that calls the method with its options. See `ActorMethod.bind`."""
+        return self._method.bind(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MethodWithOptions, (self._method,)
 
 
 class DecoratedMethod(ActorMethod):
@@ -228,8 +248,8 @@ class ActorHandle(Generic[T]):
         found = self._record.actor.meta.info.methods.get(name)
         if found is None:
             raise AttributeError(
-                f"'{self._record.actor.meta.info.name}' object has no attribute '{name}': a handle offers the "
-                "class's methods only"
+                f"'ActorHandle' object has no attribute '{name}': a handle offers the methods of its class only, which "
+                f"is {self._record.actor.meta.info.name}"
             )
         if found.decorate is not None:
             return DecoratedMethod(self, found)

@@ -194,7 +194,7 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
         )
     for ref in object_refs:
         if type(ref) is not ObjectRef:
-            raise TypeError(f"Attempting to call `get` on the value {ref!r}, which is not an ray.ObjectRef.")
+            raise TypeError(f"Attempting to call `get` on the value {ref}, which is not an ray.ObjectRef.")
     records = [ref._record for ref in object_refs]
     if timeout is not None and records:
         timeout = _seconds(timeout)
@@ -243,7 +243,9 @@ def put(value: T, *, _owner: Any = None, _tensor_transport: str | None = None) -
     if _tensor_transport is not None:
         check_tensor_transport(_tensor_transport)
     if _owner is not None:
-        raise ValueError("'_owner' is no longer supported: the caller of `put` owns the object")
+        raise ValueError(
+            "The experimental `_owner` argument to `ray.put` has been removed: the caller of `put` owns the object"
+        )
     record = runtime.put(value)
     ref: ObjectRef[T] = _new(ObjectRef)  # `ObjectRef._adopt`, written out
     ref._record = record

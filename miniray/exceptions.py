@@ -337,7 +337,7 @@ class RayActorError(RayError):
     actor_id: hex. error_msg: the text. actor_init_failed: the constructor raised. preempted: the node was taken away.
     """
 
-    BASE_ERROR_MSG = "The actor could not finish this call."
+    BASE_ERROR_MSG = "The actor experienced an error before finishing this task."
 
     def __init__(
         self,
@@ -390,7 +390,7 @@ class ActorDiedError(RayActorError):
     known.
     """
 
-    BASE_ERROR_MSG = "The actor died before it could finish this call."
+    BASE_ERROR_MSG = "The actor died unexpectedly before finishing this task."
 
     def __init__(self, cause: RayTaskError | ActorDiedErrorContext | None = None) -> None:
         if not cause:  # as in Ray, anything false is no cause
@@ -612,7 +612,7 @@ class TaskUnschedulableError(RayError):
         self.error_message = error_message
 
     def __str__(self) -> str:
-        return f"The task cannot be scheduled: {self.error_message}"
+        return f"The task is not schedulable: {self.error_message}"
 
 
 class ActorUnschedulableError(RayError):
@@ -622,21 +622,21 @@ class ActorUnschedulableError(RayError):
         self.error_message = error_message
 
     def __str__(self) -> str:
-        return f"The actor cannot be scheduled: {self.error_message}"
+        return f"The actor is not schedulable: {self.error_message}"
 
 
 class TaskPlacementGroupRemoved(RayError):
     """The placement group of the task was removed."""
 
     def __str__(self) -> str:
-        return super().__str__() or "The placement group of this task was removed."
+        return "The placement group corresponding to this task has been removed."
 
 
 class ActorPlacementGroupRemoved(RayError):
     """The placement group of the actor was removed."""
 
     def __str__(self) -> str:
-        return super().__str__() or "The placement group of this actor was removed."
+        return "The placement group corresponding to this Actor has been removed."
 
 
 class RuntimeEnvSetupError(RayError):
@@ -646,7 +646,7 @@ class RuntimeEnvSetupError(RayError):
         self.error_message = error_message
 
     def __str__(self) -> str:
-        lines = ["The runtime environment could not be set up."]
+        lines = ["Failed to set up runtime environment."]
         return "\n".join(lines + [self.error_message] if self.error_message else lines)
 
 

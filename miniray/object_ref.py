@@ -555,7 +555,8 @@ class ObjectRefGenerator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "an ObjectRefGenerator cannot be serialized: pass on the references that it yields, or iterate over it here"
+            "You cannot return or pass a generator to other task: an ObjectRefGenerator cannot be serialized. Pass on "
+            "the references that it yields, or iterate over it here"
         )
 
 

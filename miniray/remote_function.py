@@ -280,7 +280,7 @@ class RemoteFunction(Generic[Refs]):
         return self  # immutable, so that all workers can share it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self._function.__name__
+        name = f"{self._function.__module__}.{self._function.__name__}"
         raise TypeError(
             f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'."
         )

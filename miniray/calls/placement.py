@@ -148,7 +148,8 @@ def _check_bundle(runtime: Runtime, strategy: tuple[Any, ...], need: dict[str, f
     index = strategy[2]
     if index >= len(group.bundles) or index < -1:
         raise ValueError(
-            f"placement group bundle index {index} is invalid: valid are -1 (any) to {len(group.bundles) - 1}"
+            f"placement group bundle index {index} is invalid. Valid placement group indexes: "
+            f"0-{len(group.bundles) - 1}, and -1 for any"
         )
     wanted = units(need)
     for bundle in group.bundles if index < 0 else (group.bundles[index],):

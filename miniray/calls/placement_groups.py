@@ -50,7 +50,7 @@ def create_placement_group(
     try:
         runtime.create_placement_group(group)
     except NameTaken:
-        raise RaySystemError(f"a placement group named {name!r} exists already") from None
+        raise RaySystemError(f"Failed to create a placement group because name {name!r} already exists.") from None
     return group.hex
 
 

@@ -56,7 +56,10 @@ def wait(
     """
     runtime = session_or_start()
     if isinstance(ray_waitables, (ObjectRef, ObjectRefGenerator)):
-        raise TypeError("wait() expected a list of ray.ObjectRef or ObjectRefGenerator, got a single one")
+        raise TypeError(
+            "wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got a single ray.ObjectRef or "
+            f"ray.ObjectRefGenerator {ray_waitables}"
+        )
     if not isinstance(ray_waitables, list):
         raise TypeError(f"wait() expected a list of ray.ObjectRef or ray.ObjectRefGenerator, got {type(ray_waitables)}")
     if timeout is not None and _number("timeout", timeout) < 0:
@@ -65,7 +68,7 @@ def wait(
         return [], []
     _checked_lists.check(ray_waitables)
     if _number("num_returns", num_returns) <= 0:
-        raise ValueError(f"Invalid number of objects to return: num_returns={int(num_returns)}.")
+        raise ValueError(f"Invalid number of objects to return {int(num_returns)}.")
     if num_returns > len(ray_waitables):
         raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait.")
     seconds = None if timeout is None else max(0.0, whole_milliseconds(timeout) / 1000)

@@ -66,6 +66,7 @@ SUBMITTED = TaskStatus.SUBMITTED_TO_WORKER
 ALIVE, DEAD, RESTARTING = ActorStatus.ALIVE, ActorStatus.DEAD, ActorStatus.RESTARTING
 UNWANTED = "all references to the actor were removed"  # the reason of an end, for errors and state rows
 DEAD_KEPT = 100_000  # Ray: maximum_gcs_destroyed_actor_cached_count
+MOST_FAILED_STARTS = 100  # so many workers in a row may die in the constructor if restarts have no limit
 
 
 class NameTaken(Exception):
@@ -122,6 +123,7 @@ class ActorManager:
         """The constructor has returned: start the calls that wait."""
         move(actor, ALIVE)
         actor.t_alive = now
+        actor.failed_starts = 0
         group = actor.groups[""]
         if not actor.is_async:
             group.idle.append(actor.worker)
@@ -433,7 +435,11 @@ class ActorManager:
                 worker.running.clear()
             else:
                 cluster.worker_pool.end(now, worker, failure, exit_type)
-        restarts_left = actor.max_restarts < 0 or actor.restarts < actor.max_restarts
+        if actor.status is not ALIVE and actor.creation.worker is not None:
+            actor.failed_starts += 1
+        # An actor whose constructor crashes each time would restart forever, and its calls would never be answered.
+        endless = actor.max_restarts < 0 and actor.failed_starts < MOST_FAILED_STARTS
+        restarts_left = endless or actor.restarts < actor.max_restarts
         restart = may_restart and restarts_left and self._wanted(actor)
         may_revive = (may_restart or unwanted) and restarts_left and actor.lineage
         creation = actor.creation

@@ -632,6 +632,7 @@ class ActorRecord:
         "detached",  # whether it lives on when nobody holds a handle and when its owner dies
         "max_restarts",  # below zero: no limit
         "restarts",  # how often it was restarted
+        "failed_starts",  # how often in a row its worker has died before the constructor was over
         "creation",  # the TaskRecord of its constructor; each restart is a new attempt of it
         "handle",  # the ObjectRecord that its handles refer to; the actor ends when nobody holds it
         "weak_handle",  # that of the handles which do not keep it alive, such as those by name; None if there are none
@@ -683,7 +684,7 @@ class ActorRecord:
         self.number = number
         self.status = ActorStatus.DEPENDENCIES_UNREADY
         self.class_name, self.name, self.namespace, self.detached = class_name, name, namespace, detached
-        self.max_restarts, self.restarts = max_restarts, 0
+        self.max_restarts, self.restarts, self.failed_starts = max_restarts, 0, 0
         self.groups = {key: ConcurrencyGroup(key, limit) for key, limit in (groups or {"": 1}).items()}
         self.is_async = is_async
         self.in_order = not is_async and len(self.groups) == 1 and self.groups[""].limit == 1

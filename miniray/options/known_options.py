@@ -57,7 +57,7 @@ def _check_num_returns(value: Any) -> str | None:
 def _check_retry_exceptions(value: Any) -> str | None:
     if isinstance(value, bool) or all(isinstance(item, type) and issubclass(item, Exception) for item in value):
         return None
-    return f"'retry_exceptions' takes True, False, or a list of Exception classes; not {value!r}"
+    return f"retry_exceptions must be either a boolean or a list of exceptions, not {value!r}"
 
 
 _COMMON: dict[str, Option] = {
@@ -84,7 +84,8 @@ TASK_OPTIONS: dict[str, Option] = {
     "max_retries": Option((int, _NONE), _count_check("max_retries", "infinity")),
     "num_returns": Option((int, str, _NONE), _check_num_returns),
     "object_store_memory": Option(
-        (int, _NONE), lambda value: None if value is None else "a task cannot ask for 'object_store_memory'"
+        (int, _NONE),
+        lambda value: None if value is None else "Setting 'object_store_memory' is not implemented for tasks",
     ),
     "retry_exceptions": Option((bool, list, tuple), _check_retry_exceptions),
     "_generator_backpressure_num_objects": Option(
@@ -113,7 +114,7 @@ ACTOR_OPTIONS: dict[str, Option] = {
         lambda value: (
             None
             if value in (None, "detached", "non_detached")
-            else f"'lifetime' takes 'detached', 'non_detached' or None, not {value!r}"
+            else f"actor `lifetime` argument must be one of 'detached', 'non_detached' and 'None', not {value!r}"
         ),
     ),
     "max_concurrency": Option((int, _NONE), _count_check("max_concurrency")),

@@ -16,11 +16,11 @@ _LABEL_CONDITION = re.compile(rf"!?{_LABEL}|!?(?:in)?\({_LABEL}(?:, ?{_LABEL})*\
 def _check_label_key(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _LABEL_PREFIX.fullmatch(prefix)):
-        return f"{prefix!r} is not a prefix of a label key: it must be DNS names joined by dots, at most 253 characters"
+        return f"Invalid label key prefix `{prefix}`: it must be DNS names joined by dots, at most 253 characters"
     if not _LABEL_NAME.fullmatch(name):
         return (
-            f"{name!r} is not a label key: it must be at most 63 letters, digits, '-', '_' and '.', and must begin and "
-            "end with a letter or a digit"
+            f"Invalid label key name `{name}`: it must be at most 63 letters, digits, '-', '_' and '.', and must begin "
+            "and end with a letter or a digit"
         )
     return None
 
@@ -32,7 +32,7 @@ def check_label_selector(selector: dict[str, Any] | None) -> str | None:
             raise TypeError(f"'label_selector' must be a dict of strings; {key!r}: {condition!r} is not allowed")
         problem = _check_label_key(key)
         if problem is None and condition not in (None, "") and not _LABEL_CONDITION.fullmatch(condition):
-            problem = f"{condition!r} is not a condition on a label: write 'value', '!value', 'in(a,b)' or '!in(a,b)'"
+            problem = f"Invalid label selector value `{condition}`: write 'value', '!value', 'in(a,b)' or '!in(a,b)'"
         if problem is not None:
             return problem
     return None
@@ -45,12 +45,12 @@ def check_fallback_strategy(strategies: list[Any] | None) -> str | None:
     """
     for strategy in strategies or ():
         if not isinstance(strategy, dict):
-            return f"each item of 'fallback_strategy' must be a dict, not {strategy!r}"
+            return f"Each element in fallback_strategy must be a dictionary, not {strategy!r}"
         if not strategy:
-            return "an item of 'fallback_strategy' must not be empty"
+            return "Empty dictionary found in `fallback_strategy`"
         unknown = [name for name in strategy if name != "label_selector"]
         if unknown:
-            return f"an item of 'fallback_strategy' may hold only 'label_selector', not {unknown[0]!r}"
+            return f"Unsupported option found: {unknown[0]!r}. Only 'label_selector' may be in `fallback_strategy`"
         selector = strategy["label_selector"]
         if selector and not isinstance(selector, dict):
             return f"'label_selector' must be a dict, not {selector!r}"

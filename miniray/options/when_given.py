@@ -54,7 +54,7 @@ def actor_options(options: Mapping[str, Any], decorated: Mapping[str, Any] | Non
         raise ValueError("'concurrency_groups' belong to the class: give them to @remote, not to .options()")
     together = {**(decorated or {}), **options}
     if together.get("get_if_exists") and not together.get("name"):
-        raise ValueError("'get_if_exists' needs the 'name' of the actor")
+        raise ValueError("The actor name must be specified to use `get_if_exists`")
     if "object_store_memory" in options:
         warn_user(
             "'object_store_memory' of an actor reserves nothing; objects that do not fit into the store are spilled",
@@ -117,7 +117,7 @@ def check_num_returns(num_returns: Any, is_generator: bool) -> None:
 def check_tensor_transport(value: Any) -> None:
     """Raise ValueError: miniray does not move tensors between devices. On Ray, too, the object store is not the name of
     a transport, but what is used without one."""
-    raise ValueError(f"miniray has no tensor transport {value.upper()!r}: values go through the object store")
+    raise ValueError(f"Invalid tensor transport: {value.upper()}. In miniray, values go through the object store")
 
 
 def _check_one_placement(options: Mapping[str, Any]) -> None:

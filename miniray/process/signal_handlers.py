@@ -46,6 +46,7 @@ RETRY_S = 0.001
 
 Handler = Callable[[int, Optional[FrameType]], Any]
 _signal_signal, _signal_getsignal = _signal.signal, _signal.getsignal
+_start_new_thread, _allocate_lock = _thread.start_new_thread, _thread.allocate_lock  # a simulation replaces them
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs
 
 
@@ -167,6 +168,31 @@ def _exit(number: int, frame: FrameType | None) -> None:
 EXIT = _exit.__code__  # for code that looks in a traceback for the handler of SIGTERM
 
 
+def handler_of(number: int) -> Any:
+    """The program's handler of a signal, in a session or not."""
+    return _get(number)
+
+
+def exchange(number: int, handler: Handler) -> Any:
+    """Let the main thread call another handler, in a session or not, and return the one before. Does nothing, and
+    returns None, if the program does not handle this signal. A signal that is postponed stays so, and calls the new
+    handler.
+
+    The session's own handler of SIGTERM stays, since it ends with the session.
+    """
+    before = doorbell.seen(_signal_getsignal(number))
+    state = watched.get(number) if before is _on_signal else None
+    if state is not None:
+        before = state.handler
+    if not callable(before) or before is _exit or _is_loops(before):
+        return None
+    if state is not None:
+        state.handler = handler
+    else:
+        _signal_signal(number, handler)
+    return before
+
+
 def _raise(error: BaseException) -> None:
     global ended_in_task
     if current.get() is not None:
@@ -247,7 +273,7 @@ def _postpone(state: Watched) -> None:
     if not _helping:
         _helping = True
         try:
-            _thread.start_new_thread(_resend, (_main_thread().ident,))
+            _start_new_thread(_resend, (_main_thread().ident,))
         except (RuntimeError, MemoryError):  # no more threads: the next signal of this kind calls the handler
             _helping = False
 
@@ -259,7 +285,7 @@ def _resend(ident: Any) -> None:
     otherwise be called several times afterwards, as if the user had pressed the keys again.
     """
     global _helping
-    never = _thread.allocate_lock()
+    never = _allocate_lock()
     never.acquire()
     while True:
         while postponed:

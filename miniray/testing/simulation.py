@@ -29,6 +29,7 @@ from typing import Any, Callable
 from .. import session
 from ..object_ref import ObjectRef
 from ..process import context
+from ..process.held_signals import HeldSignals
 from ..runtime.core_access import CoreAccess
 from ..runtime.runtime import Runtime
 from ..runtime.simulated import replacing
@@ -90,11 +91,17 @@ class Run:
     def go(self) -> Run:
         """Run the function. Raises RuntimeError if a session is running, or if a simulation runs on this thread; stores
         any other error. Waits while another thread simulates."""
-        with _one_at_a_time(), contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext():
-            self._go()
+        signals = HeldSignals()  # but for `fn`: an error on the way in or out would leave this thread inside
+        signals.hold()
+        try:
+            quiet = contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext()
+            with _one_at_a_time(), quiet:
+                self._go(signals)
+        finally:
+            signals.release()
         return self
 
-    def _go(self) -> None:
+    def _go(self, signals: HeldSignals) -> None:
         global _run
         if context.session is not None:
             raise RuntimeError("a session is running: call ray.shutdown() before you simulate")
@@ -107,7 +114,11 @@ class Run:
             replacing.install_in(self.globals)
             replacing.install_in(vars(sys.modules["__main__"]))
             try:
-                self.result = _finished(self.fn())
+                try:
+                    signals.release()
+                    self.result = _finished(self.fn())
+                finally:
+                    signals.hold()
             except BaseException as error:
                 self.error = error
             self.steps_of_fn = len(baton.trace)
@@ -117,6 +128,7 @@ class Run:
                 error.__context__ = self.error
                 self.error = error
         finally:
+            signals.hold()  # an error may have come right after `fn`
             _run = None
             session.before_end.remove(self._session_ends)
             if plan is not None:

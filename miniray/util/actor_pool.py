@@ -103,7 +103,7 @@ class ActorPool:
         If the call failed, its own error is raised.
         """
         if not self.has_next():
-            raise StopIteration("the pool has no results to get")
+            raise StopIteration("No more results to get")
         if self._next_return_index >= self._next_task_index:
             raise ValueError("get_next() cannot follow get_next_unordered(), which has taken a later result")
         result = self._index_to_future[self._next_return_index]
@@ -119,7 +119,7 @@ class ActorPool:
         UnboundLocalError.)
         """
         if not self.has_next():
-            raise StopIteration("the pool has no results to get")
+            raise StopIteration("No more results to get")
         ready, _ = api.wait(list(self._future_to_actor), num_returns=1, timeout=timeout)
         if not ready and not ignore_if_timedout:
             raise TimeoutError("timed out waiting for any result of the pool")

@@ -59,7 +59,7 @@ class PlacementGroup:
         reserved = groups.wait_placement_group(self.id.hex(), timeout_seconds)
         if not reserved and groups.placement_group_table(self.id.hex()).get("state") in (None, "REMOVED"):
             # Ray raises a bare Exception, too.
-            raise Exception(f"placement group {self.id.hex()} does not exist, or no longer exists")
+            raise Exception(f"Placement group {self.id} does not exist.")
         return reserved
 
     @property
@@ -121,7 +121,7 @@ def placement_group(
     if bundle_label_selector is not None:
         _check_selectors(bundle_label_selector, len(bundles))
     if lifetime not in (None, "detached"):
-        raise ValueError(f"the lifetime of a placement group must be None or 'detached', not {lifetime!r}")
+        raise ValueError(f"Placement group `lifetime` argument must be either `None` or 'detached'. Got {lifetime}.")
     if not isinstance(name, str):
         raise TypeError(f"the name of a placement group must be a string, not {name!r}")
     check_encodes(name)
@@ -141,7 +141,7 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
 def get_placement_group(placement_group_name: str) -> PlacementGroup:
     """Return the placement group with this name. Raises ValueError if there is none, or if it was removed."""
     if not placement_group_name:
-        raise ValueError("the name of a placement group cannot be empty")
+        raise ValueError("Please supply a non-empty value to get_placement_group: the name of a group")
     group_hex, bundles = groups.find_placement_group(placement_group_name)
     return _handle(group_hex, bundles)
 
@@ -175,7 +175,9 @@ def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str
         if strategy is not None and strategy not in frozenset(
             STRATEGIES
         ):  # a TypeError for what has no hash, as in Ray
-            raise ValueError(f"the strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+            raise ValueError(
+                f"Invalid placement group strategy {strategy}. Supported strategies are: {', '.join(STRATEGIES)}"
+            )
         return strategy or "PACK"
     if strategy is not None:
         raise ValueError("give either 'strategy' or 'topology_strategy', not both")
@@ -191,11 +193,13 @@ def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str
 
 
 def _check_bundles(bundles: Any) -> None:
-    if not isinstance(bundles, list) or not bundles:
-        raise ValueError(f"bundles must be a list of at least one dict, such as [{{'CPU': 1}}], not {bundles!r}")
+    if not isinstance(bundles, list):
+        raise ValueError(f"Placement group bundles must be a list, got {type(bundles)}.")
+    if not bundles:
+        raise ValueError("Bundles must be a non-empty list of resource dictionaries, such as [{'CPU': 1}]")
     for bundle in bundles:
         if not isinstance(bundle, dict):
-            raise ValueError(f"a bundle must be a dict from resources to amounts, not {bundle!r}")
+            raise ValueError(f"Bundles must be a non-empty list of resource dictionaries, and {bundle!r} is none")
         for resource, amount in bundle.items():
             if not isinstance(resource, str) or not resource:
                 raise ValueError(f"the name of a resource must be a string, not {resource!r} as in bundle {bundle!r}")
@@ -204,7 +208,7 @@ def _check_bundles(bundles: Any) -> None:
             if not isinstance(amount, (int, float)) or not amount >= 0:
                 raise ValueError(f"an amount must be a number of at least 0, not {amount!r} as in bundle {bundle!r}")
         if not any(bundle.values()):
-            raise ValueError(f"a bundle must reserve something, but {bundle!r} does not")
+            raise ValueError(f"Bundles cannot be an empty dictionary or resources with only 0 values, as {bundle!r} is")
 
 
 def _check_selectors(selectors: Any, num_bundles: int) -> None:

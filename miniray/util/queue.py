@@ -133,7 +133,7 @@ class Queue:
         if not isinstance(num_items, int):
             raise TypeError(f"'num_items' must be an int, not {num_items!r}")
         if num_items < 0:
-            raise ValueError(f"'num_items' cannot be negative, got {num_items}")
+            raise ValueError(f"'num_items' must be nonnegative, got {num_items}")
         items: list[Any] = api.get(self.actor.get_nowait_batch.remote(num_items))
         return items
 
@@ -155,7 +155,7 @@ def _checked(timeout: float | None) -> float | None:
     if timeout is not None and not isinstance(timeout, (int, float)):
         raise TypeError(f"'timeout' must be a number of seconds or None, not {timeout!r}")
     if timeout is not None and timeout < 0:
-        raise ValueError(f"'timeout' cannot be negative, got {timeout}")
+        raise ValueError(f"'timeout' must be a non-negative number, got {timeout}")
     return timeout
 
 

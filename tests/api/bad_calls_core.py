@@ -56,8 +56,8 @@ ray.wait([None]) | TypeError | wait()
 ray.wait([a]) | TypeError | wait()
 ray.wait([ref, ref]) | ValueError | ray_waitables
 ray.wait([ref, other, ref]) | ValueError | ray_waitables
-ray.wait([ref], num_returns=0) | ValueError | num_returns
-ray.wait([ref], num_returns=-1) | ValueError | num_returns
+ray.wait([ref], num_returns=0) | ValueError | number of objects to return
+ray.wait([ref], num_returns=-1) | ValueError | number of objects to return
 ray.wait([ref], num_returns=2) | ValueError | num_returns
 ray.wait([ref, other], num_returns=3) | ValueError | num_returns
 ray.wait([ref], num_returns="1") | TypeError | num_returns
@@ -309,7 +309,7 @@ o = a.m.options(concurrency_group=5); o.remote() | TypeError | concurrency_group
 o = a.m.options(max_task_retries="x"); o.remote() | TypeError | max_task_retries
 o = a.m.options(retry_exceptions="x"); o.remote() | AssertionError | retry_exceptions
 o = a.m.options(num_cpus=1); o.remote() | TypeError | num_cpus
-o = a.m.options(name="ok"); o() | TypeError | .remote()
+o = a.m.options(name="ok"); o() | TypeError | not callable
 ray.actor.ActorHandle() | TypeError | record
 ray.actor.exit_actor() | TypeError | actor
 ray.actor.exit_actor(1) | TypeError | exit_actor()

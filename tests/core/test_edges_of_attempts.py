@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from miniray.core.actions import RunTask, Wake
+from miniray.core.actor_manager import MOST_FAILED_STARTS
 from miniray.core.records import FAILED, LOST, READY, Waiter
 from miniray.core.transitions import ActorStatus, TaskStatus, WorkerStatus
 from tests.core.builders import (
@@ -306,3 +307,18 @@ def test_a_child_of_a_dead_worker_fails_with_its_owner_s_death():
     crash(c, worker)
     for obj in (ended.returns[0], running.returns[0], waiting.returns[0]):
         assert obj.status is FAILED and obj.value.error_type == "OWNER_DIED"
+
+
+def test_an_actor_whose_constructor_crashes_each_time_is_dead_in_the_end():
+    """max_restarts=-1: it used to restart forever, and its calls waited forever. One success begins the count anew."""
+    c = one_node()
+    actor = an_actor(c, max_restarts=-1)
+    for crashes in MOST_FAILED_STARTS - 1, MOST_FAILED_STARTS:
+        for _ in range(crashes):
+            started(c, actor.creation)
+            crash(c, actor.worker)
+        if actor.status is not ActorStatus.DEAD:
+            construct(c, actor)
+            crash(c, actor.worker)
+            call = a_call(c, actor)
+    assert actor.status is ActorStatus.DEAD and call.failure.error_type == "ACTOR_DIED"

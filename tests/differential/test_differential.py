@@ -113,6 +113,15 @@ def test_lines_are_compared_by_statement():
     assert differences(two, "threaded", right, right) == []
 
 
+def test_a_crash_of_rays_driver_is_no_answer():
+    """It often comes long after the statement that is to blame. One of miniray's is a difference."""
+    two = program("show(1)", "show(2)")
+    crashed, right = Answer([(1, "DIED")], "died"), Answer([(0, "1"), (1, "2")])
+    assert differences(two, "threaded", crashed, right) == []
+    (found,) = differences(two, "threaded", right, crashed)
+    assert found.signature.actual == "DIED"
+
+
 def test_a_cause_has_no_ids_names_or_numbers():
     """Ids differ in every answer. A name that the grammar made, and a number, do not tell two causes apart."""
     ids = "869acdcd-1154-45f8-bba8-f36dd40b4605", "ed8955ac-5e07-4f60-ac0a-bac72ebcc7b9"
@@ -145,8 +154,8 @@ def test_what_follows_a_hang_is_not_compared():
 def test_a_process_that_ends_is_compared_where_it_ended():
     """What it had shown before is gone, which is no difference."""
     two = program("show(1)", "show(2)", "show(3)")
-    (found,) = differences(two, "threaded", Answer([(1, "DIED")], "died"), Answer([(0, "1"), (1, "2"), (2, "3")]))
-    assert (found.statement, found.expected, found.actual) == (1, ["DIED"], ["2"])
+    (found,) = differences(two, "threaded", Answer([(0, "1"), (1, "2"), (2, "3")]), Answer([(1, "DIED")], "died"))
+    assert (found.statement, found.expected, found.actual) == (1, ["2"], ["DIED"])
 
 
 def test_a_statement_is_cut_out_with_what_it_needs():

@@ -29,8 +29,8 @@ q.nonsense | AttributeError | nonsense
 util.ActorPool() | TypeError | actors
 util.ActorPool(5) | TypeError | 'int'
 util.ActorPool(None) | TypeError | 'NoneType'
-util.ActorPool([a]).get_next() | StopIteration | no results
-util.ActorPool([a]).get_next_unordered() | StopIteration | no results
+util.ActorPool([a]).get_next() | StopIteration | No more results
+util.ActorPool([a]).get_next_unordered() | StopIteration | No more results
 util.ActorPool([a]).submit(5, 1) | TypeError | 'int'
 util.ActorPool([a]).submit(lambda a: a.m.remote(), 1) | TypeError | argument
 util.ActorPool([a]).submit(lambda a, v: a.m.remote()) | TypeError | value
@@ -63,13 +63,13 @@ c = multiprocessing.Pool(1); c.close(); c.apply(plain, (1,)) | ValueError | not 
 c = multiprocessing.Pool(1); c.terminate(); c.apply_async(plain, (1,)) | ValueError | not running
 # placement groups
 util.placement_group() | TypeError | bundles
-util.placement_group([]) | ValueError | bundle
+util.placement_group([]) | ValueError | Bundles
 util.placement_group(None) | ValueError | bundle
 util.placement_group({}) | ValueError | bundle
 util.placement_group("CPU") | ValueError | bundle
-util.placement_group([{}]) | ValueError | bundle
-util.placement_group([{"CPU": 0}]) | ValueError | bundle
-util.placement_group(["CPU"]) | ValueError | bundle
+util.placement_group([{}]) | ValueError | Bundles
+util.placement_group([{"CPU": 0}]) | ValueError | Bundles
+util.placement_group(["CPU"]) | ValueError | Bundles
 util.placement_group([{1: 1}]) | ValueError | resource
 util.placement_group([{"CPU": "1"}]) | ValueError | bundle
 util.placement_group([{"CPU": None}]) | ValueError | bundle

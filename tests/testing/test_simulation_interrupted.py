@@ -1,0 +1,88 @@
+"""A signal's handler raises while a simulation begins or ends: the process is as before, and the error is not lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import miniray as ray
+from miniray import session
+from miniray.process import held_signals
+from miniray.process.held_signals import HeldSignals
+from miniray.runtime.simulated import replacing
+from miniray.runtime.simulated.baton import Baton
+from miniray.runtime.simulated.simulation import Simulation
+from miniray.runtime.simulated.watchdog import Watchdog
+from miniray.testing import explore, simulate
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs signals of POSIX")
+
+
+class Limit(Exception):
+    """The handler raises it."""
+
+
+@pytest.fixture
+def handler():
+    """A handler of SIGALRM that raises."""
+
+    def raises(*ignored: object) -> None:
+        raise Limit
+
+    before = signal.signal(signal.SIGALRM, raises)
+    before_int = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    yield raises
+    assert signal.getsignal(signal.SIGALRM) is raises
+    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGINT, before_int)
+
+
+PLACES = [
+    (replacing, "install"),
+    (replacing, "uninstall"),
+    (Simulation, "close"),
+    (Baton, "close"),
+    (Watchdog, "stop"),
+    (session, "shutdown"),
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("number", ["SIGALRM", "SIGINT"])
+def test_the_process_is_as_before(monkeypatch, handler, owner, name, when, number):
+    """It used to stay inside of the simulation, with its clocks, and refused every later one."""
+    clock, sleep, output, threads = time.monotonic, time.sleep, sys.stdout, threading.active_count()
+    original = getattr(owner, name)
+
+    def struck(*args: Any, **options: Any) -> Any:
+        if when == "before":
+            os.kill(os.getpid(), getattr(signal, number))
+        result = original(*args, **options)
+        if when == "after":
+            os.kill(os.getpid(), getattr(signal, number))
+        return result
+
+    monkeypatch.setattr(owner, name, struck)
+    with pytest.raises(KeyboardInterrupt if number == "SIGINT" else Limit):
+        explore(lambda: ray.get(ray.put(1)), 3)
+    monkeypatch.undo()
+    assert (time.monotonic, time.sleep, sys.stdout, threading.active_count()) == (clock, sleep, output, threads)
+    assert not ray.is_initialized()
+    assert simulate(lambda: ray.get(ray.put(2))) == 2
+
+
+def test_a_signal_that_comes_again_later_is_not_held(monkeypatch, handler):
+    """The work during which the first one was held may hang."""
+    monkeypatch.setattr(held_signals, "AGAIN_S", -1.0)
+    signals = HeldSignals()
+    signals.hold()
+    with pytest.raises(Limit):
+        os.kill(os.getpid(), signal.SIGALRM)
+    signals.release()
