@@ -19,7 +19,7 @@ from .object_ref import DynamicObjectRefGenerator, ObjectRef, dropped, is_ready
 from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .options.runtime_env_fields import normalised
-from .process import accelerators, context, doorbell, environment, guards, signal_handlers, trace_context
+from .process import accelerators, context, doorbell, environment, guards, imports, signal_handlers, trace_context
 from .process.context import current
 from .process.held_signals import HeldSignals
 from .process.worker_process import caller
@@ -278,7 +278,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=imports.wait_for_others, after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- the steps of init

@@ -157,9 +157,9 @@ def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
             except (OSError, Unreadable):  # such as a pipe that its reader has closed
                 raise
             except Exception as problem:
-                return complain(contradicts(args.source, problem), 2)
+                return complain_of(contradicts(args.source, problem), 2)
     except Unreadable as problem:
-        return complain(str(problem), 2)
+        return complain_of(problem, 2)
 
 
 def no_session(command: str) -> str:
@@ -189,6 +189,11 @@ def complain(text: str, code: int) -> int:
     """Print an error on stderr. Returns the exit code."""
     print(f"Error: {for_terminal(text, newlines=True)}", file=sys.stderr)
     return code
+
+
+def complain_of(problem: object, code: int) -> int:
+    """As `complain`, on one line: the text quotes a file, which may be damaged."""
+    return complain(for_terminal(problem), code)
 
 
 def cannot_be_written(name: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from ..observe.escape import escaped, for_terminal
 from ._grammar import Command, similar
 from ._layout import plain_table
-from ._look import Refused, accept_program, complain, no_session, show
+from ._look import Refused, accept_program, complain, complain_of, no_session, show
 
 FORMATS = ("table", "csv", "json", "jsonl")
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     try:  # before the program runs, which may take long
         sources.check_statement(statement)
     except QueryError as problem:
-        return complain(str(problem), 2)
+        return complain_of(problem, 2)
     return show(args, lambda runtime: answered(_live(runtime), statement, args))
 
 
@@ -92,7 +92,7 @@ def from_file(path: str, statement: str, args: argparse.Namespace) -> int:
         with sources.open(path) as source:
             text = answered(source, statement, args)
     except (Refused, QueryError, OSError) as problem:
-        return complain(str(problem), 2)
+        return complain_of(problem, 2)
     print(text)
     return 0
 

@@ -14,6 +14,7 @@ file has checked them against the schema. This module raises ValueError where ro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -40,6 +41,7 @@ from .records import (
     WorkerRecord,
     units,
 )
+from .task_events import OTHER_NAMES, attempts
 from .transitions import ActorStatus, PlacementGroupStatus, TaskStatus, WorkerStatus, restore
 
 Row = dict[str, Any]
@@ -476,6 +478,21 @@ class Restoring:
         counts = told.get("sizes", ())
         if len(counts) == len(totals.sizes.counts):
             totals.sizes.counts, totals.sizes.sum = list(counts), told["sizes_sum"]
+
+    def attempts(self, told: Iterable[list[Any]]) -> None:
+        """How many attempts had ended in the whole session, as (name, whether it was a retry, whether it succeeded,
+        number): those that no record here has were dropped."""
+        here = Counter(key for task in self.cluster.tasks.values() for key in attempts(task))
+        dropped = self.cluster.totals.dropped_tasks
+        for name, retry, finished, number in told:
+            key = name, retry, finished
+            missing = number - here.pop(key, 0)
+            if missing > 0:
+                dropped[key] = missing
+        for (_, retry, finished), number in here.items():  # their names were counted under one name
+            key = OTHER_NAMES, retry, finished
+            if key in dropped:
+                dropped[key] = max(0, dropped[key] - number)
 
     def drain(self, number: int, until: float) -> None:
         """An actor has ended itself, and waits for its work. until: when that is cut, 0.0 for never."""

@@ -67,9 +67,7 @@ class TelemetryConfig:
         if self.otlp is not None and not isinstance(self.otlp, (bool, str)):
             raise TypeError(f"otlp must be True, False or the URL of a collector, not {self.otlp!r}")
         if isinstance(self.otlp, str):
-            from .export.settings import endpoint_of  # only a session that is exported needs it
-
-            endpoint_of(self.otlp)
+            _check_endpoint(self.otlp, "otlp")
         if self.include_dashboard:
             tell_once("the argument 'include_dashboard' of TelemetryConfig")
 
@@ -98,4 +96,13 @@ def _otlp_of(text: str) -> bool | str:
     """What MINIRAY_OTLP asks for."""
     if text.lower() in OFF:
         return False
-    return True if text.lower() in ("1", "true", "yes", "on") else text
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    _check_endpoint(text, OTLP_VARIABLE)
+    return text
+
+
+def _check_endpoint(text: str, name: str) -> None:
+    from .export.settings import endpoint_of  # only a session that is exported needs it
+
+    endpoint_of(text, name)

@@ -3,10 +3,12 @@ undisturbed."""
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -14,6 +16,7 @@ import warnings
 import pytest
 
 import miniray as ray
+from miniray.process import imports
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
@@ -150,3 +153,35 @@ def test_multiprocessing_with_fork(session):
             warnings.simplefilter("ignore", DeprecationWarning)
             assert use() == answer
             assert ray.get(ray.remote(use).remote()) == answer
+
+
+class Slow:
+    """Finds a module of miniray that does not exist, and takes as long for it as it is told."""
+
+    name = "miniray.process.not_there"
+
+    def __init__(self):
+        self.looks, self.may_end = threading.Event(), threading.Event()
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.name:
+            self.looks.set()
+            assert self.may_end.wait(60)
+
+
+def test_a_fork_waits_for_an_import_of_another_thread():
+    """The child would inherit the lock of the module, and wait forever when it needs the module, too."""
+    finder = Slow()
+    sys.meta_path.insert(0, finder)
+    thread = threading.Thread(target=lambda: pytest.raises(ImportError, importlib.import_module, finder.name))
+    release = threading.Timer(0.2, finder.may_end.set)
+    try:
+        thread.start()
+        assert finder.looks.wait(60)
+        release.start()
+        assert forked(lambda: imports.unfinished()) == "[]"
+        assert finder.may_end.is_set()
+    finally:
+        finder.may_end.set()
+        thread.join(60)
+        sys.meta_path.remove(finder)

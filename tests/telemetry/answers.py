@@ -17,6 +17,11 @@ from miniray.observe.state.ray_rows import SummaryResource
 from miniray.observe.timeline.recording import read
 
 OF_THREADS = {"thread_id"}  # of a thread that is gone
+OF_THE_END = {  # of a job that runs, and of one that has ended
+    "/state.list_jobs/0/status",
+    "/util.state.list_jobs/0/status",
+    "/util.state.list_jobs/0/end_time",
+}
 NUMBER = re.compile(r"\d[\d,]*\.?\d*")
 OF_STACKS = {"RUNNING", "QUEUE"}  # findings that say where a thread stands
 SLACK_S = 0.05  # the file has microseconds, some rows have whole milliseconds, and sums add up what was cut off
@@ -77,7 +82,7 @@ def differences(one: Any, other: Any, epoch: float, where: str = "") -> Iterator
     """What differs. epoch: add it to a time in `one` that is not in seconds since the epoch."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in {**one, **other}:
-            if key not in OF_THREADS:
+            if key not in OF_THREADS and f"{where}/{key}" not in OF_THE_END:
                 yield from differences(one.get(key), other.get(key), epoch, f"{where}/{key}")
     elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         if len(one) != len(other):

@@ -271,6 +271,18 @@ def test_a_table_that_is_missing_is_named(measured, path, capsys):
     assert "lacks the tables waits, metric_points" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", ["metrics --from {}", "sql SELECT {}"])
+def test_an_error_is_one_line(measured, path, capsys, words):
+    """SQLite quotes what it has found in a damaged definition, such as the end of a line."""
+    bad = "CREATE TABLE nodes (number INTEGER, 'name\n"
+    changed(
+        measured, path, ("PRAGMA writable_schema = ON",), ("UPDATE sqlite_master SET sql = ? WHERE name = 'nodes'", bad)
+    )
+    assert cli.main([word.format(path) for word in words.split()]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "malformed database schema" in error and "name\\n" in error
+
+
 def test_an_error_of_a_reader_is_the_file_s(measured, capsys, monkeypatch):
     """No list of rules foresees how rows may contradict each other."""
 

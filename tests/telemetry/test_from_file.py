@@ -218,6 +218,31 @@ def test_a_stream_and_an_async_actor(path):
         ray.get(stream.completed())
 
 
+KILLED = """
+import sqlite3
+while not sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM nodes").fetchone()[0]:
+    time.sleep(0.05)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "status"),
+    [("", 0, "UNKNOWN"), ("ray.shutdown()", 0, "SUCCEEDED"), ("1 / 0", 1, "FAILED"), (KILLED, 0, "RUNNING")],
+)
+def test_the_status_of_a_job(path, capsys, end, code, status):
+    """It is the same for every command, and it does not run any longer once its recording has ended."""
+    done = run(f"import os, sys, time, miniray as ray\nray.init(num_cpus=1, telemetry=sys.argv[1])\n{end}", path)
+    assert done.returncode == code
+    assert rows(path, "SELECT status FROM jobs") == [(status,)]
+    assert cli.main(["list", "jobs", "--detail", "--format", "json", "--from", path]) == 0
+    (job,) = json.loads(capsys.readouterr().out)
+    assert job["status"] == status and bool(job["end_time"]) == (status != "RUNNING")
+    for filters, number in ((f"status={status}", 1), (f"status!={status}", 0)):
+        assert cli.main(["list", "jobs", "--filter", filters, "--from", path]) == 0
+        assert ("01000000" in capsys.readouterr().out) == bool(number)
+
+
 def test_metrics(path):
     """The timeline of a file has the program's metrics, with the values that they had at the end."""
     with ray.init(num_cpus=1, telemetry=path):

@@ -6,6 +6,7 @@ import email.utils
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -559,3 +560,16 @@ def test_a_forked_child_exports_nothing(collector):
         assert os.waitpid(child, 0)[1] == 0
         assert collector.requests == []
     assert len(spans(collector.of("/v1/traces"))) == 2
+
+
+@pytest.mark.parametrize("url", ["http://localhost:99999", "http://[::1", "nonsense", "ftp://host"])
+@pytest.mark.parametrize(
+    "variable", ["MINIRAY_OTLP", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"]
+)
+def test_a_wrong_endpoint_is_named_with_its_variable(monkeypatch, variable, url):
+    """A port that is none was an error without either."""
+    monkeypatch.setenv("MINIRAY_OTLP", "1")
+    monkeypatch.setenv(variable, url)
+    with pytest.raises(ValueError, match=f"^{variable} must be a URL .*{re.escape(url)}"):
+        ray.init(num_cpus=1)
+    assert not ray.is_initialized()

@@ -372,13 +372,16 @@ def test_a_function_that_takes_long_keeps_nobody(sources, function):
 
 
 def test_a_source_that_is_closed_meanwhile_is_closed_by_its_statement(sources):
+    """The test must not touch the connection before it is closed: the thread of the statement is closing it."""
     source = FileSource(sources["file"].path)
+    closed = threading.Event()
+    source._after_closing = closed.set
     with pytest.raises(QueryError, match="given up"):
         source.query(NUMBERS + FUNCTIONS["instr"], timeout_s=0.1)
     with pytest.raises(QueryError, match="has not ended yet"):
         source.query("SELECT 1", timeout_s=0.01)
     source.close()
-    source._aside.wait(300)
+    assert closed.wait(300)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         source._connection.execute("SELECT 1")
 

@@ -267,7 +267,7 @@ BOOK_GROUPS: Readers = {
 BOOK_JOBS: Readers = {
     **{name: columns.JOBS[name] for name in ("job_id", "entrypoint", "runtime_env", "driver_node_id")},
     "type": lambda job, look: "DRIVER",
-    "status": lambda job, look: "RUNNING",
+    "status": lambda job, look: look.job_status,
     "pid": lambda job, look: look.pid,
     "start_time_ms": columns.JOBS["start_time"],
 }

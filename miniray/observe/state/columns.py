@@ -333,17 +333,22 @@ def _entrypoint(job: str, look: Look) -> str:
     return shown_entrypoint()
 
 
+def _job_status(job: str, look: Look) -> str:
+    """One of Ray's statuses; UNKNOWN, which Ray lacks, for a recorded program of which nothing tells how it ended."""
+    return JobStatus(look.job_status) if look.job_status in JobStatus.__members__ else look.job_status
+
+
 JOBS: Readers = {
     "type": lambda job, look: JobType.DRIVER,
     "job_id": lambda job, look: job,
     "submission_id": lambda job, look: None,
     "driver_info": lambda job, look: DriverInfo(job, _driver_address(look), str(look.pid)),
-    "status": lambda job, look: JobStatus.RUNNING,
+    "status": _job_status,
     "entrypoint": _entrypoint,
     "message": lambda job, look: None,
     "error_type": lambda job, look: None,
     "start_time": lambda job, look: _worker_start(DRIVER, look),
-    "end_time": lambda job, look: 0,
+    "end_time": lambda job, look: look.ms(look.job_ended) or 0,
     "metadata": lambda job, look: dict(look.metadata),
     "runtime_env": lambda job, look: dict(look.runtime_env),
     "driver_agent_http_address": lambda job, look: None,

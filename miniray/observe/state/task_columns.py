@@ -83,6 +83,8 @@ class Look:
 
     hex: the id of a record as text; None for None. process: the id of the worker that Ray would name for a worker.
     resources, group, env_of: the resources, the placement group and the runtime environment of a task's specification.
+    job_status, job_ended: the status of the job, and when it ended, 0.0 while it runs. A session that was read from a
+    recording may have ended.
     """
 
     __slots__ = (
@@ -93,6 +95,8 @@ class Look:
         "driver_node",
         "runtime_env",
         "metadata",
+        "job_status",
+        "job_ended",
         "cluster",
         "hex",
         "process",
@@ -108,6 +112,8 @@ class Look:
         self.driver_node: NodeRecord | None = next(iter(runtime.cluster.nodes.values()), None)
         self.runtime_env: dict[str, Any] = runtime.options.get("runtime_env") or {}
         self.metadata: dict[str, Any] = getattr(runtime.options.get("job_config"), "metadata", {})
+        self.job_status: str = getattr(runtime, "job_status", "RUNNING")
+        self.job_ended: float = getattr(runtime, "job_ended", 0.0)
         self.hex: dict[Any, str | None] = Memo(lambda record: record.hex)
         self.process = Memo(lambda worker: process_of(worker).hex)
         self.resources = Memo(lambda spec: required_resources(spec.scheduling_class))

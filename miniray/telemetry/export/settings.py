@@ -60,12 +60,16 @@ class Settings:
     flush_s: float = FLUSH_S
 
 
-def endpoint_of(text: str) -> str:
-    """Check the address of a collector. Raises ValueError unless it is a URL of http or https."""
-    parts = urllib.parse.urlsplit(text)
+def endpoint_of(text: str, name: str) -> str:
+    """Check the address of a collector. Raises ValueError unless it is a URL of http or https. name: of the variable or
+    the argument that has it."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        parts.port  # raises ValueError for a port that is none  # noqa: B018
+    except ValueError as problem:  # such as brackets that are not closed
+        raise ValueError(f"{name} must be a URL such as {DEFAULT_ENDPOINT}, not {text!r}: {problem}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"an OTLP endpoint is a URL such as {DEFAULT_ENDPOINT}, not {text!r}")
-    parts.port  # raises ValueError for a port that is none  # noqa: B018
+        raise ValueError(f"{name} must be a URL such as {DEFAULT_ENDPOINT}, not {text!r}")
     return text
 
 
@@ -78,7 +82,11 @@ def settings_of(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
     read = _Reader(environ)
     if read.text("OTEL_SDK_DISABLED").lower() == "true":
         return None
-    base = endpoint_of(endpoint or read.text("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT)
+    if endpoint:
+        base = endpoint_of(endpoint, "otlp")
+    else:
+        variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+        base = endpoint_of(read.text(variable) or DEFAULT_ENDPOINT, variable)
     destinations = {}
     for signal in SIGNALS:
         if read.text(f"OTEL_{signal.upper()}_EXPORTER") != "none":
@@ -106,9 +114,10 @@ def _destination(read: _Reader, signal: str, base: str) -> Destination:
     def either(name: str) -> str:
         return read.text(f"OTEL_EXPORTER_OTLP_{signal.upper()}_{name}") or read.text(f"OTEL_EXPORTER_OTLP_{name}")
 
-    own = read.text(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+    variable = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
+    own = read.text(variable)
     if own:  # it is used as it is; only a missing path becomes /
-        url = endpoint_of(own)
+        url = endpoint_of(own, variable)
         if not urllib.parse.urlsplit(url).path:
             url += "/"
     else:

@@ -38,10 +38,12 @@ import sqlite3
 import sys
 import tempfile
 import threading
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
 from ...core.records import StreamRecord
+from ...core.task_events import attempts
 from ...core.transitions import WorkerStatus
 from ...process import context, signal_handlers
 from ..collecting.collector import EVERYTHING, Batch, Collector
@@ -223,6 +225,7 @@ class Recorder:
         picture = last or now >= self._next_picture > 0
         if picture or not self._next_picture:
             self._next_picture = now + (self.config.snapshot_interval_secs or float("inf"))
+        ended = _attempts(self.runtime) if last else []  # first: none of these is missing in the batch
         batch = collector.collect(EVERYTHING if picture else None)
         waits = json.dumps(_waits(self.runtime))
         if not batch and not last and waits == self._waits and now < self._next_beat and not self._waiting:
@@ -240,15 +243,15 @@ class Recorder:
                 "written_us": self._us(now),
                 "waits_json": waits,
                 "num_reconstructions": rebuilt,
-                "totals_json": json.dumps(totals),
             }
             if last:
+                totals["attempts"] = ended
                 noted |= {
                     "ended_us": self._us(now),
                     "how_it_ended": self._how_it_ended,
                     "status": STATUS.get(self._how_it_ended, "FAILED"),
                 }
-            self._store.note(**noted)
+            self._store.note(**noted, totals_json=json.dumps(totals))
             self._connection.execute("COMMIT")
         except BaseException:
             self._roll_back()
@@ -437,6 +440,19 @@ def _waits(runtime: Any) -> dict[str, Any]:
     threads = [thread for thread in threading.enumerate() if not thread.daemon]
     waits = all(runtime.waits_forever(thread.ident or 0) for thread in threads)
     return {"workers": workers, "driver": driver, "drains": drains, "program_waits": waits}
+
+
+def _attempts(runtime: Any) -> list[list[Any]]:
+    """How many attempts of tasks have ended in the whole session: the name of the task, whether it was a retry, whether
+    it succeeded, and the number. The file may lack some of them, and the metrics count all."""
+    with runtime.lock:
+        cluster = runtime.cluster
+        cluster.totals.flush()
+        counts = Counter(cluster.totals.dropped_tasks)
+        tasks = list(cluster.tasks.values())
+    for task in tasks:
+        counts.update(attempts(task))
+    return [[*key, number] for key, number in counts.items()]
 
 
 MOST_AWAITED = 1_000  # objects of one wait that are written down

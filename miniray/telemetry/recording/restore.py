@@ -62,8 +62,8 @@ class Restored:
     """A session that was read from a file. It has what the readers in `observe` take from a `Runtime`.
 
     path: the file. facts: the rows of the table `session`. gaps: what the recording lacks, a sentence for each. pid,
-    entrypoint: of the program that was recorded. metric_tables: what its metrics had recorded at the end, as
-    `observe.metrics.registry.Registry.tables`. See `Runtime` for the others.
+    entrypoint: of the program that was recorded. job_status, job_ended: as in its row of `jobs`. metric_tables: what
+    its metrics had recorded at the end, as `observe.metrics.registry.Registry.tables`. See `Runtime` for the others.
     """
 
     local = False
@@ -86,6 +86,8 @@ class Restored:
         self.lock = Lock()
         self.error_text: Callable[[Any], str] = kept_text
         self._now: float = (self.facts.get("ended_us") or self.facts.get("written_us") or 0) / 1e6
+        self.job_status: str = self.facts.get("status", "RUNNING")
+        self.job_ended: float = (self.facts.get("ended_us") or 0) / 1e6
         self.options: dict[str, Any] = {"runtime_env": self.facts.get("runtime_env_json", {}), "log_to_driver": False}
         self.driver_waiters: dict[Waiter, list[Any]] = {}
         self._waits_forever = False
@@ -95,6 +97,8 @@ class Restored:
         self.spans: deque[Span] = deque(self._spans())
         self.waits: deque[Any] = deque(self._waits())
         self._count_dropped()
+        if self.cluster.dropped["tasks"]:
+            restoring.attempts(self.facts.get("totals_json", {}).get("attempts", ()))
         self.gaps = list(self._gaps())
         self.logs = self._logs()
         self._curves = list(self._metrics())

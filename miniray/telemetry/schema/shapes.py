@@ -72,8 +72,14 @@ SHAPES: dict[str, Any] = {
     ),
     "texts": {str: str},
     "totals": Fields(
-        {"attempts_dropped": Count(), "worker_failures": [(bool, str, int)], "sizes": [Count()], "sizes_sum": float},
-        frozenset({"attempts_dropped", "worker_failures", "sizes", "sizes_sum"}),
+        {
+            "attempts_dropped": Count(),
+            "attempts": [(str, bool, bool, Count())],
+            "worker_failures": [(bool, str, int)],
+            "sizes": [Count()],
+            "sizes_sum": float,
+        },
+        frozenset({"attempts_dropped", "attempts", "worker_failures", "sizes", "sizes_sum"}),
     ),
     "waits": Fields(
         {

@@ -8,7 +8,7 @@ import pathlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._version import __version__
@@ -190,9 +190,25 @@ class _Source:
     def query(self, sql: str, params: Params = (), limit: int | None = 10_000, timeout_s: float = 10.0) -> Result:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
+        ends = real_clock() + timeout_s
+        with self._used(timeout_s):
+            with inside:
+                read = sandbox.tables_of(self._connection, self._guard, sql, params)
+            before = real_clock()
+            self._refresh(read)
+            ends += real_clock() - before  # reading what is new in the session is not the statement's work
+            result = self._run(sql, params, limit, timeout_s, ends)
+            with inside:
+                result.reason = self._missing(read)
+        result.complete = not result.reason
+        return result
+
+    @contextlib.contextmanager
+    def _used(self, timeout_s: float) -> Iterator[None]:
+        """Within the block, this thread alone uses the connection, and nobody closes it. Raises QueryError if it cannot
+        have it in time, or any longer."""
         if self._is_inherited():
             raise QueryError("It was opened before this process was forked. Open it again here.")
-        ends = real_clock() + timeout_s
         late = self._given_up
         if late is not None:
             late.wait(timeout_s)
@@ -201,28 +217,21 @@ class _Source:
                 self._guard.closed or f"The statements of other threads have taken all of timeout_s={timeout_s:g}."
             )
         try:
-            if self._busy or self.late:
-                raise QueryError("This thread is in the middle of another query." if self._busy else LATE)
+            if self._busy:
+                raise QueryError("This thread is in the middle of another query.")
+            if self.late:
+                raise QueryError(self._guard.closed or LATE)
             self._busy = True  # set before the look at `closed`, since others look at `closed` first
             try:
                 if self._guard.closed:
                     raise QueryError(self._guard.closed)
                 self._given_up, self._guard.given_up = None, False
-                with inside:
-                    read = sandbox.tables_of(self._connection, self._guard, sql, params)
-                before = real_clock()
-                self._refresh(read)
-                ends += real_clock() - before  # reading what is new in the session is not the statement's work
-                result = self._run(sql, params, limit, timeout_s, ends)
-                with inside:
-                    result.reason = self._missing(read)
+                yield
             finally:
                 self._busy = False
                 self._close_if_unused()
         finally:
             self._lock.release()
-        result.complete = not result.reason
-        return result
 
     def _run(self, sql: str, params: Params, limit: int | None, timeout_s: float, ends: float) -> Result:
         def run() -> Result:
@@ -450,8 +459,8 @@ class FileSource(_Source):
         raise QueryError(f"{self.path} is no recording of miniray: {problem}")
 
     def session(self) -> dict[str, str]:
-        """The facts of the table `session`."""
-        with self._lock, inside:
+        """The facts of the table `session`. Raises QueryError."""
+        with self._used(OWN_S), inside:
             return dict(self._own("SELECT name, value FROM session"))
 
     def _own(self, sql: str) -> list[tuple[Any, ...]]:
