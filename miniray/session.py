@@ -21,6 +21,7 @@ from .options.init_arguments import check_init, refuse_unknown
 from .options.runtime_env_fields import normalised
 from .process import accelerators, context, doorbell, environment, guards, imports, signal_handlers, trace_context
 from .process.context import current
+from .process.held_signals import HeldSignals
 from .process.worker_process import caller
 from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
@@ -211,7 +212,12 @@ def init(
         recording = _recording(given)
         exporting = _exporting(recording)
         _configure(given)
-        context.session = start(address, given)
+        signals = HeldSignals()
+        try:
+            signals.hold()  # they could come while the core's lock is taken, before ours is in front of their handlers
+            context.session = start(address, given)
+        finally:
+            signals.release()
         if recording is not None:
             _record(context.session, recording, exporting)
         for started in after_start:

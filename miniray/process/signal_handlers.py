@@ -193,6 +193,13 @@ def exchange(number: int, handler: Handler) -> Any:
     return before
 
 
+def restore_afterwards(number: int, stand_in: Handler, handler: Any) -> None:
+    """Let the session's end restore a handler in place of another one that stood in for it when the session began."""
+    global _before_sigterm
+    if number == signal.SIGTERM and _before_sigterm is stand_in:
+        _before_sigterm = handler
+
+
 def _raise(error: BaseException) -> None:
     global ended_in_task
     if current.get() is not None:

@@ -92,10 +92,9 @@ class Run:
         """Run the function. Raises RuntimeError if a session is running, or if a simulation runs on this thread; stores
         any other error. Waits while another thread simulates."""
         signals = HeldSignals()  # but for `fn`: an error on the way in or out would leave this thread inside
-        signals.hold()
+        quiet = contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext()
         try:
-            quiet = contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext()
-            with _one_at_a_time(), quiet:
+            with _one_at_a_time(signals), quiet:
                 self._go(signals)
         finally:
             signals.release()
@@ -163,11 +162,20 @@ _running = _thread.RLock()  # a real one; held during a run, since a process can
 
 
 @contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def _one_at_a_time(signals: HeldSignals) -> Iterator[None]:
+    """Wait until no other thread simulates. From then on signals are held."""
     if replacing.here() is not None:
         raise RuntimeError("a simulation is running already, and this is part of it")
-    with _running:
+    signals.hold()
+    while not _running.acquire(False):
+        signals.release()  # Ctrl-C ends the wait
+        with _running:
+            pass
+        signals.hold()
+    try:
         yield
+    finally:
+        _running.release()
 
 
 def _in_the_child() -> None:

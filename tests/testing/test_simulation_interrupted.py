@@ -13,7 +13,7 @@ import pytest
 
 import miniray as ray
 from miniray import session
-from miniray.process import held_signals
+from miniray.process import guards, held_signals, signal_handlers
 from miniray.process.held_signals import HeldSignals
 from miniray.runtime.simulated import replacing
 from miniray.runtime.simulated.baton import Baton
@@ -86,3 +86,55 @@ def test_a_signal_that_comes_again_later_is_not_held(monkeypatch, handler):
     with pytest.raises(Limit):
         os.kill(os.getpid(), signal.SIGALRM)
     signals.release()
+
+
+def test_a_signal_that_comes_while_a_session_starts_is_held_until_it_runs(monkeypatch, handler):
+    """It used to leave the guards counted, so that no later session stood in front of the program's handlers."""
+    original = guards.install
+
+    def struck(lock: Any) -> None:
+        os.kill(os.getpid(), signal.SIGALRM)
+        original(lock)
+
+    monkeypatch.setattr(guards, "install", struck)
+    with pytest.raises(Limit):
+        ray.init(num_cpus=1)
+    monkeypatch.undo()
+    assert ray.is_initialized()
+    assert signal_handlers.watched[signal.SIGALRM].handler is handler
+    ray.shutdown()
+    assert not signal_handlers.watched
+
+
+def test_the_program_s_handler_of_sigterm_is_there_after_a_session(handler):
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        ray.init(num_cpus=1)
+        ray.shutdown()
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_no_signal_is_lost_if_the_way_back_was_interrupted(handler):
+    """What stands in front of a handler calls it when nobody holds the signals."""
+    signals = HeldSignals()
+    signals.hold()
+    assert signal.getsignal(signal.SIGALRM) is held_signals._note
+    signals.release()
+    signal.signal(signal.SIGALRM, held_signals._note)
+    with pytest.raises(Limit):
+        os.kill(os.getpid(), signal.SIGALRM)
+    HeldSignals().hold()
+    held_signals._holder.release()
+    assert signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_one_inside_another_does_nothing(handler):
+    outer, inner = HeldSignals(), HeldSignals()
+    outer.hold()
+    inner.hold()
+    os.kill(os.getpid(), signal.SIGALRM)
+    inner.release()
+    with pytest.raises(Limit):
+        outer.release()
