@@ -44,6 +44,7 @@ PARTS = {
 GRACE_S = 0.5  # what a statement may take to notice that its time is over
 LATE = "An earlier statement has not ended yet: its time is over, but nothing can stop a function of SQLite. Ask later."
 OWN_S = 5.0  # the most that our own statements on a file may take
+HEARD_S = 0.2  # after which a thread that waits for a statement looks for signals
 MOST_ROWS = 100_000
 GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
     "log_lines",
@@ -155,8 +156,13 @@ class _Aside:
 
 @only_waits
 def _wait(lock: Any, seconds: float) -> bool:
-    """Take a lock within this time, which is real also in a simulation."""
-    return bool(lock.acquire(timeout=min(max(seconds, 0.0), threading.TIMEOUT_MAX)))
+    """Take a lock within this time, which is real also in a simulation. A signal that comes just before a wait begins
+    does not wake it, so its handler runs between two waits: Ctrl-C was heard only when the time was over."""
+    ends = real_clock() + seconds
+    while not lock.acquire(timeout=min(max(ends - real_clock(), 0.0), HEARD_S)):
+        if real_clock() >= ends:
+            return False
+    return True
 
 
 class _Source:
