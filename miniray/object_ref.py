@@ -534,11 +534,19 @@ class ObjectRefGenerator:
 
     def next_ready(self) -> bool:
         """Whether the next step returns a reference without waiting."""
+        self._look()
         return self._stream.taken < len(self._stream.items)
 
     def is_finished(self) -> bool:
         """Whether the task has ended and every reference has been taken."""
+        self._look()
         return self._stream.ended and self._stream.taken >= len(self._stream.items)
+
+    def _look(self) -> None:
+        """In a simulation, the task may go on before the program looks at what it has yielded."""
+        runtime = context.session
+        if runtime is not None and runtime.before_look is not None:
+            runtime.before_look("what is ready", [self._stream])
 
     def task_id(self) -> TaskID:
         """The id of the task that yields the values."""

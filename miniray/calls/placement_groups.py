@@ -83,6 +83,8 @@ def wait_placement_group(group_hex: str, timeout: float | None) -> bool:
     group = _group(runtime, group_hex)
     if group is None:
         return False
+    if runtime.before_look is not None:
+        runtime.before_look("a placement group", [group.ready], timeout == 0)
     if group.ready.status is PENDING:
         runtime.wait_values([group.ready], timeout)
     return group.status is PlacementGroupStatus.CREATED

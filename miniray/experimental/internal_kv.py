@@ -16,6 +16,13 @@ Text = Union[str, bytes]
 _stores: WeakKeyDictionary[Any, dict[tuple[bytes, bytes], bytes]] = WeakKeyDictionary()
 
 
+def _look() -> None:
+    """Called before each look at the store and each change of it: in a simulation, another thread may come first."""
+    runtime = context.running()
+    if runtime.before_look is not None:
+        runtime.before_look("keys")
+
+
 def _store() -> dict[tuple[bytes, bytes], bytes]:
     """The store of the running session. The caller holds the lock."""
     return _stores.setdefault(context.running(), {})
@@ -37,11 +44,13 @@ def _internal_kv_initialized() -> bool:
 
 def _internal_kv_get(key: Text, *, namespace: Text | None = None) -> bytes | None:
     """The value of a key, or None."""
+    _look()
     with core_lock:
         return _store().get(_key(key, namespace))
 
 
 def _internal_kv_exists(key: Text, *, namespace: Text | None = None) -> bool:
+    _look()
     with core_lock:
         return _key(key, namespace) in _store()
 
@@ -49,6 +58,7 @@ def _internal_kv_exists(key: Text, *, namespace: Text | None = None) -> bool:
 def _internal_kv_put(key: Text, value: Text, overwrite: bool = True, *, namespace: Text | None = None) -> bool:
     """Store a value, unless the key exists and `overwrite` is False. Return whether the key existed before."""
     full_key, stored = _key(key, namespace), _bytes(value)
+    _look()
     with core_lock:
         store = _store()
         existed = full_key in store
@@ -60,6 +70,7 @@ def _internal_kv_put(key: Text, value: Text, overwrite: bool = True, *, namespac
 def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text | None = None) -> int:
     """Delete a key, or with `del_by_prefix` all keys that begin with it. Return how many were deleted."""
     space, name = _key(key, namespace)
+    _look()
     with core_lock:
         store = _store()
         deleted = [k for k in store if k[0] == space and (k[1].startswith(name) if del_by_prefix else k[1] == name)]
@@ -71,5 +82,6 @@ def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text 
 def _internal_kv_list(prefix: Text, *, namespace: Text | None = None) -> list[bytes]:
     """The keys that begin with a prefix, in the order in which they were stored."""
     space, start = _key(prefix, namespace)
+    _look()
     with core_lock:
         return [name for found, name in _store() if found == space and name.startswith(start)]

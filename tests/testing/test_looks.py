@@ -13,7 +13,9 @@ import pytest
 
 import miniray as ray
 from miniray import state
+from miniray.experimental import internal_kv
 from miniray.testing import explore
+from miniray.util.placement_group import placement_group
 
 
 def _beside(change: Callable[[], object], look: Callable[[], object]) -> object:
@@ -125,6 +127,70 @@ def resources() -> object:
     return free
 
 
+@ray.remote
+def two() -> Any:
+    """Yields 1 and 2."""
+    yield 1
+    yield 2
+
+
+def generator() -> object:
+    """wait with a generator"""
+    items = two.remote()
+    return len(ray.wait([items], timeout=0)[0])
+
+
+def next_item() -> object:
+    """ObjectRefGenerator.next_ready"""
+    return two.remote().next_ready()
+
+
+def group() -> object:
+    """PlacementGroup.wait(0)"""
+    ray.init(num_cpus=1)
+    ref = one.remote()
+    made = placement_group([{"CPU": 1}])
+    reserved = made.wait(0)
+    ray.get(ref)
+    return reserved
+
+
+def group_is_ready() -> object:
+    """wait with the reference of a placement group"""
+    ray.init(num_cpus=1)
+    ref = one.remote()
+    ready = ray.wait([placement_group([{"CPU": 1}]).ready()], timeout=0)[0]
+    ray.get(ref)
+    return len(ready)
+
+
+@ray.remote
+def store(value: bytes) -> bool:
+    """Store a value, unless there is one."""
+    return internal_kv._internal_kv_put(b"key", value, overwrite=False)
+
+
+def key() -> object:
+    """_internal_kv_get"""
+    ref = store.remote(b"1")
+    found = internal_kv._internal_kv_get(b"key")
+    ray.get(ref)
+    return found
+
+
+def keys() -> object:
+    """_internal_kv_list"""
+    ref = store.remote(b"1")
+    found = len(internal_kv._internal_kv_list(b"k"))
+    ray.get(ref)
+    return found
+
+
+def two_that_store() -> object:
+    """_internal_kv_put"""
+    return tuple(ray.get([store.remote(b"1"), store.remote(b"2")]))
+
+
 PROGRAMS = [
     event,
     lock,
@@ -137,6 +203,13 @@ PROGRAMS = [
     threads_begin_in_any_order,
     state_rows,
     resources,
+    generator,
+    next_item,
+    group,
+    group_is_ready,
+    key,
+    keys,
+    two_that_store,
 ]
 
 

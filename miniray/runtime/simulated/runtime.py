@@ -17,7 +17,16 @@ from random import Random
 from typing import Any, Callable, Iterable, Iterator
 
 from ...core.cluster import Cluster
-from ...core.records import ACTOR_TASK, ActorRecord, ObjectRecord, StreamRecord, TaskRecord, TaskSpec, WorkerRecord
+from ...core.records import (
+    ACTOR_TASK,
+    PENDING,
+    ActorRecord,
+    ObjectRecord,
+    StreamRecord,
+    TaskRecord,
+    TaskSpec,
+    WorkerRecord,
+)
 from ...core.transitions import WorkerStatus
 from ...process.context import Execution, current
 from ...process.exits import TaskInterrupt, WorkerExit
@@ -222,17 +231,16 @@ class SimulatedRuntime(ThreadedRuntime):
         return super().take_item(stream)
 
     def _look(self, what: str, records: Iterable[Any] = (), polls: bool = False) -> None:
-        """A point: the program is about to look at something that another thread may change. what: "names", or which
-        of the records are ready."""
-        touches: list[Any] = [("object", record.number) for record in records if type(record) is ObjectRecord]
-        self._enter(Step(f"looks at {what}", touches or [what], polls))
+        """A point: the program is about to look at something that another thread may change, or to change it. what:
+        "names", "keys", or which of the records are ready."""
+        self._enter(Step(f"looks at {what}", _looks_at(list(records), True) if records else [what], polls))
 
     def wait_for(self, objects: list[Any], need: int, fail_fast: bool, timeout: float | None) -> bool:
         """As in every runtime. Notes what the thread will look at when the wait is over."""
         self.simulation.must_take_part()
         fiber = self.baton.current
         touches = _looks_at(objects, timeout is not None or not fail_fast)
-        fiber.resumes = Step("goes on", touches) if touches else GOES_ON
+        fiber.resumes = GOES_ON if touches == [] else Step("goes on", touches)
         try:
             return super().wait_for(objects, need, fail_fast, timeout)
         finally:
@@ -323,13 +331,15 @@ def _gets(objects: list[ObjectRecord], timed: bool = False) -> Step:
     return Step(f"gets {', '.join(sorted(names))}", _looks_at(objects, timed))
 
 
-def _looks_at(objects: list[Any], at_all: bool) -> list[Any]:
+def _looks_at(objects: list[Any], at_all: bool) -> list[Any] | None:
     """What a thread that waits for these objects finds out. It waits until all have a value, or one has failed; so the
-    order in which values come makes no difference. at_all: it also finds out which of them are ready."""
-    records = [obj for obj in objects if type(obj) is ObjectRecord]
+    order in which values come makes no difference. at_all: it also finds out which of them are ready. None: it may
+    concern everything, since one of them is a stream, or becomes ready when a placement group finds room."""
     if len(objects) == 1 and not at_all:
         return []
-    return [("object" if at_all else "failure", obj.number) for obj in records]
+    if any(type(obj) is not ObjectRecord or obj.task is None and obj.status is PENDING for obj in objects):
+        return None
+    return [("object" if at_all else "failure", obj.number) for obj in objects]
 
 
 _complete: type[Verbs] = SimulatedRuntime  # an error for mypy if a verb is missing
