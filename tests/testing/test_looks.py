@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import queue
 import threading
@@ -267,3 +268,19 @@ def test_a_loop_that_only_looks_comes_to_an_end():
 
     for strategy in "random", "pct":
         explore(program, 3, strategy)
+
+
+def test_a_schedule_that_is_left_out_says_nothing_in_an_event_loop(caplog):
+    """The search leaves it where a callback of the loop runs."""
+
+    def program() -> None:
+        async def wait() -> int:
+            return await one.remote()
+
+        async def both() -> list[int]:
+            return await asyncio.gather(wait(), wait())
+
+        assert asyncio.run(both()) == [1, 1]
+
+    assert explore(program, strategy="exhaustive").pruned
+    assert not caplog.records

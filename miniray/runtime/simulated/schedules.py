@@ -123,8 +123,11 @@ class PCT(Schedule):
         return max(range(len(candidates)), key=lambda at: self._priorities[candidates[at].number])
 
 
-class Pruned(BaseException):
-    """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps."""
+class Pruned(SystemExit):
+    """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps.
+
+    A SystemExit, because an event loop lets no other exception out of a callback without a word on stderr.
+    """
 
 
 class _Choice:
