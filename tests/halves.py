@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("tests/telemetry", "tests/testing", "tests/cli")
+FOLDERS = ("tests/telemetry", "tests/testing")
 """The first half. Every other test belongs to the second one."""
 NO_TEST_RAN = 5
 
