@@ -198,17 +198,19 @@ def explore(
         return found
 
     def run_once(seed: int, schedule: Schedule, keep_log: bool = False, plan: FaultPlan | None = faults) -> Run:
-        return Run(fn, seed, schedule, plan, max_steps, max_virtual_s, keep_log, None, watchdog_s, globals_, quiet).go()
+        """One run, of the exploration or to shrink a failure. Raises an error that ends the exploration."""
+        run = Run(fn, seed, schedule, plan, max_steps, max_virtual_s, keep_log, None, watchdog_s, globals_, quiet).go()
+        if run.error is not None and _ends_the_exploration(run.error):
+            add_note = attribute_of(run.error, "add_note")  # Python 3.11
+            if _interrupts(run.error) and add_note is not None:
+                with contextlib.suppress(Exception):  # an error may refuse to be changed
+                    add_note(f"raised after {found.runs} runs of explore, with seed {seed}")
+            raise run.error
+        return run
 
     def check(run: Run) -> None:
         if run.error is None:
             return
-        if _ends_the_exploration(run.error):
-            add_note = attribute_of(run.error, "add_note")  # Python 3.11
-            if _interrupts(run.error) and add_note is not None:
-                with contextlib.suppress(Exception):  # an error may refuse to be changed
-                    add_note(f"raised in run {found.runs} of explore, with seed {run.seed}")
-            raise run.error
         plan = faults
         if faults is not None and shrink:
             plan = _fewest_faults(run, faults, lambda plan: run_once(run.seed, Replay(run.schedule.taken), plan=plan))
@@ -246,16 +248,12 @@ def pct_length(run_once: Callable[[int, Schedule], Run]) -> int:
     """How many choices a run has, which the strategy "pct" must know: as many as the first of a few random runs that
     passes. These runs are not part of the exploration, and always have the same seeds. So a seed gives the same
     schedule alone and among others.
-
-    Raises an error that ends the exploration.
     """
     lengths = []
     for seed in range(RUNS_FOR_LENGTH):
         run = run_once(seed, RandomWalk(seed))
         if run.error is None:
             return len(run.schedule.taken)
-        if _ends_the_exploration(run.error):
-            raise run.error
         lengths.append(len(run.schedule.taken))
     return max(lengths)
 

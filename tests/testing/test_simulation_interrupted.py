@@ -19,7 +19,7 @@ from miniray.runtime.simulated import replacing
 from miniray.runtime.simulated.baton import Baton
 from miniray.runtime.simulated.simulation import Simulation
 from miniray.runtime.simulated.watchdog import Watchdog
-from miniray.testing import explore, simulate
+from miniray.testing import FaultPlan, explore, simulate
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs signals of POSIX")
 
@@ -138,3 +138,31 @@ def test_one_inside_another_does_nothing(handler):
     inner.release()
     with pytest.raises(Limit):
         outer.release()
+
+
+@ray.remote
+def one() -> int:
+    """1."""
+    return 1
+
+
+@pytest.mark.parametrize("late", [1, 2])
+@pytest.mark.parametrize("faults", [None, FaultPlan(slow=0.2)], ids=["no faults", "faults"])
+def test_an_interrupt_while_a_failure_is_made_smaller_ends_the_exploration(handler, late, faults):
+    """It comes in one of the runs after the one that has failed. It used to count as a run that fails in another way."""
+    runs_after_the_failure = 0
+    failed = False
+
+    def program() -> None:
+        nonlocal runs_after_the_failure, failed
+        runs_after_the_failure += failed
+        if runs_after_the_failure == late:
+            os.kill(os.getpid(), signal.SIGALRM)
+        refs = [one.remote() for _ in range(4)]
+        if ray.wait(refs)[0][0] != refs[0]:
+            failed = True
+            raise ValueError("in another order")
+
+    with pytest.raises(Limit):
+        explore(program, 100, faults=faults)
+    assert runs_after_the_failure == late
