@@ -26,6 +26,7 @@ import pytest
 import miniray as ray
 from miniray.testing import ExplorationFailure, explore, simulate
 from miniray.testing.simulation import Run
+from miniray.util.placement_group import placement_group
 from tests.testing.account import Account
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -585,3 +586,14 @@ def test_a_program_that_ends_while_coroutines_wait_says_nothing():
     """They are closed when their loop has ended, and report nothing then."""
     done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, cwd=ROOT, timeout=50)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+def test_a_deadlock_names_the_placement_group_that_finds_no_room():
+    def program() -> None:
+        ray.init(num_cpus=2)
+        ray.get(placement_group([{"CPU": 99}]).ready())
+
+    with pytest.raises(
+        ray.exceptions.DeadlockError, match="driver waits for an object .placement group .* needs 1 bundle of 99 CPU"
+    ):
+        simulate(program, 1)

@@ -8,7 +8,7 @@ import threading
 from types import FrameType
 from typing import Any
 
-from ...core.records import ACTOR_TASK, ObjectRecord, StreamRecord, TaskRecord
+from ...core.records import ACTOR_TASK, PENDING, ObjectRecord, StreamRecord, TaskRecord
 from .baton import Fiber
 from .locks import SimLock
 
@@ -146,7 +146,8 @@ def _awaited(runtime: Any, fiber: Fiber) -> list[Any]:
 
 
 def _ready(record: Any) -> bool:
-    return bool(record.value is not None) if isinstance(record, ObjectRecord) else False
+    # That of a placement group has its value from the beginning, and is pending until there is room.
+    return isinstance(record, ObjectRecord) and record.value is not None and record.status is not PENDING
 
 
 def _who_runs(runtime: Any, task: TaskRecord) -> tuple[str, Fiber | None]:
