@@ -199,9 +199,8 @@ class Baton:
                 self.advance_to(self.time + TICK_S)
         runnable = self.runnable
         if len(runnable) > 1 or self.schedule.every_step or self._urgent is not None:
-            if runnable[0] is not fiber:
-                runnable.remove(fiber)
-                runnable.insert(0, fiber)
+            if runnable[0] is not fiber:  # in one step: the handler of a signal may raise between two
+                runnable[:] = [fiber, *[other for other in runnable if other is not fiber]]
             chosen = self._take_urgent() or self._choose(True)
             if chosen is not fiber:
                 self._hand_over(fiber, chosen)
@@ -219,7 +218,7 @@ class Baton:
                 self.stop(error)
                 return self._take_urgent() or self.driver
         if running:  # one after the other
-            self.runnable.append(self.runnable.pop(0))
+            self.runnable[:] = [*self.runnable[1:], self.runnable[0]]
         return self.runnable[0]
 
     def _took(self, fiber: Fiber, step: Step) -> None:
@@ -480,8 +479,7 @@ class Baton:
             # The driver goes to the end of the line, and comes back when each other fiber has ended or blocked again.
             driver = self.driver
             driver.step = GOES_ON
-            self.runnable.remove(driver)
-            self.runnable.append(driver)
+            self.runnable[:] = [*[fiber for fiber in self.runnable if fiber is not driver], driver]
             chosen = self.runnable[0]
             if chosen is driver:
                 break
