@@ -226,8 +226,8 @@ class Recorder:
         if picture or not self._next_picture:
             self._next_picture = now + (self.config.snapshot_interval_secs or float("inf"))
         ended = _attempts(self.runtime) if last else []  # first: none of these is missing in the batch
+        waits = json.dumps(_waits(self.runtime))  # before the batch, too: it then has every task that waits
         batch = collector.collect(EVERYTHING if picture else None)
-        waits = json.dumps(_waits(self.runtime))
         if not batch and not last and waits == self._waits and now < self._next_beat and not self._waiting:
             return
         self._waiting.append(batch)
