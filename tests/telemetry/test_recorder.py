@@ -296,7 +296,8 @@ import miniray as ray
 ray.init(num_cpus=1, telemetry=sys.argv[1])
 ray.get(ray.remote(lambda: 1).remote())
 print("ready", flush=True)
-threading.Event().wait(30)
+while True:  # in slices: without the GIL, a signal just before a wait does not end it
+    threading.Event().wait(0.05)
 """
 
 
