@@ -256,13 +256,13 @@ def test_the_facts_of_a_file_are_not_read_beside_a_late_statement(recorded):
         with pytest.raises(QueryError, match="given up"):
             source.query("SELECT length(trim(?, ?))", LONG, timeout_s=0.1)
         assert source.late
-        late = source._given_up
+        late = source._aside
         seen = []
         late.wait = lambda seconds: seen.append(seconds)
         with pytest.raises(QueryError, match="has not ended yet"):
             source.session()
         del late.wait
-        assert seen == [sources.OWN_S]
+        assert len(seen) == 1 and 0 < seen[0] <= sources.OWN_S
         late.wait(60)
         assert source.session()["status"] == "SUCCEEDED"
     with pytest.raises(QueryError, match="is closed"):
@@ -278,7 +278,7 @@ def test_a_statement_that_comes_after_a_late_one_of_a_session_that_ends():
     assert source.late
     with pytest.raises(QueryError, match="^The session has ended.$"):
         source.query("SELECT 1", timeout_s=0.01)
-    source._given_up.wait(60)
+    source._aside.wait(60)
 
 
 def test_the_wait_for_another_thread_s_statement_counts():
@@ -289,6 +289,25 @@ def test_the_wait_for_another_thread_s_statement_counts():
             ray.sql("SELECT 1", timeout_s=0.1)
     thread.join(10)
     assert said == ["The session has ended."]
+
+
+def test_a_statement_waits_no_longer_than_it_may(recorded, monkeypatch):
+    """First for a late statement, then for other threads. Each wait used to take the whole time."""
+    now, waited = [0.0], []
+
+    def in_vain(lock, seconds):
+        waited.append(seconds)
+        now[0] += seconds
+        return False
+
+    with FileSource(recorded) as source:
+        source._aside = sources._Aside(None, None)  # one that does not end
+        with monkeypatch.context() as patch, pytest.raises(QueryError, match="other threads have taken all"):
+            patch.setattr(sources, "real_clock", lambda: now[0])
+            patch.setattr(sources, "_wait", in_vain)
+            source.query("SELECT 1", timeout_s=5)
+        assert waited == [5, 0]
+        source._aside = None
 
 
 def test_a_time_limit_is_real_time_in_a_simulation():
@@ -304,7 +323,7 @@ def test_a_time_limit_is_real_time_in_a_simulation():
 
 
 def test_a_reader_leaves_no_files(path):
-    """SQLite makes a log and its index beside the file for whoever reads it."""
+    """SQLite creates a log and its index beside the file, also for a reader."""
     with ray.init(num_cpus=1, telemetry=path, log_to_driver=False):
         ray.get(ray.remote(lambda: 1).remote())
     folder = os.path.dirname(path)

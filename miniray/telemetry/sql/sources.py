@@ -95,21 +95,20 @@ def check_statement(sql: str) -> None:
 
 
 class _Aside:
-    """A statement on a thread of its own. The one that asks waits for it as long as it may run, and no longer.
+    """A statement on a thread of its own. The caller of `result` waits for it as long as it may run, and no longer.
 
-    The thread and its locks are real ones, also in a simulation, where a statement takes no virtual time.
+    is_over: whether the thread no longer needs the connection. The thread and its locks are real ones, also in a
+    simulation, where a statement takes no virtual time.
     """
 
-    def __init__(self, run: Callable[[], Result], late: Callable[[], None]):
-        """late: called on the thread after the statement has ended, if nobody waits for it any longer."""
-        self._run, self._late = run, late
-        self.ended = False
-        self.is_over = False  # whether the thread no longer needs the connection
+    def __init__(self, run: Callable[[], Result], then: Callable[[], None]):
+        """then: called on the thread, after `is_over` has been set."""
+        self._run, self._then = run, then
+        self.is_over = False
         self._result: Result | None = None
         self._error: BaseException | None = None
         self._begun = new_real_lock()  # taken by the thread, or by a caller that leaves before the thread has begun
-        self._first: dict[str, object] = {}  # who was done first: the statement, the one that asks, or `give_up`
-        self._told = new_real_lock()  # taken until there is a result, or nobody waits for it
+        self._told = new_real_lock()  # taken until the caller of `result` has nothing to wait for
         self._over = new_real_lock()  # taken until `is_over`
         self._told.acquire()
         self._over.acquire()
@@ -121,18 +120,14 @@ class _Aside:
             self._result = self._run()
         except BaseException as error:
             self._error = error
-        is_late = self._first.setdefault("who", self) is not self
-        if not is_late:
-            self._told.release()
         self.is_over = True
         self._over.release()
-        if is_late:
-            self._late()
+        self.give_up()
+        self._then()
 
     def give_up(self) -> None:
-        """Let the one that asks go on without a result. Another thread calls this."""
-        me = object()
-        if self._first.setdefault("who", me) is me:
+        """End the wait of the caller of `result`. Any thread may call this, and more than once."""
+        with contextlib.suppress(RuntimeError):  # the lock is free already
             self._told.release()
 
     def wait(self, seconds: float) -> None:
@@ -141,14 +136,14 @@ class _Aside:
             self._over.release()
 
     def result(self, seconds: float) -> Result | None:
-        """Start. What `run` has returned; None if it has not ended in time. Raises what it has raised. Sets `ended`,
-        which is also true of a statement that never begins."""
+        """Start, and return what `run` returns, or raise what it raises. None if it has not ended in time."""
         try:
             start_real_thread(self._work, ())  # unlike `Thread.start`, it does not wait for the thread
             _wait(self._told, seconds)  # the handler of a signal may raise here
         finally:
-            done = self._first.setdefault("who", None) is self
-            self.ended = self._begun.acquire(blocking=False) or done
+            if self._begun.acquire(blocking=False):  # it will never begin
+                self.is_over = True
+                self._over.release()
         if self._error is not None:
             raise self._error
         return self._result
@@ -174,20 +169,19 @@ class _Source:
         self._connection = connection
         self._guard = sandbox.protect(connection)
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
-        self._busy = False
+        self._busy = False  # whether somebody asks
         self._aside: _Aside | None = None  # the last one
-        self._given_up: _Aside | None = None  # the last one whose time was over before it ended
         self._closing = new_real_lock()  # taken by the one that closes the connection
         self._process = os.getpid()
 
     @property
     def late(self) -> bool:
-        """Whether a statement whose time is over has not ended yet, since nothing can stop a function of SQLite. Its
-        thread has the connection until then.
+        """Whether a statement that nobody waits for any longer has not ended yet, since nothing can stop a function of
+        SQLite. Its thread has the connection until then."""
+        return not self._busy and self._runs_aside()
 
-        That thread changes nothing here: in a simulation it is a real one, which may not wait for our lock.
-        """
-        return self._given_up is not None and not self._given_up.is_over
+    def _runs_aside(self) -> bool:
+        return self._aside is not None and not self._aside.is_over
 
     def _is_inherited(self) -> bool:
         """Whether a fork has copied this source: its locks may be held by threads that are not in this process."""
@@ -197,7 +191,7 @@ class _Source:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
         ends = real_clock() + timeout_s
-        with self._used(timeout_s):
+        with self._used(ends, timeout_s):
             with inside:
                 read = sandbox.tables_of(self._connection, self._guard, sql, params)
             before = real_clock()
@@ -210,15 +204,14 @@ class _Source:
         return result
 
     @contextlib.contextmanager
-    def _used(self, timeout_s: float) -> Iterator[None]:
-        """Within the block, this thread alone uses the connection, and nobody closes it. Raises QueryError if it cannot
-        have it in time, or any longer."""
+    def _used(self, ends: float, timeout_s: float) -> Iterator[None]:
+        """Within the block, this thread alone uses the connection, and nobody closes it. Raises QueryError if the
+        connection is not free in time, or is closed. ends: on the real clock. timeout_s: for the text of an error."""
         if self._is_inherited():
             raise QueryError("It was opened before this process was forked. Open it again here.")
-        late = self._given_up
-        if late is not None:
-            late.wait(timeout_s)
-        if not _wait(self._lock, timeout_s):
+        if self.late and self._aside is not None:
+            self._aside.wait(ends - real_clock())
+        if not _wait(self._lock, ends - real_clock()):
             raise QueryError(
                 self._guard.closed or f"The statements of other threads have taken all of timeout_s={timeout_s:g}."
             )
@@ -231,7 +224,7 @@ class _Source:
             try:
                 if self._guard.closed:
                     raise QueryError(self._guard.closed)
-                self._given_up, self._guard.given_up = None, False
+                self._guard.given_up = False
                 yield
             finally:
                 self._busy = False
@@ -247,13 +240,12 @@ class _Source:
         if not (self._from_anybody or sandbox.may_take_long(sql)):
             return run()
         aside = self._aside = _Aside(run, self._close_if_unused)
-        if self._guard.closed:  # `_close` looks for `_aside` after it has set this
-            raise QueryError(self._guard.closed)
+        if self._guard.closed:  # `_close` sets this before it looks for `_aside`, and may have found none
+            aside.give_up()
         try:
             result = aside.result(ends + GRACE_S - real_clock())
         finally:
-            if not aside.ended:
-                self._given_up, self._guard.given_up = aside, True
+            self._guard.given_up = not aside.is_over
         if result is None:
             raise QueryError(
                 self._guard.closed or f"The statement ran longer than timeout_s={timeout_s:g} and was given up."
@@ -273,16 +265,16 @@ class _Source:
         self._guard.closed = why
         if self._is_inherited():
             return
-        aside = self._aside
-        if aside is not None:  # a function of SQLite does not look: its statement is late from now on
-            aside.give_up()
+        if self._aside is not None:  # a function of SQLite does not look: its statement is late from now on
+            self._aside.give_up()
         with self._lock:
             self._close_if_unused()
 
     def _close_if_unused(self) -> None:
-        """Close the connection of a source that has ended, unless somebody has it who will call this afterwards: a
-        query, also one below us on this thread, or a late statement."""
-        if self._guard.closed and not (self._busy or self.late) and self._closing.acquire(blocking=False):
+        """Close the connection of a source that has ended, unless it is in use. Each user calls this when it no longer
+        needs the connection: a query, also one below us on this thread, and the thread of a statement. That thread is a
+        real one, so in a simulation it may not wait for our lock."""
+        if self._guard.closed and not (self._busy or self._runs_aside()) and self._closing.acquire(blocking=False):
             with inside:
                 self._connection.close()
                 self._after_closing()
@@ -466,7 +458,7 @@ class FileSource(_Source):
 
     def session(self) -> dict[str, str]:
         """The facts of the table `session`. Raises QueryError."""
-        with self._used(OWN_S), inside:
+        with self._used(real_clock() + OWN_S, OWN_S), inside:
             return dict(self._own("SELECT name, value FROM session"))
 
     def _own(self, sql: str) -> list[tuple[Any, ...]]:
