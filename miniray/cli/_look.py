@@ -133,33 +133,25 @@ def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
     """Call `ask` with the session in the recording `args.source`. Returns its exit code; 2 for a file that cannot be
     read, and 1 for one without rows. Tells on stderr what the recording lacks.
 
-    Every value of a file was checked when it was read, but rows may contradict each other in ways that no list of rules
-    foresees, and anybody may have made the file. So an error of a reader is the file's, and is told in one line.
+    Anybody may have made the file. Each of its values was checked when it was read, but rows may contradict each other
+    in ways that no list of rules foresees. An error that may come from that is told in one line, with its place.
     """
-    from ..telemetry.recording.restore import (  # reading a recording takes sqlite3
-        Unreadable,
-        contradicts,
-        restored,
-        without_rows,
-    )
+    from ..telemetry.recording import restore  # it takes sqlite3
 
     if args.program:
         return complain("give --from or a program after --, not both", 2)
     try:
-        with restored(args.source) as runtime:
+        with restore.restored(args.source) as runtime:
             tables = runtime.cluster
             if not (tables.nodes or tables.workers or tables.tasks or tables.actors):
-                return complain(f"{args.source} has no rows: {without_rows(args.source)}", 1)
+                return complain(f"{args.source} has no rows: {restore.without_rows(args.source)}", 1)
             for gap in runtime.gaps:
                 print(f"Note: {for_terminal(gap)}", file=sys.stderr)
-            try:
-                return ask(runtime)
-            except (OSError, Unreadable):  # such as a pipe that its reader has closed
-                raise
-            except Exception as problem:
-                return complain_of(contradicts(args.source, problem), 2)
-    except Unreadable as problem:
+            return ask(runtime)
+    except restore.Unreadable as problem:
         return complain_of(problem, 2)
+    except restore.OF_ROWS as problem:
+        return complain_of(restore.failed(args.source, problem), 2)
 
 
 def no_session(command: str) -> str:

@@ -8,8 +8,8 @@ has dropped it. Then the rebuilt record has None in its place, or leaves it out 
 
     cluster = Restoring().rebuilt(rows)
 
-`rows(table)` gives the rows of a table as dicts, in the order of their keys; JSON is parsed. Whoever reads them from a
-file has checked them against the schema. This module raises ValueError where rows contradict each other.
+`rows(table)` gives the rows of a table as dicts, in the order of their keys. JSON is parsed, and each value is as the
+schema says. Rows may contradict each other all the same: then this module raises Contradiction where it notices.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ Row = dict[str, Any]
 Rows = Callable[[str], Iterable[Row]]
 
 EARLIER_BITS = 20  # the key of an earlier attempt is -(task's number << 20 | number of the attempt)
+
+
+class Contradiction(ValueError):
+    """Rows contradict each other, or name a status that does not exist. The text says which."""
 
 
 class KeptText(str):
@@ -182,7 +186,7 @@ class Restoring:
             record.node = self.cluster.nodes.get(bundle["node"])
         group.number, group.attempts = row["number"], row["attempts"]
         group.t_created, group.t_placed = _s(row["created_us"]), _s(row["placed_us"])
-        restore(group, row["state"])
+        _set_status(group, row["state"])
         self.cluster.placement_groups[group.number] = group
         if group.status in (PlacementGroupStatus.PENDING, PlacementGroupStatus.RESCHEDULING):
             self.cluster.groups.waiting[group.number] = group
@@ -227,7 +231,7 @@ class Restoring:
         if node is None:
             return
         worker = WorkerRecord(row["number"], node)
-        restore(worker, row["state"])
+        _set_status(worker, row["state"])
         worker.tasks_done, worker.lent = row["tasks_done"], row["lent"]
         worker.t_created, worker.t_started, worker.t_died = (
             _s(row["created_us"]),
@@ -254,7 +258,7 @@ class Restoring:
             is_async=bool(row["is_async"]),
             number=row["id"],
         )
-        restore(actor, row["state"])
+        _set_status(actor, row["state"])
         actor.restarts, actor.max_restarts = row["num_restarts"], row["max_restarts"]
         actor.out_of_scope, actor.repr_name = bool(row["out_of_scope"]), row["repr_name"]
         actor.tasks_done, actor.lineage = row["num_executed_calls"], row["lineage"]
@@ -289,7 +293,7 @@ class Restoring:
             task.attempt = row["attempt"]
             _fill(task, row, workers)
             task.failure = self._failure(row["failure"])
-            restore(task, _status(task, row["state"]))
+            _set_status(task, _status(task, row["state"]))
             if row["producers"]:
                 task.producers = tuple(row["producers"])
             tasks[key] = task
@@ -314,7 +318,7 @@ class Restoring:
     def _lost_actor(self, number: int, spec: TaskSpec) -> ActorRecord:
         """In place of an actor that the session has dropped, while some of its calls are still known."""
         actor = ActorRecord(spec.func_name.rpartition(".")[0], number=number)
-        restore(actor, ActorStatus.DEAD.name)
+        _set_status(actor, ActorStatus.DEAD.name)
         actor.creation = TaskRecord(TaskSpec(ACTOR_CREATION_TASK, spec.name, spec.func_name), actor=actor)
         return actor
 
@@ -357,7 +361,7 @@ class Restoring:
             tables.actors.get(row["actor"]),
             row["refs"],
         )
-        restore(obj, row["state"])
+        _set_status(obj, row["state"])
         obj.size, obj.uses, obj.held, obj.lineage = row["size_bytes"], row["uses"], row["held"], row["lineage"]
         obj.t_ready = _s(row["ready_us"])
         if obj.task is None:
@@ -505,17 +509,25 @@ class Restoring:
 
 
 def _check_causes(cause_of: dict[int, int | None]) -> None:
-    """Raise ValueError if a failure is its own cause: whoever follows the causes would never end."""
+    """Raise Contradiction if a failure is its own cause: a reader that follows the causes would never end."""
     ends: set[int] = set()  # the failures whose causes are known to end
     for failure in cause_of:
         path: set[int] = set()
         number: int | None = failure
         while number is not None and number not in ends:
             if number in path:
-                raise ValueError(f"failure {failure} is a cause of itself")
+                raise Contradiction(f"failure {failure} is a cause of itself")
             path.add(number)
             number = cause_of.get(number)
         ends |= path
+
+
+def _set_status(record: Any, name: str) -> None:
+    """Give a record the status with this name. Raises Contradiction if there is none."""
+    statuses = type(record.status)
+    if name not in statuses.__members__:
+        raise Contradiction(f"{name!r} is no {statuses.__name__}")
+    restore(record, name)
 
 
 def _status(task: TaskRecord, state: str) -> str:

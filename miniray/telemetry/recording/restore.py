@@ -17,6 +17,7 @@ import sqlite3
 import stat
 import tempfile
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,7 @@ from typing import Any
 
 from ...core.cluster import Cluster
 from ...core.records import NodeRecord, Waiter, WorkerRecord
-from ...core.restoring import Restoring, kept_text
+from ...core.restoring import Contradiction, Restoring, kept_text
 from ...observe.logs.session import SessionLogs
 from ...observe.metrics.prometheus import OVERFLOW
 from ...observe.metrics.registry import Curve, Table, summed
@@ -41,6 +42,9 @@ from ..schema.checked_rows import BY_NAME, CheckedRows, Damaged
 BUSY_S = 10.0
 COPIES = 5  # how often a file and its log are copied, until nobody has written to them meanwhile
 STEPS = 100_000  # of SQLite's machine, after which Python looks for Ctrl-C
+OF_ROWS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What a reader may raise because rows contradict each other, in a way that no rule foresees. Any other error is
+certainly a mistake of ours."""
 LEAST_ROUNDS, ROUNDS_PER_BYTE = 100, 1 / 20_000  # of so many steps may be made: fifty times what tasks take
 
 
@@ -267,7 +271,9 @@ def _histogram(row: dict[str, Any]) -> dict[str, Any]:
     """The value of a histogram in a row of `metric_points`."""
     counts, bounds = row["bucket_counts_json"], row["bounds_json"]
     if len(counts) != len(bounds) + 1:
-        raise ValueError(f"a point of the histogram {row['name']} has {len(counts)} buckets and {len(bounds)} bounds")
+        raise Contradiction(
+            f"a point of the histogram {row['name']} has {len(counts)} buckets and {len(bounds)} bounds"
+        )
     buckets = zip((*bounds, math.inf), accumulate(counts))
     return {"count": row["count"], "sum": _number(row["sum"]), "buckets": dict(buckets)}
 
@@ -375,14 +381,19 @@ def _read(name: str, connection: sqlite3.Connection, limit: _Limit) -> Restored:
         raise Unreadable(f"{name} cannot be read: {problem}") from problem
     except Damaged as problem:
         raise Unreadable(f"{name} cannot be read, because it is damaged: {problem}") from problem
-    except Exception as problem:  # each value is as the schema says, but rows contradict each other
-        raise Unreadable(contradicts(name, problem)) from problem
+    except OF_ROWS as problem:
+        raise Unreadable(failed(name, problem)) from problem
 
 
-def contradicts(name: str, problem: Exception) -> str:
-    """The message about a file whose rows have an error as their consequence."""
-    said = str(problem) if type(problem) is ValueError else repr(problem)
-    return f"{name} cannot be read, because its rows contradict each other: {said}"
+def failed(name: str, problem: Exception) -> str:
+    """The message about a file in which a reader met one of OF_ROWS."""
+    if isinstance(problem, Contradiction):
+        return f"{name} cannot be read, because its rows contradict each other: {problem}"
+    place = traceback.extract_tb(problem.__traceback__)[-1]
+    return (
+        f"{name} cannot be read: {problem!r} in {os.path.basename(place.filename)}, line {place.lineno}. Its rows "
+        "contradict each other, or this is a mistake of miniray"
+    )
 
 
 def _check_tables(name: str, connection: sqlite3.Connection) -> None:
