@@ -37,7 +37,7 @@ from ..empty_log import remove_empty_log
 from ..fork_gate import inside
 from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
 from ..schema import VERSION
-from ..schema.checked_rows import BY_NAME, CheckedRows, Damaged
+from ..schema.checked_rows import STORED, CheckedRows, Damaged
 
 BUSY_S = 10.0
 COPIES = 5  # how often a file and its log are copied, until nobody has written to them meanwhile
@@ -399,7 +399,7 @@ def failed(name: str, problem: Exception) -> str:
 def _check_tables(name: str, connection: sqlite3.Connection) -> None:
     """Raise Unreadable if what should be a table is a view, or is computed in another way."""
     for kind, own, sql in connection.execute("SELECT type, lower(name), sql FROM sqlite_master"):
-        if own in BY_NAME and (kind != "table" or str(sql).upper().startswith("CREATE VIRTUAL")):
+        if own in STORED and (kind != "table" or str(sql).upper().startswith("CREATE VIRTUAL")):
             raise Unreadable(f"{name} is not a recording of miniray: {own} is not a table")
 
 

@@ -2,7 +2,7 @@
 
 A recording may be damaged, or come from anybody. This is the one place where what a file says becomes values that the
 rest of the program relies on: each has its column's type, is NULL only where that is allowed, and is in range; JSON is
-parsed, and has its column's shape. Whatever does not is `Damaged`, with the table, the column and the row.
+parsed, and has its column's shape. A value that does not fit is `Damaged`, with the table, the column and the row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .ddl import Column, Table
 from .shapes import MOST, MOST_US, SHAPES, Malformed, parsed
 from .stored_tables import TABLES
 
-BY_NAME = {table.name: table for table in TABLES}
+STORED = {table.name: table for table in TABLES}
 SHOWN = 60  # characters of a value in an error
 
 
@@ -59,7 +59,7 @@ class CheckedRows:
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
         there = {name for (name,) in connection.execute("SELECT lower(name) FROM sqlite_master WHERE type = 'table'")}
-        self.missing = [name for name in BY_NAME if name not in there]
+        self.missing = [name for name in STORED if name not in there]
         self._checked: set[str] = set()
 
     def __call__(self, name: str) -> Iterator[dict[str, Any]]:
@@ -67,7 +67,7 @@ class CheckedRows:
         the table. Raises Damaged."""
         if name in self.missing:
             return
-        table = BY_NAME[name]
+        table = STORED[name]
         if name not in self._checked:
             self._check(table)
             self._checked.add(name)
@@ -104,8 +104,8 @@ class CheckedRows:
         for column in table.columns:
             if column.name not in has:
                 raise Damaged(f"the table {table.name} has no column {column.name}")
-        tests: list[tuple[str, str, str]] = [test for column in table.columns for test in _tests(column)]
-        tests += [(f"NOT ({condition})", table.key[0], problem) for condition, problem in table.rules]
+        tests = [test for column in table.columns for test in _tests(column)]
+        tests += [(f"NOT ({condition})", "", problem) for condition, problem in table.rules]
         cases = " ".join(f"WHEN {test} THEN {number}" for number, (test, _, _) in enumerate(tests))
         found = self._connection.execute(
             f"SELECT CASE {cases} END AS bad, * FROM {table.name} WHERE bad IS NOT NULL LIMIT 1"
@@ -113,14 +113,15 @@ class CheckedRows:
         values = found.fetchone()
         if values is None:
             return
-        _, column, problem = tests[values[0]]
+        _, column, said = tests[values[0]]
         row = dict(zip([name.lower() for name, *_ in found.description], values))
-        said = f"{_is(row[column])}, and should be {problem}" if problem.startswith("a") else f": {problem}"
-        raise Damaged(f"{_place(table, column, row)} {said}".replace(" :", ":"))
+        if column:
+            raise Damaged(f"{_place(table, column, row)} {_is(row[column])}, and should be {said}")
+        raise Damaged(f"{_place(table, table.key[0], row)}: {said}")
 
 
 def _tests(column: Column) -> Iterator[tuple[str, str, str]]:
-    """Conditions in SQL of a wrong value, each with its column and what the value should be."""
+    """Conditions in SQL that a wrong value meets, each with the column's name and what the value should be."""
     name = column.name
     types = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'"}[column.type]
     what = {"INTEGER": "a whole number", "REAL": "a number", "TEXT": "a text"}[column.type]
@@ -129,7 +130,7 @@ def _tests(column: Column) -> Iterator[tuple[str, str, str]]:
     if column.unit == "us":
         yield f"({name} < 0 OR {name} > {MOST_US})", name, "a time"
     elif column.type == "INTEGER" and not column.signed:
-        yield f"{name} < -1", name, "a number of something"
+        yield f"{name} < -1", name, "-1 or more"
 
 
 def _place(table: Table, column: str, row: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """What the values of a recording look like: the shapes of its JSON, and a reader that checks a text against one.
 
-A shape is a Python value: `int`, `float` (any finite number), `str` or `bool`; a set of texts; `[shape]` for
-a list of any length; `{str: shape}` for an object with any names; `(shape, shape)` for a list of that length; a
-`Fields` for an object with these names, others being ignored; `Count`; `AnyOf`; and ANYTHING.
+A shape is a Python value: `int`, `float` (any finite number), `str` or `bool`; COUNT for a whole number from 0 on; a
+frozenset of texts; `[shape]` for a list of any length; `(shape, shape)` for a list of that length; `{str: shape}` for
+an object with any names; a `Fields` for an object with these names, others being ignored; an `AnyOf`; and ANYTHING.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-ANYTHING = object
+ANYTHING, COUNT = object(), object()
 MOST = 1 << 63  # the whole numbers of SQLite
 MOST_US = 253_402_300_799_000_000  # the year 9999, which is the last that Python's calendar has
 
@@ -37,14 +37,7 @@ class AnyOf:
     said: str
 
 
-@dataclass(frozen=True)
-class Count:
-    """A whole number from 0 to `most`."""
-
-    most: int = MOST - 1
-
-
-STREAM = Fields({"items": Count(), "taken": Count(), "produced": Count(), "ended": bool, "refs": int, "waits": bool})
+STREAM = Fields({"items": COUNT, "taken": COUNT, "produced": COUNT, "ended": bool, "refs": int, "waits": bool})
 _AWAITED = [(frozenset({"object", "stream"}), int)]
 _RULES = [(str, str, [str])]
 
@@ -57,7 +50,7 @@ SHAPES: dict[str, Any] = {
     ),
     "devices": {str: {str: float}},
     "fields": {str: ANYTHING},
-    "groups": {str: Fields({"limit": Count()})},
+    "groups": {str: Fields({"limit": COUNT})},
     "list": [ANYTHING],
     "numbers": [int],
     "selector": _RULES,
@@ -73,10 +66,10 @@ SHAPES: dict[str, Any] = {
     "texts": {str: str},
     "totals": Fields(
         {
-            "attempts_dropped": Count(),
-            "attempts": [(str, bool, bool, Count())],
+            "attempts_dropped": COUNT,
+            "attempts": [(str, bool, bool, COUNT)],
             "worker_failures": [(bool, str, int)],
-            "sizes": [Count()],
+            "sizes": [COUNT],
             "sizes_sum": float,
         },
         frozenset({"attempts_dropped", "attempts", "worker_failures", "sizes", "sizes_sum"}),
@@ -129,8 +122,8 @@ def fits(value: Any, shape: Any) -> bool:
         )
     if type(shape) is AnyOf:
         return any(fits(value, one) for one in shape.shapes)
-    if type(shape) is Count:
-        return type(value) is int and 0 <= value <= shape.most
+    if shape is COUNT:
+        return type(value) is int and 0 <= value < MOST
     return True
 
 
@@ -150,8 +143,8 @@ def said(shape: Any) -> str:
         return f"an object with {', '.join(f'{name} ({said(inner)})' for name, inner in shape.of.items())}"
     if type(shape) is AnyOf:
         return shape.said
-    if type(shape) is Count:
-        return f"a whole number from 0 to {shape.most}"
+    if shape is COUNT:
+        return "a whole number from 0 on"
     return "anything"
 
 
