@@ -31,7 +31,13 @@ import os, signal, sys, miniray as ray
 ray.init(num_cpus=1, telemetry=sys.argv[1])
 ray.get([ray.remote(lambda: 1).remote() for _ in range(5)])
 recorder = ray.api.session.recorders[0]
-recorder._connection.execute("PRAGMA wal_autocheckpoint = 0")
+end = recorder._end
+
+def killed():  # on the recorder's thread: nobody else may use the connection
+    recorder._connection.execute("PRAGMA wal_autocheckpoint = 0")
+    end()
+
+recorder._end = killed
 recorder._next_checkpoint = float("inf")
 recorder.runtime.recorders.clear()
 recorder._how_it_ended, recorder._finishing = "killed", True

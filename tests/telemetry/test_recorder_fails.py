@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -11,8 +12,25 @@ import pytest
 import miniray as ray
 from miniray.telemetry import TelemetryConfig
 from miniray.telemetry.recording import recorder
-from miniray.telemetry.collecting.store import Store
 from tests.telemetry.test_recorder import double, recorded, rows, wait_for_rows
+
+
+def on_its_thread(session_recorder, work):
+    """Let the recorder's thread call `work` before its next transaction, and wait for it. While the thread runs, nobody
+    else may use the connection."""
+    called, flush = threading.Event(), session_recorder._flush
+
+    def first(last):
+        session_recorder._flush = flush
+        try:
+            work()
+        finally:
+            called.set()
+        flush(last)
+
+    session_recorder._flush = first
+    assert called.wait(30)
+    assert not session_recorder.stopped
 
 
 def test_a_folder_that_does_not_exist(tmp_path, caplog):
@@ -114,8 +132,12 @@ def test_a_full_disk(path, caplog):
         session_recorder = ray.api.session.recorders[0]
         ray.get([double.remote(n) for n in range(10)])
         wait_for_rows(path, "SELECT 1 WHERE (SELECT count(*) FROM tasks) = 10")
-        pages = session_recorder._connection.execute("PRAGMA page_count").fetchone()[0]
-        session_recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+        def fill():
+            (pages,) = session_recorder._connection.execute("PRAGMA page_count").fetchone()
+            session_recorder._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+        on_its_thread(session_recorder, fill)
         ray.get([double.remote(n) for n in range(20_000)])
         session_recorder._done.acquire()
         session_recorder._done.release()
@@ -147,13 +169,19 @@ def test_a_reader_that_locks_the_file_does_not_stop_the_recording(path, caplog):
     """What could not be written is written later."""
     with ray.init(num_cpus=1, telemetry=path):
         session_recorder = ray.api.session.recorders[0]
-        session_recorder._connection.execute("PRAGMA busy_timeout = 1")
+        found_it_locked, begin = threading.Event(), session_recorder._begin_transaction
+
+        def observed(now):
+            begun = begin(now)
+            if not begun:
+                found_it_locked.set()
+            return begun
+
+        session_recorder._begin_transaction = observed
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
         ray.get([double.remote(n) for n in range(10)])
-        deadline = time.monotonic() + 30
-        while not session_recorder._locked_since and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert found_it_locked.wait(30)
         connection.execute("ROLLBACK")
         connection.close()
     assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
@@ -191,12 +219,14 @@ def test_a_lock_does_not_stop_the_retention(path, caplog):
         session_recorder = ray.api.session.recorders[0]
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
-        ours = sqlite3.connect(path, isolation_level=None, timeout=0.01)
-        session_recorder_store, session_recorder._store = session_recorder._store, Store(ours)
-        assert not session_recorder._trim(session_recorder.runtime.now())
+        trimmed = []
+
+        def trim():
+            trimmed.append(session_recorder._trim(session_recorder.runtime.now()))
+
+        on_its_thread(session_recorder, trim)
         connection.execute("ROLLBACK")
-        assert session_recorder._trim(session_recorder.runtime.now())
-        session_recorder._store = session_recorder_store
-        for one in connection, ours:
-            one.close()
+        on_its_thread(session_recorder, trim)
+        connection.close()
+        assert trimmed == [False, True]
     assert not caplog.records
