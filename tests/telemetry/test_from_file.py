@@ -260,7 +260,7 @@ def test_metrics(path):
 
 def test_the_page_of_a_recording_is_the_page_of_its_session(path):
     """With every kind of metric, in the driver and in a task, with too many series, and with what belongs to no record:
-    a worker that crashed, and the sizes of values. Only the machine's own metrics are missing."""
+    a worker that crashed, and the sizes of values. Only the machine's own metrics are missing, and the job has ended."""
 
     @ray.remote(max_retries=0)
     def work(n):
@@ -295,6 +295,10 @@ def test_the_page_of_a_recording_is_the_page_of_its_session(path):
     live = [line for line in page(runtime) if not re.search("ray_(node_(?!manager)|component_)", line)]
     del refs, stuck, counter
     ray.shutdown()
+    for job, before, after in ("ray_running_jobs", 1, 0), ("ray_finished_jobs_total", 0, 1):
+        (at,) = [number for number, line in enumerate(live) if line.startswith(job + "{")]
+        assert live[at].endswith(f" {before}.0")
+        live[at] = live[at][:-3] + f"{after}.0"
     with restored(path) as runtime:
         assert list(difflib.ndiff(live, page(runtime))) == [f"  {line}" for line in live]
     assert any(line.startswith("ray_loads_total{") and 'otel_metric_overflow="true"' in line for line in live)

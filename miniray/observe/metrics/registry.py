@@ -234,8 +234,7 @@ def _places(runtime: Any) -> tuple[dict[str, str], Callable[[str], str]]:
 
 def _recorded_families(runtime: Any) -> Iterator[prometheus.Family]:
     common, address_of = _places(runtime)
-    read = context.recorded.get()
-    found = current.tables if read is None or read is not runtime else read.metric_tables
+    found = getattr(runtime, "metric_tables", current.tables)  # a session in a recording has its own
     with lock:
         tables = sorted(found.values(), key=lambda table: (table.name, table.kind, table.owner))
         series = {id(table): list(table.series.values()) for table in tables}

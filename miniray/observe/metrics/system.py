@@ -87,6 +87,7 @@ class _Snapshot:
 
     def __init__(self, runtime: Any):
         self.labels = session_labels(runtime)
+        self.job_ended = getattr(runtime, "job_ended", 0.0) > 0  # a session in a recording may have ended
         with runtime.locked() as cluster:
             self.now = runtime.now()
             self.nodes: list[NodeRecord] = list(cluster.nodes.values())
@@ -330,8 +331,8 @@ def _nodes_and_jobs(see: _Snapshot) -> Iterator[Family]:
         samples = [({**session, "resource": key}, units / UNIT) for key, units in amounts.items()]
         yield Family(name, "gauge", text, samples)
     for name, kind, text, value in (
-        ("ray_running_jobs", "gauge", "Jobs that run.", 1),
-        ("ray_finished_jobs_total", "counter", "Jobs that have ended.", 0),
+        ("ray_running_jobs", "gauge", "Jobs that run.", int(not see.job_ended)),
+        ("ray_finished_jobs_total", "counter", "Jobs that have ended.", int(see.job_ended)),
     ):
         yield Family(name, kind, text, [(see.gcs(), value)])
     yield Family(
