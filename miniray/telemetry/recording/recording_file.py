@@ -1,4 +1,4 @@
-"""The file of a recording: how it is created, and who may write it.
+"""The file of a recording: how it is created, who may write it, and what a reader leaves beside it.
 
 A file belongs to one session. A new recording replaces an older one in the same file, unless the process of the older
 one still runs. It never replaces anything else: a file that this module has not made is left as it is.
@@ -113,6 +113,27 @@ def _is_recording(path: str) -> bool:
 def quoted_path(path: str) -> str:
     """A path as part of SQLite's file: address."""
     return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def remove_empty_log(path: str) -> None:
+    """After a reader has closed the file: remove `path-wal` and `path-shm` if they hold nothing and nobody uses them.
+
+    SQLite creates both for a reader, which may not remove them. A connection that may write removes them when it closes
+    as the last one; SQLite's own locks tell whether it is. A log with transactions stays: they are the file's, and
+    reading changes no recording.
+    """
+    try:
+        if os.path.getsize(f"{path}-wal") or not os.access(path, os.W_OK):
+            return
+    except OSError:  # there is none
+        return
+    with suppress(sqlite3.Error, UnicodeError):
+        connection = sqlite3.connect(f"file:{quoted_path(path)}?mode=rw", uri=True, timeout=0.0, isolation_level=None)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # SQLite opens a file when it first reads it
+        finally:
+            connection.close()
 
 
 def _begin(connection: sqlite3.Connection, path: str) -> bool:

@@ -33,9 +33,8 @@ from ...observe.metrics.registry import Curve, Table, summed
 from ...observe.metrics.series import MOST_SAMPLES, ReadSeries
 from ...observe.timeline.profile import Span
 from ...process import context
-from ..empty_log import remove_empty_log
 from ..fork_gate import inside
-from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, writer_of
+from .recording_file import APPLICATION_ID, ENDINGS, is_empty, quoted_path, remove_empty_log, writer_of
 from ..schema import VERSION
 from ..schema.checked_rows import STORED, CheckedRows, Damaged
 

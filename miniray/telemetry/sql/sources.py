@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pathlib
 import sqlite3
 import threading
 import time
@@ -22,8 +21,8 @@ from .result import QueryError, Result
 from ..schema.ddl import View
 from ..schema import BY_NAME, VERSION
 from ..collecting.store import UNUSED, Store
-from ..empty_log import remove_empty_log
 from ..fork_gate import inside
+from ..recording.recording_file import quoted_path, remove_empty_log
 
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -438,7 +437,7 @@ class FileSource(_Source):
                 raise QueryError(f"{self.path} cannot be read: {problem}") from problem
 
     def _open(self) -> sqlite3.Connection:
-        address = pathlib.Path(self.path).absolute().as_uri()
+        address = f"file:{quoted_path(self.path)}"
         problem: Exception | None = None
         # A file in WAL mode needs its -shm file. If that cannot be made, nobody writes to the file either.
         for mode in ("mode=ro", "mode=ro&immutable=1"):
