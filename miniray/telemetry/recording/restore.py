@@ -21,6 +21,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from itertools import accumulate
 from typing import Any
 
@@ -75,7 +76,8 @@ class Restored:
     unfinished_lines: Any = {}
 
     def __init__(self, path: str, connection: sqlite3.Connection, writer: int):
-        """writer: the pid of the process that is recording into the file, 0 if none is."""
+        """writer: the pid of the process that is recording into the file, 0 if none is. The caller gives this a context
+        of its own, in which the session becomes the one that is read: names of logs have the pid of its program."""
         self.path, self._writer = path, writer
         self._rows = CheckedRows(connection)
         if {"_attempts", "actors", "nodes", "workers"} <= set(self._rows.missing) and not is_empty(connection):
@@ -83,6 +85,7 @@ class Restored:
         self.facts = self._rows.facts()
         self.pid = self.facts.get("pid", 0)
         self.entrypoint = self.facts.get("entrypoint", "")
+        context.recorded.set(self)
         self.local = self.facts.get("local") == "1"
         restoring = Restoring()
         self.cluster: Cluster = restoring.rebuilt(self._rows)
@@ -361,13 +364,11 @@ def _read(name: str, connection: sqlite3.Connection, limit: _Limit) -> Restored:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
             raise Unreadable(f"{name} is not a recording of miniray")
         writer = writer_of(connection)
-        token = context.recorded.set(_Facts(connection))
         collects = gc.isenabled()
         gc.disable()  # nothing of this is garbage, and there may be a million records
         try:
-            return Restored(name, connection, writer)
+            return copy_context().run(Restored, name, connection, writer)
         finally:
-            context.recorded.reset(token)
             if collects:
                 gc.enable()
     except Unreadable:
@@ -444,15 +445,3 @@ def _copied(name: str, stack: ExitStack) -> str:
         if [(one.st_mtime_ns, one.st_size) for one in before] == [(one.st_mtime_ns, one.st_size) for one in after]:
             return copy
     raise OSError("a program that may write here changes it all the time")
-
-
-class _Facts:
-    """The pid of the recorded program, while its logs are being rebuilt."""
-
-    def __init__(self, connection: sqlite3.Connection):
-        try:
-            row = connection.execute("SELECT value FROM session WHERE name = 'pid'").fetchone()
-        except sqlite3.OperationalError:
-            row = None
-        told = str(row[0]) if row else ""
-        self.pid, self.entrypoint = int(told) if told.isdecimal() and len(told) < 12 else 0, ""
