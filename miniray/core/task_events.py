@@ -121,7 +121,7 @@ class Totals:
             self._add(name, retry, finished, sign)
 
     def whole(self) -> dict[str, Any]:
-        """The two that hold everything, not only what was dropped, and how much was dropped, as JSON can hold them."""
+        """The two that hold everything, and the number of dropped attempts, as plain lists: for a recording."""
         self.flush()
         return {
             "attempts_dropped": sum(self.dropped_tasks.values()),

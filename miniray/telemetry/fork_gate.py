@@ -5,9 +5,9 @@ lock that another thread held at the fork is held forever in the child, which wo
 SQLite. So each part of miniray that calls SQLite does so `with inside:`, and a fork waits until no other thread is
 inside. A statement that runs long leaves for a moment at its next look at the clock, where it holds no global lock.
 
-A fork waits for at most FORK_S: nothing can stop a function of SQLite. Such a function computes for long without
-allocating, so the fork that no longer waits will most likely find no lock held. What a program does with `sqlite3`
-itself is not counted.
+A fork waits for at most FORK_S, because nothing can stop a function of SQLite. A function that runs so long mostly
+computes and does not allocate, so it most likely holds no lock when the fork goes on. What a program does with
+`sqlite3` itself is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORK_S = 5.0
 _get_ident = _thread.get_ident
 _gate = new_real_lock()  # held by a thread that forks, and for a moment by each that enters
 _inside: dict[int, int] = {}  # how often each thread has entered
-_forks: dict[int, Any] = {}  # the threads that are about to fork, and for each a lock, released by who leaves
+_forks: dict[int, Any] = {}  # the thread that has the gate to fork, and a lock that each thread that leaves releases
 
 
 class _Inside:
@@ -76,10 +76,9 @@ def _before_fork() -> None:
     me, ends = _get_ident(), real_clock() + FORK_S
     told = new_real_lock()
     told.acquire()
-    _forks[me] = told
     if not _gate.acquire(timeout=FORK_S):
-        del _forks[me]
         return
+    _forks[me] = told  # after the gate, which `_after_fork_in_parent` opens for this thread
     while any(thread != me for thread in list(_inside)) and told.acquire(timeout=max(0.0, ends - real_clock())):
         pass
 

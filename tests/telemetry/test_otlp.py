@@ -567,7 +567,7 @@ def test_a_forked_child_exports_nothing(collector):
     "variable", ["MINIRAY_OTLP", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"]
 )
 def test_a_wrong_endpoint_is_named_with_its_variable(monkeypatch, variable, url):
-    """A port that is none was an error without either."""
+    """An impossible port used to give an error that named neither the variable nor the URL."""
     monkeypatch.setenv("MINIRAY_OTLP", "1")
     monkeypatch.setenv(variable, url)
     with pytest.raises(ValueError, match=f"^{variable} must be a URL .*{re.escape(url)}"):

@@ -458,7 +458,7 @@ def _scheduler(see: _Snapshot) -> Iterator[Family]:
             (executing if task.t_started else dispatched)[node.name] += 1
     attempts_kept = len(see.tasks) + sum(len(task.history or ()) for task in see.others)
     attempts_dropped = sum(see.ended.values())
-    if see.attempts_dropped is not None:  # as of the end of a session, whose recording may have what it had dropped
+    if see.attempts_dropped is not None:  # a recording may have tasks that its session had dropped
         attempts_kept += see.dropped.get("tasks", 0) - see.attempts_dropped
         attempts_dropped = see.attempts_dropped
     samples: Samples = []

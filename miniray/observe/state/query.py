@@ -83,7 +83,7 @@ def checked_filters(filters: Any, values: tuple[type, ...] = (str, bool, int, fl
             raise ValueError(
                 f"The given filter has incorrect input type, {item!r}. Provide (key, predicate, value) tuples."
             )
-        # Bytes are text, as in Ray. Those that are not UTF-8 are a UnicodeDecodeError, which is a ValueError.
+        # Bytes count as text, as in Ray. If they are not UTF-8, decoding raises a ValueError.
         key, predicate, value = (part.decode() if isinstance(part, bytes) else part for part in item)
         if not isinstance(key, str) or not isinstance(predicate, str) or not isinstance(value, values):
             raise ValueError(

@@ -65,7 +65,7 @@ def endpoint_of(text: str, name: str) -> str:
     the argument that has it."""
     try:
         parts = urllib.parse.urlsplit(text)
-        parts.port  # raises ValueError for a port that is none  # noqa: B018
+        parts.port  # raises ValueError for an impossible port  # noqa: B018
     except ValueError as problem:  # such as brackets that are not closed
         raise ValueError(f"{name} must be a URL such as {DEFAULT_ENDPOINT}, not {text!r}: {problem}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:

@@ -225,7 +225,7 @@ class Recorder:
         picture = last or now >= self._next_picture > 0
         if picture or not self._next_picture:
             self._next_picture = now + (self.config.snapshot_interval_secs or float("inf"))
-        ended = _attempts(self.runtime) if last else []  # first: none of these is missing in the batch
+        ended = _attempts(self.runtime) if last else []  # before the batch, which then has all of these
         waits = json.dumps(_waits(self.runtime))  # before the batch, too: it then has every task that waits
         batch = collector.collect(EVERYTHING if picture else None)
         if not batch and not last and waits == self._waits and now < self._next_beat and not self._waiting:

@@ -32,8 +32,8 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A stored table. key: the columns that identify a row; a row replaces the one with its key. time: the column by
-    which `Store.trim` finds old rows, "" if rows are never trimmed. indexes: more SQL of its DDL. rules: in SQL, what
-    each row meets, and what is wrong otherwise."""
+    which `Store.trim` finds old rows, "" if rows are never trimmed. indexes: more SQL of its DDL. rules: conditions in
+    SQL that each row must meet, each with the error for a row that does not."""
 
     name: str
     text: str

@@ -85,9 +85,8 @@ class Guard:
     """The authorizer of one connection. While it is not `active`, it permits everything: to our own writes.
 
     read: the tables that the statement reads. refused: what was refused first, as text. closed: why no statement may
-    run any longer, "" if one may; another thread may set it. given_up: nobody waits for the statement any longer, so
-    it is to end. may_format: whether the statement may call `printf`;
-    views_may: the same of the views.
+    run any longer, "" if one may; another thread may set it. given_up: whether nobody waits for the statement any
+    longer; then it ends. may_format: whether the statement may call `printf`; views_may: the same of the views.
     """
 
     def __init__(self) -> None:
