@@ -190,8 +190,8 @@ def _uv(value: Any) -> dict[str, Any] | None:
 def _packages(name: str, value: Any, types: Mapping[str, type], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
     """What `pip` or `uv` is told, as a dict with each package once. None if there are no packages.
 
-    types: those of the fields that a dict may have beside `packages`. defaults: for the fields that a dict leaves out. A
-    list of packages, or the name of a requirements file, has no field but the check.
+    types: those of the fields that a dict may have beside `packages`. defaults: for the fields that it leaves out.
+    A list of packages, or the name of a requirements file, has no field but the check.
     """
     check = f"{name}_check"
     if isinstance(value, dict):
