@@ -56,8 +56,8 @@ class Template:
             num_returns = "streaming" if found.generator else 1
         elif not isinstance(num_returns, str):
             num_returns = int(num_returns)
-            if num_returns == -1:  # a number of numpy, say, which is not checked earlier: Ray's number for "dynamic"
-                num_returns = "dynamic"
+            if num_returns < 0:  # a number of numpy, say, which is not checked earlier: these are Ray's numbers
+                num_returns = {-1: "dynamic", -2: "streaming"}.get(num_returns, num_returns)
         retries = options.get("max_task_retries")
         retries = int(self.given.get("max_task_retries", 0) if retries is None else retries)
         if retries >= 2**31:
@@ -201,13 +201,14 @@ class MethodWithOptions:
 
 
 class DecoratedMethod(ActorMethod):
-    """A method that has the attribute `__ray_invocation_decorator__`: what that makes of the call is called instead."""
+    """A method with a decorator of its calls (`MethodInfo.decorate`)."""
 
     __slots__ = ()
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Call what the decorator returns, and return its result."""
-        return self._found.decorate(lambda args, kwargs: ActorMethod.remote(self, *args, **kwargs))(args, kwargs)
+        """Give the decorator a function of (args, kwargs) that submits a call. Call what it returns instead."""
+        call = self._found.decorate(lambda args, kwargs: ActorMethod.remote(self, *args, **kwargs))
+        return call(args, kwargs)
 
 
 class ActorHandle(Generic[T]):

@@ -33,17 +33,23 @@ Refs = TypeVar("Refs")  # the return type of `.remote()`: ObjectRef[R], ObjectRe
 class Source:
     """The part that all variants of a remote function share: the plain function and its capture.
 
+    decorate: what the function has as `__ray_invocation_decorator__`, or None.
+
     A source does not refer to its variants. So no reference cycle keeps a remote function alive, and with it the
     objects in its closure.
     """
 
-    __slots__ = ("function", "generator", "check", "capture", "variants", "max_calls")
+    __slots__ = ("function", "generator", "check", "capture", "decorate", "max_calls")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.generator, self.check = function, is_generator(function), checker(function)
         self.capture = Capture(function)
-        self.variants: type[Variant[Any]] = Decorated if hasattr(function, "__ray_invocation_decorator__") else Variant
+        self.decorate: Any = getattr(function, "__ray_invocation_decorator__", None)
         self.max_calls = 0  # from the decorator: a worker ends after this many calls of the function; 0: never
+
+    def variant(self, given: dict[str, Any]) -> Variant[Any]:
+        """Return a variant with these options."""
+        return Variant(self, given) if self.decorate is None else Decorated(self, given)
 
 
 class Variant(Generic[Refs]):
@@ -160,16 +166,14 @@ class Variant(Generic[Refs]):
 
 
 class Decorated(Variant[Any]):
-    """A variant of a function that has the attribute `__ray_invocation_decorator__`: what that makes of the call
-    `remote(args, kwargs)` is called instead. Libraries of Ray's change the arguments or the result in this way."""
+    """A variant of a function with a decorator of its calls (`Source.decorate`), which changes their arguments or their
+    results. Libraries of Ray's have such functions."""
 
     __slots__ = ()
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Call what the decorator returns, and return its result."""
-        call = self._source.function.__ray_invocation_decorator__(  # type: ignore[attr-defined]
-            lambda args, kwargs: Variant.remote(self, *args, **kwargs)
-        )
+        """Give the decorator a function of (args, kwargs) that submits a task. Call what it returns instead."""
+        call = self._source.decorate(lambda args, kwargs: Variant.remote(self, *args, **kwargs))
         return call(args, kwargs)
 
 
@@ -227,7 +231,7 @@ class RemoteFunction(Generic[Refs]):
         # As in Ray, a worker that has used a GPU ends by default: only then is the GPU's memory free for the next
         # worker.
         source.max_calls = given.get("max_calls", 1 if given.get("num_gpus") else 0) or 0
-        self._variant: Variant[Refs] = source.variants(source, given)
+        self._variant: Variant[Refs] = source.variant(given)
         # Submits a task. Its type is given here, since Ray's remote functions have no `__annotations__`.
         self.remote: Callable[..., Refs] = _remote_of(self._variant)
 
@@ -256,7 +260,7 @@ class RemoteFunction(Generic[Refs]):
         """
         source, decorated = self._variant._source, self._variant._given
         given = when_given.task_options(task_options, decorated, source.generator)
-        return source.variants(source, {**decorated, **given})
+        return source.variant({**decorated, **given})
 
     def _remote(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **task_options: Any
@@ -267,7 +271,7 @@ class RemoteFunction(Generic[Refs]):
         """
         known = {name: value for name, value in task_options.items() if name in TASK_OPTIONS}
         source = self._variant._source
-        variant = source.variants(source, when_given.task_options(known, None, source.generator))
+        variant = source.variant(when_given.task_options(known, None, source.generator))
         return variant.remote(*(args or ()), **(kwargs or {}))
 
     def _capture(self, runtime: Runtime) -> None:
@@ -293,8 +297,7 @@ class RemoteFunction(Generic[Refs]):
 
 
 def _rebuild_variant(function: Callable[..., Any], options: dict[str, Any]) -> Variant[Any]:
-    source = Source(function)
-    return source.variants(source, options)
+    return Source(function).variant(options)
 
 
 def export(

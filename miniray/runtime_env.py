@@ -182,7 +182,7 @@ class RuntimeEnv(dict[str, Any]):
 
     def conda_config(self) -> str | None:
         """Return what conda is told, as JSON."""
-        return _json(self["conda"]) if self.has_conda() and isinstance(self["conda"], dict) else None
+        return fields.as_json(self["conda"]) if self.has_conda() and isinstance(self["conda"], dict) else None
 
     def has_pip(self) -> bool:
         """Return whether packages are asked for with pip."""
@@ -255,7 +255,7 @@ class RuntimeEnv(dict[str, Any]):
 
         Raises TypeError for a value that JSON does not support, and what the constructor raises.
         """
-        return _json(type(self)(**self))
+        return fields.as_json(type(self)(**self))
 
     @classmethod
     def deserialize(cls, serialized_runtime_env: str) -> RuntimeEnv:
@@ -263,9 +263,3 @@ class RuntimeEnv(dict[str, Any]):
         import json
 
         return cls(_validate=False, **json.loads(serialized_runtime_env))
-
-
-def _json(value: Any) -> str:
-    import json  # takes milliseconds, which most programs need not spend
-
-    return json.dumps(value, sort_keys=True)

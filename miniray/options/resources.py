@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, SupportsInt
 
 Resources = dict[str, float]
 
@@ -23,14 +23,17 @@ def requested_resources(options: Mapping[str, Any], default_num_cpus: float) -> 
 
     Amounts are floats, truncated to four decimal places (memory: to whole bytes). A resource whose amount is then zero
     is left out. default_num_cpus: the CPUs if num_cpus is not given; num_cpus=None means no CPU, as in Ray. Raises
-    ValueError for a custom resource that has an option of its own, and for more than one GPU or NPU if the amount is
-    not a whole number; AttributeError for a resource whose name is not a string, as Ray does.
+    ValueError for a custom resource that has an option of its own, or whose amount is neither an int nor a float, and
+    for more than one GPU or NPU if the amount is not a whole number; AttributeError for a resource whose name is not a
+    string, as Ray does.
     """
     check_reserved_names(options)
     custom: dict[Any, Any] = options.get("resources") or {}
-    for name in custom:
+    for name, amount in custom.items():
         if not isinstance(name, str):
             raise AttributeError(f"a resource's name must be a string, not {name!r}")
+        if not isinstance(amount, (int, float)):
+            raise ValueError(f"the amount of resource {name!r} must be an int or a float, not {amount!r}")
         name.encode()  # raises UnicodeEncodeError for a lone surrogate, since Ray sends names as UTF-8
     amounts = {
         "CPU": options.get("num_cpus", default_num_cpus),
@@ -79,14 +82,15 @@ def check_reserved_names(options: Mapping[str, Any]) -> None:
 def check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
     """Return what is wrong with the option `resources`, or None.
 
-    Raises TypeError for an amount that is not a number.
+    Raises TypeError for an amount that is not a number. As in Ray, a number that is neither an int nor a float, such as
+    one of numpy, passes here and is refused at the call.
     """
     if amounts is None:
         return None
     if "CPU" in amounts or "GPU" in amounts:
         return "Use the 'num_cpus' and 'num_gpus' keyword instead of 'CPU' and 'GPU' in 'resources' keyword"
     for name, quantity in amounts.items():
-        if not isinstance(quantity, (int, float)):
+        if not isinstance(quantity, SupportsInt):
             raise TypeError(f"the amount of resource {name!r} must be a number, not {quantity!r}")
         problem = amount_check(name)(quantity)
         if problem is None and name == "TPU" and quantity not in _TPU_CHIPS:
@@ -94,7 +98,7 @@ def check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
                 f"The number of requested 'TPU' was set to {quantity}, which is not a supported chip configuration. "
                 f"Supported configs: {_TPU_CHIPS}"
             )
-        if problem is None and name in _WHOLE_ACCELERATORS and quantity % 1:
+        if problem is None and name in _WHOLE_ACCELERATORS and isinstance(quantity, float) and quantity % 1:
             problem = f"{name} resource quantity must be whole numbers: it cannot be shared, and {quantity} is invalid"
         if problem is not None:
             return problem
@@ -109,7 +113,7 @@ def amount_check(name: str) -> Callable[[Any], str | None]:
             return None
         if quantity < 0:
             return f"The quantity of resource {name} cannot be negative: {quantity}"
-        if quantity != quantity:
+        if isinstance(quantity, float) and quantity != quantity:
             return f"the amount of {name} must be a number, not {quantity}"
         if isinstance(quantity, float) and quantity != 0 and int(quantity * STEPS_PER_UNIT) == 0:
             return (

@@ -5,7 +5,6 @@ For the option `runtime_env`, for `init`, and for `RuntimeEnv`. Ray: _private/ru
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -26,7 +25,6 @@ _PACKAGES = {
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _REMOTE = ("gcs", "http", "https", "s3", "gs", "azure", "abfss", "file")
-_INSTALLED = ("conda", "pip", "uv")
 
 
 # ---------------------------------------------------------------- a whole environment
@@ -73,7 +71,14 @@ def of_task_or_actor(runtime_env: Mapping[Any, Any] | None) -> dict[str, Any] | 
 def check_json(runtime_env: Mapping[str, Any] | None) -> None:
     """Raise TypeError for an environment that has no form as JSON, as which Ray sends it."""
     if runtime_env and runtime_env.keys() - set(_FIELDS_WITH_EFFECT):
-        json.dumps(runtime_env)
+        as_json(runtime_env)
+
+
+def as_json(value: Any) -> str:
+    """Return JSON with the keys in alphabetical order. Raises TypeError for a value that JSON does not support."""
+    import json  # takes milliseconds, which most programs need not spend
+
+    return json.dumps(value, sort_keys=True)
 
 
 def _check_together(given: Mapping[str, Any]) -> None:
@@ -142,7 +147,7 @@ def _check_uri(name: str, place: str) -> None:
         if not path.startswith("/"):
             raise ValueError(f"{place} is not a valid URI: write local:///path/in/image")
         return
-    if scheme not in _REMOTE + _INSTALLED:
+    if scheme not in _REMOTE + _INSTALLERS:
         raise ValueError(
             f"{place} is not a valid URI. Passing directories or modules is only supported at the job level: give "
             f"{name!r} to `init`"
@@ -173,53 +178,43 @@ def _conda(value: Any) -> Any:
 
 
 def _pip(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, str):
-        return _kept({"packages": _lines_of(value), "pip_check": False})
-    if isinstance(value, list) and all(isinstance(package, str) for package in value):
-        return _kept({"packages": value, "pip_check": False})
-    if not isinstance(value, dict):
-        raise TypeError(f"runtime_env['pip'] must be of type str or List[str], got {type(value)}")
-    _check_dict("pip", value, ("packages", "pip_check", "pip_install_options", "pip_version"))
-    packages = value["packages"]
-    if isinstance(packages, str):
-        packages = _lines_of(packages)
-    elif not isinstance(packages, list):
-        raise ValueError(f"runtime_env['pip']['packages'] must be of type str or list, got: {type(packages)}")
-    return _kept({**value, "pip_check": value.get("pip_check", False), "packages": packages})
+    types = {"pip_check": bool, "pip_install_options": list, "pip_version": str}
+    return _packages("pip", value, types, {"pip_check": False})
 
 
 def _uv(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, str):
-        return _kept({"packages": _lines_of(value), "uv_check": False})
-    if isinstance(value, list) and all(isinstance(package, str) for package in value):
-        return _kept({"packages": value, "uv_check": False})
-    if not isinstance(value, dict):
-        raise TypeError(f"runtime_env['uv'] must be of type List[str], or dict, got {type(value)}")
-    _check_dict("uv", value, ("packages", "uv_check", "uv_version", "uv_pip_install_options"))
-    packages = value["packages"]
-    if not isinstance(packages, list):
-        raise ValueError(f"runtime_env['uv']['packages'] must be of type list, got: {type(packages)}")
-    _check_texts("runtime_env['uv']['packages']", packages)
-    return _kept(
-        {
-            **value,
-            "uv_check": value.get("uv_check", False),
-            "uv_pip_install_options": value.get("uv_pip_install_options", ["--no-cache"]),
-        }
-    )
+    types = {"uv_check": bool, "uv_version": str, "uv_pip_install_options": list}
+    return _packages("uv", value, types, {"uv_check": False, "uv_pip_install_options": ["--no-cache"]})
 
 
-def _check_dict(name: str, value: Mapping[str, Any], fields: tuple[str, ...]) -> None:
-    """Check the dict that `pip` or `uv` may be. Ray names its parts after the field: `pip_check`, `uv_version`."""
-    if value.keys() - set(fields):
-        raise ValueError(
-            f"runtime_env['{name}'] can only have these fields: {', '.join(fields)}, but got: {list(value)}"
-        )
+def _packages(name: str, value: Any, types: Mapping[str, type], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What `pip` or `uv` is told, as a dict with each package once. None if there are no packages.
+
+    types: those of the fields that a dict may have beside `packages`. defaults: for the fields that it leaves out.
+    A list of packages, or the name of a requirements file, has no field but the check.
+    """
+    check = f"{name}_check"
+    if isinstance(value, dict):
+        found = {**value, **{field: default for field, default in defaults.items() if field not in value}}
+        found["packages"] = _packages_in(name, value, types)
+    elif isinstance(value, str):
+        found = {"packages": _lines_of(value), check: False}
+    elif isinstance(value, list) and all(isinstance(package, str) for package in value):
+        found = {"packages": value, check: False}
+    else:
+        raise TypeError(f"runtime_env['{name}'] must be of type str, List[str], or dict, got {type(value)}")
+    found["packages"] = list(dict.fromkeys(found["packages"]))
+    return found if found["packages"] else None
+
+
+def _packages_in(name: str, value: Mapping[str, Any], types: Mapping[str, type]) -> list[Any]:
+    """Check a dict, and return its packages. There, only `pip` takes the name of a file, and items of any type."""
     at = f"runtime_env['{name}']"
-    for field in fields[1:]:
+    if value.keys() - types.keys() - {"packages"}:
+        raise ValueError(f"{at} can only have these fields: packages, {', '.join(types)}, but got: {list(value)}")
+    for field, wanted in types.items():
         if field not in value:
             continue
-        wanted = bool if field.endswith("_check") else str if field.endswith("_version") else list
         if not isinstance(value[field], wanted):
             of_type = "list[str]" if wanted is list else wanted.__name__
             raise TypeError(f"{at}['{field}'] must be of type {of_type}, got {type(value[field])}")
@@ -227,6 +222,14 @@ def _check_dict(name: str, value: Mapping[str, Any], fields: tuple[str, ...]) ->
             _check_texts(f"{at}['{field}']", value[field])
     if "packages" not in value:
         raise ValueError(f"{at} must include field 'packages', but got {dict(value)}")
+    packages = value["packages"]
+    if name == "pip" and isinstance(packages, str):
+        return _lines_of(packages)
+    if not isinstance(packages, list):
+        raise ValueError(f"{at}['packages'] must be of type list, got: {type(packages)}")
+    if name == "uv":
+        _check_texts(f"{at}['packages']", packages)
+    return packages
 
 
 def _check_texts(at: str, values: list[Any]) -> None:
@@ -241,12 +244,6 @@ def _lines_of(path: str) -> list[str]:
         raise ValueError(f"{path} is not a valid file")
     with open(path, encoding="utf-8") as file:
         return file.read().strip().split("\n")
-
-
-def _kept(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The form in which packages are kept: each once. None if there are none."""
-    found["packages"] = list(dict.fromkeys(found["packages"]))
-    return found if found["packages"] else None
 
 
 def _env_vars(value: Any) -> dict[str, str] | None:

@@ -23,7 +23,16 @@ from ..process.exits import WorkerExit
 from ..process.our_code import enters_user_code, runs_an_attempt
 from ..values import errors
 from .handles import WorkerHandle, settle_interrupt
-from .outcomes import Outcome, failed, may_retry, note_end, note_start, outcome_of_error, outcome_of_return
+from .outcomes import (
+    Outcome,
+    check_generator,
+    failed,
+    may_retry,
+    note_end,
+    note_start,
+    outcome_of_error,
+    outcome_of_return,
+)
 from .runtime import Runtime
 from .streams import GENERATOR_STATISTICS, report_item, stream_ended, wait_for_consumer
 from .worker import call_of, constructed, report
@@ -224,6 +233,7 @@ class AsyncWorker:
                 del item
                 await asyncio.sleep(0)  # let other calls run, even if the generator itself never waits
         else:
+            check_generator(task, generator)
             for item in generator:
                 report_item(runtime, self.worker, task, item)
                 wait_for_consumer(runtime, execution)

@@ -190,12 +190,12 @@ def _repr_of_actor(worker: WorkerRecord) -> str:
 def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     """num_returns="dynamic": each item becomes an object, and the one return value holds references to them. An item
     that cannot be stored becomes an object with the error, and is the last item. An error that ends the generator, and
-    is not retried, becomes one more object."""
+    is not retried, becomes one more object. Raises ValueError if the task returned anything but a generator."""
+    check_generator(task, result)
     new_ref = runtime.ref_type._adopt
     refs = []
-    items = iter(result)
     try:
-        for item in items:
+        for item in result:
             try:
                 refs.append(new_ref(runtime.put(item)))
             except Exception as error:
@@ -210,6 +210,12 @@ def _dynamic(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     outcome = returned((value,), (value.size,), (value.contained,))
     outcome.references = holder
     return outcome
+
+
+def check_generator(task: TaskRecord, result: Any) -> None:
+    """Raise ValueError if a task whose items become objects returned anything but a generator, such as an iterator."""
+    if not isinstance(result, GeneratorType):
+        raise ValueError(f"{task.spec.func_name} has num_returns={task.spec.num_returns!r}: it must return a generator")
 
 
 def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseException) -> Outcome:

@@ -10,7 +10,7 @@ from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.context import Execution
 from ..process.our_code import enters_user_code
 from ..values.serialization import Serialized, serialize, size_of
-from .outcomes import Outcome, note_end, returned
+from .outcomes import Outcome, check_generator, note_end, returned
 from .runtime import Runtime
 from .spilling import make_room
 from .waiting import session_over
@@ -36,8 +36,7 @@ def run_stream(runtime: Runtime, execution: Execution, generator: Any) -> Outcom
     `report_item`, and so cannot be interrupted, nearly every time that `Interrupts` looks at its thread.
     """
     task, worker = execution.task, execution.worker
-    if not hasattr(generator, "__next__"):
-        raise ValueError(f"{task.spec.func_name} streams its results, so it must be a generator")
+    check_generator(task, generator)
     answer: Any = None  # to the last yield: the statistics, or an exception
     while True:
         try:

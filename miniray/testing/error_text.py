@@ -22,6 +22,11 @@ def repr_of(value: Any) -> str:
         return f"<{type(value).__name__}, whose __repr__ raises {type(problem).__name__}>"
 
 
+def of_every_error(error: BaseException, name: str) -> Any:
+    """An attribute that every error has, such as `__traceback__`, even if a property of the program has its name."""
+    return getattr(BaseException, name).__get__(error)
+
+
 def attribute_of(error: Any, name: str, default: Any = None) -> Any:
     """An attribute of an error. A property that fails counts as absent."""
     try:

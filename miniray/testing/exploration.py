@@ -24,7 +24,7 @@ from typing import Any, Callable
 from ..process import signal_handlers
 from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
-from .error_text import attribute_of, text_of
+from .error_text import attribute_of, of_every_error
 from .fault_plan import FaultPlan, check_faults
 from .replay_command import FAULTS, REPLAY, name_of, replay_command
 from .simulation import MAX_STEPS, MAX_VIRTUAL_S, NotRun, Run
@@ -95,7 +95,7 @@ class ExplorationFailure(AssertionError):
 
     def _text(self, run: Run) -> str:
         interruptions = sum(map(bool, self.schedule))
-        found = f"{text_of(run.error)}\nfound by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; "
+        found = f"{run.error_text}\nfound by run {self.runs} with seed {self.seed}, strategy {self.strategy!r}; "
         if not self.repeats:
             found += (
                 "it did not fail again when the same schedule was repeated, so the replay command may pass. The "
@@ -278,13 +278,13 @@ def _interrupts(error: BaseException | None) -> bool:
     while error is not None and id(error) not in seen:
         if issubclass(type(error), KeyboardInterrupt):
             return True
-        trace = error.__traceback__
+        trace = of_every_error(error, "__traceback__")
         while trace is not None:
             if trace.tb_frame.f_code in codes:
                 return True
             trace = trace.tb_next
         seen.append(id(error))
-        error = error.__context__
+        error = of_every_error(error, "__context__")
     return False
 
 
@@ -313,7 +313,7 @@ def _explore_all(
             if found.runs + found.pruned >= max_schedules:
                 return
             run = run_once(seed, search.next_run())
-            if isinstance(run.error, Pruned):
+            if type(run.error) is Pruned:
                 found.pruned += 1
             else:
                 digests.add(run.digest)

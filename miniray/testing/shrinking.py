@@ -28,7 +28,7 @@ def shrink(run: Run, again: Callable[[list[int]], Run], most_runs: int = MOST_RU
     """
     wanted = kind_of(run.error)
     best = _trimmed(run.schedule.taken)
-    left = 1 if isinstance(run.error, LimitExceeded) else most_runs  # a run that exceeds a limit takes long
+    left = 1 if type(run.error) is LimitExceeded else most_runs  # a run that exceeds a limit takes long
 
     def fails(choices: list[int]) -> bool:
         nonlocal best, left

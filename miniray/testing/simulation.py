@@ -39,6 +39,7 @@ from ..runtime.simulated.baton import BEGINNING_S
 from ..runtime.simulated.schedules import RandomWalk, Schedule
 from ..runtime.simulated.simulation import Simulation
 from . import arguments, fault_plan
+from .error_text import text_of
 from .fault_plan import FaultPlan
 
 MAX_STEPS, MAX_VIRTUAL_S = 100_000, 86_400.0
@@ -51,11 +52,11 @@ class NotRun(TypeError):
 class Run:
     """One run of a function under a schedule.
 
-    result: what the function returned. error: what it raised, or what ended the run. schedule: its `taken` repeats the
-    run. steps, digest, virtual_s: how many steps it took, a number that stands for their order, and the time on the
-    clock. sometimes: how often each condition of `sometimes` held. log: the event log, if `keep_log` was set. struck:
-    the faults that struck. timeline: the file for a timeline page, written at the end of a session. unwritten: why it
-    could not be written. quiet: what the program prints is dropped.
+    result: what the function returned. error: what it raised, or what ended the run. error_text: as the report shows
+    it. schedule: its `taken` repeats the run. steps, digest, virtual_s: how many steps it took, a number that stands
+    for their order, and the time on the clock. sometimes: how often each condition of `sometimes` held. log: the event
+    log, if `keep_log` was set. struck: the faults that struck. timeline: the file for a timeline page, written at the
+    end of a session. unwritten: why it could not be written. quiet: what the program prints is dropped.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Run:
         self.keep_log, self.timeline = keep_log, timeline
         self.result: Any = None
         self.error: BaseException | None = None
+        self.error_text = ""
         self.sometimes: dict[str, int] = {}
         self.sessions: list[str] = []
         self.trace: list[Any] = []
@@ -126,13 +128,15 @@ class Run:
             self.steps_of_fn = len(baton.trace)
             baton.cleans_up = True
             try:
+                if self.error is not None:
+                    self.error_text = text_of(self.error)  # inside of the run: its __str__ may call miniray
                 session.shutdown()
                 if HAS_GIL:  # without it, this would look at all objects
                     gc.collect(0)  # what the run leaves in cycles may call miniray when it goes, and start a session
                 session.shutdown()
             except BaseException as error:
                 error.__context__ = self.error
-                self.error = error
+                self.error, self.error_text = error, text_of(error)
         finally:
             signals.hold()  # an error may have come right after `fn`
             _run = None

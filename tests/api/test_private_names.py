@@ -114,6 +114,20 @@ def test_a_runtime_env_is_a_dict_of_what_was_asked_for():
     assert RuntimeEnv.deserialize(env.serialize()) == pickle.loads(pickle.dumps(env)) == env.to_dict() == env
 
 
+def test_only_an_environment_that_ray_would_send_as_json_imports_json():
+    """The import takes milliseconds, which each session once spent."""
+    program = """
+import sys, miniray as ray
+ray.init(num_cpus=1, log_to_driver=False)
+f = ray.remote(runtime_env={"env_vars": {"A": "1"}})(lambda: 1)
+assert ray.get(f.remote()) == 1 and "json" not in sys.modules
+f.options(runtime_env={"pip": ["x"]})
+assert "json" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_packages_from_a_requirements_file(tmp_path):
     """Instead of a list of packages, `pip` takes the name of a requirements file."""
     path = tmp_path / "requirements.txt"

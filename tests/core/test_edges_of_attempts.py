@@ -310,7 +310,7 @@ def test_a_child_of_a_dead_worker_fails_with_its_owner_s_death():
 
 
 def test_an_actor_whose_constructor_crashes_each_time_is_dead_in_the_end():
-    """max_restarts=-1: it used to restart forever, and its calls waited forever. One success begins the count anew."""
+    """max_restarts=-1: it used to restart forever, and its calls waited forever. A successful start resets the count."""
     c = one_node()
     actor = an_actor(c, max_restarts=-1)
     for crashes in MOST_FAILED_STARTS - 1, MOST_FAILED_STARTS:

@@ -298,6 +298,41 @@ def test_an_error_whose_methods_fail(in_task):
     assert in_task or str(caught.value).startswith("Unprintable (its text cannot be shown")
 
 
+@pytest.mark.parametrize("name", ["__class__", "__traceback__", "__context__", "__cause__"])
+@pytest.mark.parametrize("strategy", ["random", "exhaustive"])
+def test_an_error_with_a_property_that_fails(name, strategy):
+    """The same happened if a property had the name of an attribute that every error has."""
+
+    def fails(error: object) -> None:
+        raise ValueError
+
+    kind: type[Exception] = type("Odd", (Exception,), {name: property(fails)})
+
+    def program() -> None:
+        raise kind("odd")
+
+    with pytest.raises(ExplorationFailure, match="Odd: odd"):
+        explore(program, [0], strategy)
+
+
+class Curious(Exception):
+    """An error whose text is that of a task."""
+
+    def __str__(self) -> str:
+        return f"{ray.get(ray.remote(lambda: 7).remote())}"
+
+
+def test_an_error_whose_text_comes_from_a_task():
+    """The report used to start a session outside of the run, so that later explorations were refused."""
+
+    def program() -> None:
+        raise Curious
+
+    with pytest.raises(ExplorationFailure, match="Curious: 7"):
+        explore(program, 3)
+    assert not ray.is_initialized()
+
+
 def test_an_error_whose_class_the_program_defines_is_shrunk():
     """The class is another one in each run. The schedule used to stay as long as it was found."""
 

@@ -22,6 +22,7 @@ from ...core.records import (
     PENDING,
     ActorRecord,
     ObjectRecord,
+    PlacementGroupRecord,
     StreamRecord,
     TaskRecord,
     TaskSpec,
@@ -40,6 +41,7 @@ from ..worker import report, run_attempt
 from .baton import Fiber, Outside
 from .clocks import EPOCH_S
 from .locks import SimInbox, SimLock
+from .scarcity import Demand
 from .schedules import Schedule
 from .simulation import Simulation
 from .steps import GOES_ON, Step
@@ -50,11 +52,11 @@ PUT = Step("puts an object")
 LOOKS_AT_TABLES = Step("looks at the session", None, polls=True)
 # What an event touches. All other events may concern everything. Workers of one node are interchangeable: it makes no
 # difference which of them comes up first, or which of two that become free gets the next task. So these events touch
-# nothing; neither does a report, unless there are several nodes. The order of submissions does make a difference.
+# nothing; neither does a report, unless there are several nodes. If resources are scarce, however, they decide whose
+# turn it is. The order of submissions does make a difference.
+FREES = ("worker_started", "blocked", "settled")
 TOUCHES: dict[str, tuple[Any, ...]] = {
-    "worker_started": (),
-    "blocked": (),
-    "settled": (),
+    **dict.fromkeys(FREES, ()),
     "create_placement_group": (SCHEDULER,),
     "stream_item": ("streams",),
     "timer": (SCHEDULER,),
@@ -83,6 +85,7 @@ class SimulatedRuntime(ThreadedRuntime):
         self.baton.interrupt = self._interrupt
         simulation.runtime = self
         self.before_look = self._look
+        self._demand = Demand()
         self.ends_simulation = False
         self.why_stuck: Callable[[list[Any]], str] = lambda objects: ""
 
@@ -142,7 +145,7 @@ class SimulatedRuntime(ThreadedRuntime):
             touches += [("failure", obj.number) for obj in task.returns]
         if task.actor is not None and task.spec.options.get("max_pending_calls", -1) != -1:
             touches.append(("actor", task.actor.number))
-        if len(self.cluster.nodes) > 1:
+        if len(self.cluster.nodes) > 1 or self.baton.schedule.scarce:
             touches.append(SCHEDULER)
         self.baton.point(Step(f"reports {task.spec.name}", touches))
 
@@ -155,7 +158,8 @@ class SimulatedRuntime(ThreadedRuntime):
             if name == "_owned":
                 name = args[1].__name__
             if name != "create_actor":  # it has had one
-                self.baton.point(Step(name.replace("_", " "), TOUCHES.get(name)))
+                touches = (SCHEDULER,) if name in FREES and self.baton.schedule.scarce else TOUCHES.get(name)
+                self.baton.point(Step(name.replace("_", " "), touches))
         super().tell(event, *args)
 
     def _enter(self, step: Step) -> None:
@@ -183,8 +187,15 @@ class SimulatedRuntime(ThreadedRuntime):
         """A point, and then as in every runtime."""
         self._enter(Step(f"calls {spec.name}", [SCHEDULER if actor is None else ("actor", actor.number)]))
         task = super().submit(spec, args, kwargs, actor)
+        if actor is None:
+            self._asks_for_room(task)
         self.simulation.task_submitted(task, current.get())
         return task
+
+    def _asks_for_room(self, task: TaskRecord) -> None:
+        nodes = self.cluster.scheduler.alive
+        if len(nodes) == 1 and self._demand.is_scarce_with(task, nodes[0]):
+            self.baton.schedule.resources_are_scarce()
 
     def prepare(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
@@ -205,7 +216,13 @@ class SimulatedRuntime(ThreadedRuntime):
         """A point, and then as in every runtime."""
         self._enter(Step(f"creates {actor.class_name}", [SCHEDULER, "names"] if actor.name else [SCHEDULER]))
         super().create_actor(actor, spec, args, kwargs)
+        self._asks_for_room(actor.creation)
         self.simulation.task_submitted(actor.creation, current.get())
+
+    def create_placement_group(self, group: PlacementGroupRecord) -> None:
+        """As in every runtime. The group waits for room beside all tasks."""
+        self.baton.schedule.resources_are_scarce()
+        super().create_placement_group(group)
 
     def put(self, value: Any) -> ObjectRecord:
         """A point, and then as in every runtime."""

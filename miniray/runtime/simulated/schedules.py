@@ -23,11 +23,12 @@ class Schedule:
     """Chooses the thread that goes on. This class always lets the running thread go on, and otherwise the first.
 
     taken: the position of each choice among several candidates. every_step: ask also if there is one candidate only.
-    loops: event loops run. What is reported to them by one thread after the other, they see in this order.
+    loops: event loops run. What is reported to them by one thread after the other, they see in this order. scarce: the
+    order of submissions and reports decides who gets resources, see `scarcity`.
     """
 
     every_step = False
-    loops = False
+    loops = scarce = False
 
     def __init__(self) -> None:
         self.taken: list[int] = []
@@ -38,6 +39,9 @@ class Schedule:
         if len(candidates) > 1:
             self.taken.append(position)
         return position
+
+    def resources_are_scarce(self) -> None:
+        """The run has come to a point from which on they are."""
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         """What `choose` returns, without the record."""
@@ -151,14 +155,16 @@ class DepthFirst:
 
     A thread that was woken first goes on to its next step, which no other thread can notice. So such a thread is chosen
     without an alternative. This holds as long as no step concerns everything, as `cancel` does: it also strikes a
-    thread on its way to the next step. When such a step appears, `careful` is set and the search begins again.
+    thread on its way to the next step. When such a step appears, `careful` is set and the search begins again. It also
+    begins again, and sets `scarce`, when a run finds that resources are scarce: the reports of tasks that it took for
+    independent of submissions are not.
 
     path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
-        self.done = self.careful = self.restart = False
+        self.done = self.careful = self.scarce = self.restart = False
         self.pruned = 0
 
     def next_run(self) -> _DepthFirstRun:
@@ -168,7 +174,7 @@ class DepthFirst:
     def finished(self) -> None:
         """The run has ended: find the point from which the next run differs, or set `done`."""
         if self.restart:
-            self.restart, self.careful = False, True
+            self.restart = False
             self.path.clear()
             return
         while self.path:
@@ -188,12 +194,19 @@ class _DepthFirstRun(Schedule):
 
     def __init__(self, search: DepthFirst):
         super().__init__()
-        self.search = search
+        self.search, self.scarce = search, search.scarce
         self._at = 0
         self._asleep: dict[int, Step] = {}  # at the point that comes next
 
+    def resources_are_scarce(self) -> None:
+        search = self.search
+        search.restart = search.restart or not search.scarce
+        search.scarce = True
+
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         search = self.search
+        if search.restart:
+            raise Pruned
         options = {candidate.number: self._full_step(candidate) for candidate in candidates}
         if self._at < len(search.path):
             choice = search.path[self._at]
@@ -203,7 +216,7 @@ class _DepthFirstRun(Schedule):
                 )
         else:
             if not search.careful and any(step.touches is None for step in options.values()):
-                search.restart = True
+                search.restart = search.careful = True
                 raise Pruned
             choice = _Choice(options, self._asleep)
             awake = [number for number in options if number not in choice.asleep]

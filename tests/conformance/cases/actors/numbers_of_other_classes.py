@@ -33,12 +33,13 @@ def run(ctx):
             raise ValueError(self.calls)
 
     worker = Worker.remote()
-    for value in (2, 2.5, Decimal(2), Fraction(5, 2), Whole(), Index(), "2", b"2", [2], 2j, 0.5, Decimal(0)):
+    for value in (2, 2.5, Decimal(2), Fraction(5, 2), Whole(), Index(), "2", b"2", [2], 2j, 0.5, Decimal(0), Decimal(-1), Decimal(-2)):
         ctx.show(type(value).__name__)
         for method in worker.pair, worker.each:
             try:
                 made = method.options(num_returns=value).remote()
-                ctx.show("  num_returns", type(made).__name__, ray.get(made))
+                got = ray.get(made)
+                ctx.show("  num_returns", type(made).__name__, type(got).__name__ if "Generator" in str(got) else got)
             except Exception as error:
                 ctx.show("  num_returns", type(error).__name__)
         for option in "max_task_retries", "_generator_backpressure_num_objects":

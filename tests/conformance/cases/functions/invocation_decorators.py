@@ -80,6 +80,30 @@ def run(ctx):
     ctx.show(ray.get(g.remote(1)), ray.get(g.remote(x=2)))
     ctx.raises(lambda: g.remote(1, 2), "TypeError")
 
+    def h(x):
+        return x
+
+    h.__ray_invocation_decorator__ = None
+    ctx.show(ray.get(ray.remote(h).remote(3)))
+
+    h.__ray_invocation_decorator__ = around
+    decorated = ray.remote(h)
+    h.__ray_invocation_decorator__ = strict
+    ctx.raises(lambda: decorated.remote(4), "TypeError")
+    ref, extra = f.bind(8).execute()
+    ctx.show(ray.get(ref), extra)
+    ref, extra = a.m.bind(9, 0).execute()
+    ctx.show(ray.get(ref), extra)
+    ref, extra = ray.get(in_a_task.options(name="t").remote(f.options(num_cpus=0)))
+    ctx.show(ref, extra)
+
+    @ray.remote
+    def with_method(m):
+        ref, extra = m.remote(10)
+        return ray.get(ref), extra
+
+    ctx.show(ray.get(with_method.remote(a.m)), ray.get(with_method.remote(a.m.options(name="n"))))
+
     @ray.remote
     class Variadic:
         def m(*args):

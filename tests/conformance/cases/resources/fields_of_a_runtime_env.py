@@ -70,6 +70,9 @@ def run(ctx):
         made[name] = value
         return dict(made)
 
+    def task():
+        pass
+
     class Actor:
         pass
 
@@ -82,11 +85,11 @@ def run(ctx):
             ctx.show(name, text(repr(value)))
             ctx.show("  as keyword:", tried(lambda: dict(env.RuntimeEnv(**{name: value}))))
             ctx.show("  as item:", tried(lambda: item(name, value)))
-            ctx.show("  as option:", tried(lambda: option({name: value}, len)), tried(lambda: option({name: value}, Actor)))
+            ctx.show("  as option:", tried(lambda: option({name: value}, task)), tried(lambda: option({name: value}, Actor)))
     for given in TOGETHER:
         ctx.show(given)
         ctx.show("  as keywords:", tried(lambda: dict(env.RuntimeEnv(**given))))
-        ctx.show("  as option:", tried(lambda: option(given, len)))
+        ctx.show("  as option:", tried(lambda: option(given, task)))
     ctx.raises(lambda: ray.remote(Actor).options(runtime_env={"nope": {1, 2}}).remote())
     for given in ({}, {"setup_timeout_seconds": None}, {"eager_install": None}, {"log_files": ()}, {"log_files": ["a"]}):
         ctx.show(given, tried(lambda: env.RuntimeEnvConfig(**given).to_dict()))
