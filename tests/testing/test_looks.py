@@ -14,6 +14,7 @@ import pytest
 
 import miniray as ray
 from miniray import state
+from miniray.cluster_utils import Cluster
 from miniray.experimental import internal_kv
 from miniray.testing import explore
 from miniray.util.placement_group import placement_group
@@ -129,6 +130,20 @@ def resources() -> object:
 
 
 @ray.remote
+def num_nodes() -> int:
+    """How many nodes are alive."""
+    return sum(node["Alive"] for node in ray.nodes())
+
+
+def node_that_joins() -> object:
+    """nodes, while Cluster.add_node"""
+    cluster = Cluster(initialize_head=True, connect=True)
+    ref = num_nodes.remote()
+    cluster.add_node()
+    return ray.get(ref)
+
+
+@ray.remote
 def two() -> Any:
     """Yields 1 and 2."""
     yield 1
@@ -204,6 +219,7 @@ PROGRAMS = [
     threads_begin_in_any_order,
     state_rows,
     resources,
+    node_that_joins,
     generator,
     next_item,
     group,

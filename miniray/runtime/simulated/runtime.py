@@ -21,6 +21,7 @@ from ...core.records import (
     ACTOR_TASK,
     PENDING,
     ActorRecord,
+    NodeRecord,
     ObjectRecord,
     PlacementGroupRecord,
     StreamRecord,
@@ -218,6 +219,13 @@ class SimulatedRuntime(ThreadedRuntime):
         super().create_actor(actor, spec, args, kwargs)
         self._asks_for_room(actor.creation)
         self.simulation.task_submitted(actor.creation, current.get())
+
+    def add_node(self, *args: Any, **kwargs: Any) -> NodeRecord:
+        """A point, unless no other thread runs yet, and then as in every runtime."""
+        if len(self.baton.fibers) > 1:
+            self.baton.schedule.resources_are_scarce()
+            self._enter(Step("adds a node", [SCHEDULER]))
+        return super().add_node(*args, **kwargs)
 
     def create_placement_group(self, group: PlacementGroupRecord) -> None:
         """As in every runtime. The group waits for room beside all tasks."""
