@@ -7,6 +7,7 @@ The first half prints as it runs; the output of the second one follows. Fails if
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,16 +22,15 @@ def main() -> int:
     pytest = [sys.executable, "-m", "pytest", *sys.argv[1:]]
     with tempfile.TemporaryFile() as output:
         rest = [f"--ignore={folder}" for folder in FOLDERS]
-        second = subprocess.Popen([*pytest, *rest], stdout=output, stderr=subprocess.STDOUT)
-        try:
-            code = subprocess.call([*pytest, *FOLDERS])
-        finally:  # also after Ctrl-C, which both halves have got
-            second.wait()
-            output.seek(0)
-            sys.stdout.flush()
-            sys.stdout.buffer.write(output.read())
-            sys.stdout.flush()
-    codes = [code, second.returncode]
+        halves = [
+            subprocess.Popen([*pytest, *FOLDERS]),
+            subprocess.Popen([*pytest, *rest], stdout=output, stderr=subprocess.STDOUT),
+        ]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both halves, which end and report
+        codes = [half.wait() for half in halves]
+        output.seek(0)
+        sys.stdout.buffer.write(output.read())
+        sys.stdout.flush()
     if NO_TEST_RAN in codes and 0 in codes:  # with -k, a half may have nothing to do
         return 0
     return next(filter(None, codes), 0)

@@ -52,7 +52,7 @@ def normalised(runtime_env: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def of_task_or_actor(runtime_env: Mapping[Any, Any] | None) -> dict[str, Any] | None:
-    """The option `runtime_env` as `normalised` gives it; None for an empty one, which leaves the decorator's in place.
+    """The option `runtime_env` as `normalised` gives it; None for an empty one.
 
     Raises ValueError for a folder of this machine as well: only `init` can send one to the workers.
     """
@@ -278,12 +278,10 @@ def config_of(value: Any) -> dict[str, Any]:
     """`config` with all its fields. Unknown ones are ignored, as in Ray."""
     if not isinstance(value, dict):
         raise TypeError(f"runtime_env['config'] must be of type dict or RuntimeEnvConfig, got: {type(value)}")
-    return checked_config(**{name: value[name] for name in CONFIG if name in value})
+    return checked_config(**{name: value.get(name, default) for name, default in CONFIG.items()})
 
 
-def checked_config(
-    setup_timeout_seconds: Any = 600, eager_install: Any = True, log_files: Any = None
-) -> dict[str, Any]:
+def checked_config(setup_timeout_seconds: Any, eager_install: Any, log_files: Any) -> dict[str, Any]:
     """The three fields of `config`. Raises TypeError for a wrong type; ValueError for a time limit that is neither
     positive nor -1."""
     if not isinstance(setup_timeout_seconds, int):

@@ -251,6 +251,8 @@ class Runner:
             env=environment,
             stderr=None if os.environ.get("CONFORMANCE_LOUD") else subprocess.DEVNULL,
         ) as self.child:
+            if self.stopped:  # just before the child was known
+                self.child.kill()
             assert self.child.stdin and self.child.stdout
             with contextlib.suppress(BrokenPipeError):
                 self.child.stdin.write(json.dumps(ask))
