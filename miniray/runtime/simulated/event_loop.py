@@ -101,7 +101,6 @@ class SimEventLoop(asyncio.SelectorEventLoop):
         self._sleeper = Sleeper(baton)
         self._numbers = itertools.count(1)
         super().__init__(SimSelector(self._sleeper))
-        baton.schedule.loops = True
 
     def create_task(self, coro: Any, **options: Any) -> Any:
         """As in every loop. The task's hash is a number."""

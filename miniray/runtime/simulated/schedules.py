@@ -23,12 +23,10 @@ class Schedule:
     """Chooses the thread that goes on. This class always lets the running thread go on, and otherwise the first.
 
     taken: the position of each choice among several candidates. every_step: ask also if there is one candidate only.
-    loops: event loops run. What is reported to them by one thread after the other, they see in this order. scarce: the
-    order of submissions and reports decides who gets resources, see `scarcity`.
+    scarce: the order of submissions and reports decides who gets resources, see `scarcity`.
     """
 
-    every_step = False
-    loops = scarce = False
+    every_step = scarce = False
 
     def __init__(self) -> None:
         self.taken: list[int] = []
@@ -155,17 +153,28 @@ class DepthFirst:
 
     A thread that was woken first goes on to its next step, which no other thread can notice. So such a thread is chosen
     without an alternative. This holds as long as no step concerns everything, as `cancel` does: it also strikes a
-    thread on its way to the next step. When such a step appears, `careful` is set and the search begins again. It also
-    begins again, and sets `scarce`, when a run finds that resources are scarce: the reports of tasks that it took for
-    independent of submissions are not.
+    thread on its way to the next step.
+
+    The search learns from its runs which steps depend on each other. What it has learnt must hold from the first point
+    of a path on: a thread that is asleep since an earlier point would not be woken by the steps that it depends on.
+    So whenever the search learns something, it begins again:
+    - careful: some step concerns everything.
+    - loops: event loops run. They see what several threads report in the order in which it was reported.
+    - scarce: the order of submissions and reports decides who gets resources.
 
     path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
-        self.done = self.careful = self.scarce = self.restart = False
+        self.learnt: set[str] = set()
+        self.done = self.restart = False
         self.pruned = 0
+
+    def learn(self, what: str) -> None:
+        """Begin again, unless this is known already. what: one of the three names above."""
+        self.restart = self.restart or what not in self.learnt
+        self.learnt.add(what)
 
     def next_run(self) -> _DepthFirstRun:
         """The schedule of the next run. Call `finished` after the run."""
@@ -194,17 +203,22 @@ class _DepthFirstRun(Schedule):
 
     def __init__(self, search: DepthFirst):
         super().__init__()
-        self.search, self.scarce = search, search.scarce
+        self.search, self.scarce = search, "scarce" in search.learnt
+        self._careful, self._loops = "careful" in search.learnt, "loops" in search.learnt
         self._at = 0
         self._asleep: dict[int, Step] = {}  # at the point that comes next
 
     def resources_are_scarce(self) -> None:
-        search = self.search
-        search.restart = search.restart or not search.scarce
-        search.scarce = True
+        self.search.learn("scarce")
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         search = self.search
+        for candidate in candidates:
+            touches = candidate.step.touches
+            if touches is None:
+                search.learn("careful")
+            elif "loops" in touches:
+                search.learn("loops")
         if search.restart:
             raise Pruned
         options = {candidate.number: self._full_step(candidate) for candidate in candidates}
@@ -215,16 +229,13 @@ class _DepthFirstRun(Schedule):
                     "the program did not repeat itself: it depends on something that the simulation does not control"
                 )
         else:
-            if not search.careful and any(step.touches is None for step in options.values()):
-                search.restart = search.careful = True
-                raise Pruned
             choice = _Choice(options, self._asleep)
             awake = [number for number in options if number not in choice.asleep]
             if not awake:
                 search.pruned += 1
                 raise Pruned
             local = [number for number in awake if options[number] is GOES_ON]
-            choice.forced = bool(local) and not search.careful
+            choice.forced = bool(local) and not self._careful
             choice.chosen = local[0] if choice.forced else awake[0]
             search.path.append(choice)
         self._at += 1
@@ -239,7 +250,7 @@ class _DepthFirstRun(Schedule):
     def _full_step(self, candidate: Any) -> Step:
         """A candidate's step. Threads that share memory may notice each other's every step."""
         step: Step = candidate.step
-        if step.touches is None or candidate.memory is None and not (self.loops and step.touches):
+        if step.touches is None or candidate.memory is None and not (self._loops and step.touches):
             return step
         more = [("memory", candidate.memory)] if candidate.memory is not None else []
-        return Step(step.what, [*step.touches, *more, *(["loops"] if self.loops else ())])
+        return Step(step.what, [*step.touches, *more, *(["loops"] if self._loops else ())])
