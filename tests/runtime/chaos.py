@@ -452,7 +452,9 @@ def play(
         gc.collect()  # the errors of struck attempts are in cycles with their frames, which may hold references
         with runtime.locked():  # this reports the dropped references
             pass
-        assert striker.wait_for_rest(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        assert striker.wait_for_rest(30), (
+            f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        )
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)
