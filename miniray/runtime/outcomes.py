@@ -21,9 +21,8 @@ from .runtime import Runtime
 from .spilling import make_room
 
 DEAD = WorkerStatus.DEAD
-SIZES = {
-    type(value): size_of(value) for value in (0, 0.0, False, None)
-}  # immutable types whose values all have one size
+# Immutable types whose values all have one size: the sizes of an outcome with such a value.
+SIZES = {type(value): (size_of(value),) for value in (0, 0.0, False, None)}
 
 
 class Outcome:
@@ -36,18 +35,18 @@ class Outcome:
     the exit. references: an ObjectRef for each record in `contained`, so that the objects stay until the report has
     counted them as contained.
 
-    A new outcome has these values; it has no `__init__`, which would be one more call for each task. `returned`,
-    `failed` and `left` make the three kinds.
+    `returned`, `failed` and `left` make the three kinds.
     """
 
-    values: tuple[Any, ...] = ()
-    sizes: tuple[int, ...] = ()
-    contained: Any = None
-    failure: Failure | None = None
-    retry: bool = False
-    exit: str = ""
-    message: str = ""
-    references: Any = None
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "references")
+
+    def __init__(self) -> None:
+        self.values: tuple[Any, ...] = ()
+        self.sizes: tuple[int, ...] = ()
+        self.contained = self.references = None
+        self.failure: Failure | None = None
+        self.retry = False
+        self.exit = self.message = ""
 
 
 def returned(values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> Outcome:
@@ -104,7 +103,7 @@ def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Ou
         task.t_ended = now
     try:
         if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
-            return returned((result,), (SIZES[type(result)],))
+            return returned((result,), SIZES[type(result)])
         outcome = _store(runtime, task, result)
         for size in outcome.sizes:
             if size > INLINE_BYTES:
