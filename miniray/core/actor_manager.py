@@ -239,7 +239,8 @@ class ActorManager:
                 self._start_coroutine(now, task, worker)
                 continue
             worker = group.idle.pop() if group.idle else self._add_worker(now, actor, group)
-            task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+            task.t_leased, task.worker, task.node = now, worker, worker.node
+            worker.task = task
             for dep in task.deps:
                 if dep.locations is not None:
                     self.cluster.store.fetched(now, dep, worker.node)
@@ -290,6 +291,19 @@ class ActorManager:
             return  # the end of the call was also the end of the actor
         group = actor.groups[task.spec.group]
         actor.tasks_done += 1
+        queue = group.queue
+        if (
+            actor.in_order
+            and queue
+            and queue[0].status is SUBMITTED
+            and not queue[0].deps
+            and actor.drain is None
+            and worker is self.cluster.scheduler.reporting
+        ):  # the worker goes on with the next call: `_start_calls`, written out
+            following = queue.popleft()
+            following.t_leased, following.worker, following.node = now, worker, worker.node
+            worker.task = following
+            return
         group.running -= 1
         worker.task = None
         if actor.is_async:

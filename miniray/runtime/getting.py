@@ -36,7 +36,7 @@ class Getting(Waiting):
             for obj in pending:
                 if obj.status is FAILED:
                     return True
-                if timeout is None:
+                if obj.number < 0 and timeout is None:
                     self._refuse_unknown(obj)
                 if obj.status is ENDED:
                     raise of_an_ended_session(obj)
@@ -48,8 +48,9 @@ class Getting(Waiting):
 
     @staticmethod
     def _refuse_unknown(obj: ObjectRecord) -> None:
-        """Raise ObjectLostError for an id that no object of this session has. On Ray the get waits forever."""
-        if obj.number < 0 and obj.status is not ENDED:
+        """Raise ObjectLostError for an id that no object of this session has: its number is negative. On Ray the get
+        waits forever."""
+        if obj.status is not ENDED:
             raise ObjectLostError(obj.hex, None, "")
 
     def get_one(self, obj: ObjectRecord) -> tuple[Any] | None:
@@ -61,7 +62,8 @@ class Getting(Waiting):
         if postponed:
             call_postponed()
         if obj.status is PENDING:
-            self._refuse_unknown(obj)
+            if obj.number < 0:
+                self._refuse_unknown(obj)
             self.wait_for([obj], 1, True, None)
         value = obj.value
         if obj.status is not READY or obj.locations is not None:
