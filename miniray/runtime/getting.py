@@ -9,7 +9,7 @@ from ..exceptions import ObjectLostError, ReferenceCountingAssertionError
 from ..process.worker_process import caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
-from ..values.serialization import Serialized
+from ..values.serialization import COPY, Serialized
 from .spill_folder import SpilledFile
 from .spilling import read_back
 from .waiting import Waiting, of_an_ended_session, refuse_dead_worker
@@ -113,7 +113,7 @@ class Getting(Waiting):
                 value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
-                value = errors.loaded(value)
+                value = value.data.copy() if value.form == COPY else errors.loaded(value)
             elif value is DROPPED or kind is Failure:
                 self._check_can_return(obj)
                 return None

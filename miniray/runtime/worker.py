@@ -87,7 +87,8 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
             note_end(runtime, execution)
         return outcome_of_error(runtime, execution, error)
     finally:
-        if handle.context is not None:  # it lives on, but must not keep the task's record and arguments
+        # An actor's context lives on, but must not keep the task's record and arguments. The next call replaces them.
+        if handle.context is not None and not worker.group.queue:
             current.set(None)
 
 

@@ -92,7 +92,8 @@ class Serialized:
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
     def __init__(self, data: Any, buffers: tuple[Any, ...], contained: tuple[Any, ...], size: int, form: str):
-        self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
+        self.data, self.buffers, self.contained = data, buffers, contained  # at most three: five would make a tuple
+        self.size, self.form = size, form
 
 
 COPY, PLAIN, PICKLED, BY_VALUE, ERROR, TASK_ERROR = "copy", "plain", "pickled", "by value", "error", "task error"
