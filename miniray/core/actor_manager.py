@@ -138,8 +138,16 @@ class ActorManager:
 
     def submit(self, now: float, task: TaskRecord) -> None:
         """Submit a method call: start it, or put it into a queue. A call of a dead actor fails at once."""
-        actor = task.actor
-        self.cluster.task_manager.register(now, task)
+        actor, cluster = task.actor, self.cluster
+        if task.spec.num_returns == 1 and task.owner is None and not task.deps and not task.contained:
+            cluster.number = number = cluster.number + 1  # the common case: `register`, written out
+            task.number, task.t_created = number, now
+            cluster.tasks[number] = task
+            key = number << 32 | 1
+            cluster.objects[key] = obj = ObjectRecord(key, task)
+            task.returns = (obj,)
+        else:
+            cluster.task_manager.register(now, task)
         if actor.status is DEAD:
             self.cluster.task_manager.fail(now, task, actor.failure)
             return
