@@ -40,10 +40,9 @@ class Outcome:
 
     __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "references")
 
-    def __init__(self) -> None:
-        self.values: tuple[Any, ...] = ()
-        self.sizes: tuple[int, ...] = ()
-        self.contained = self.references = None
+    def __init__(self, values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> None:
+        self.values, self.sizes, self.contained = values, sizes, contained
+        self.references: Any = None
         self.failure: Failure | None = None
         self.retry = False
         self.exit = self.message = ""
@@ -51,9 +50,7 @@ class Outcome:
 
 def returned(values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> Outcome:
     """The outcome of an attempt whose code returned, or yielded its last item."""
-    outcome = Outcome()
-    outcome.values, outcome.sizes, outcome.contained = values, sizes, contained
-    return outcome
+    return Outcome(values, sizes, contained)
 
 
 def failed(failure: Failure, retry: bool = False) -> Outcome:
@@ -134,8 +131,8 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     if wanted == 1 and not isinstance(result, GeneratorType):
         value = serialize(result)
         if type(value) is Serialized:
-            return returned((value,), (value.size,), (value.contained,) if value.contained else None)
-        return returned((value,), (size_of(value),))
+            return Outcome((value,), (value.size,), (value.contained,) if value.contained else None)
+        return Outcome((value,), (size_of(value),))
     if wanted == 0:
         return returned()
     if wanted == "dynamic":
