@@ -192,10 +192,10 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
             f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
             "or a list of ObjectRefs."
         )
-    for ref in object_refs:
-        if type(ref) is not ObjectRef:
-            raise TypeError(f"Attempting to call `get` on the value {ref}, which is not an ray.ObjectRef.")
-    records = [ref._record for ref in object_refs]
+    records = [ref._record for ref in object_refs if type(ref) is ObjectRef]
+    if len(records) != len(object_refs):
+        ref = next(ref for ref in object_refs if type(ref) is not ObjectRef)
+        raise TypeError(f"Attempting to call `get` on the value {ref}, which is not an ray.ObjectRef.")
     if timeout is not None and records:
         timeout = _seconds(timeout)
     values = runtime.get(records, timeout)

@@ -68,6 +68,7 @@ from .worker_pool import WorkerPool
 
 NOTHING: list[Action] = []  # the answer of most events; nobody may append to it
 DEAD = WorkerStatus.DEAD
+PENDING_ARGS_AVAIL, PENDING_NODE_ASSIGNMENT = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 Awaited = Iterable["ObjectRecord | StreamRecord"]
 
 
@@ -204,12 +205,31 @@ class Cluster(Tables):
 
     def submit_task(self, now: float, task: TaskRecord) -> list[Action]:
         """`.remote()` of a function was called. Each of task.returns has one reference, which belongs to the caller."""
-        self.task_manager.register(now, task)
-        if not task.pending:
-            if task.deps:
-                self.task_manager.arguments_ready(now, task)
-            else:
-                self.scheduler.enqueue(now, task)
+        queue = task.spec.scheduling_class.queue
+        if (
+            queue
+            and queue[0].status is PENDING_NODE_ASSIGNMENT
+            and task.status is PENDING_ARGS_AVAIL
+            and task.spec.num_returns == 1
+            and task.owner is None
+            and not task.deps
+            and not task.contained
+        ):  # the common case of a busy driver: `register` and `enqueue`, written out
+            self.number = number = self.number + 1
+            task.number, task.t_created = number, now
+            self.tasks[number] = task
+            key = number << 32 | 1
+            self.objects[key] = obj = ObjectRecord(key, task)
+            task.returns = (obj,)
+            task.status, task.t_ready = PENDING_NODE_ASSIGNMENT, now
+            queue.append(task)
+        else:
+            self.task_manager.register(now, task)
+            if not task.pending:
+                if task.deps:
+                    self.task_manager.arguments_ready(now, task)
+                else:
+                    self.scheduler.enqueue(now, task)
         if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING
@@ -254,6 +274,8 @@ class Cluster(Tables):
                     self.actor_manager.end_if_unwanted(now, task.actor)
         else:
             self._constructed(now, worker, task)
+        if self.ready:
+            self.wakeups.settle(now)
         if worker.task is None or self.ready or self.actions or self.drained or self.after_event:
             return self._reported(now, worker)
         self.scheduler.reporting = None  # nothing follows, and the worker goes on: `_reported`, written out

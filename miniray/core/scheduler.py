@@ -285,7 +285,8 @@ class Scheduler:
                     del waiting[wanted]
                 if task.status is PENDING_NODE_ASSIGNMENT and not task.deps and worker is self.reporting:
                     task.status = SUBMITTED_TO_WORKER  # `_assign`, and `move` in it, written out
-                    task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+                    task.t_leased, task.worker, task.node = now, worker, worker.node
+                    worker.task = task
                 else:
                     self._assign(now, worker, task)
                 return
@@ -546,7 +547,8 @@ class Scheduler:
             task.status = SUBMITTED_TO_WORKER
         else:
             move(task, SUBMITTED_TO_WORKER)
-        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+        task.t_leased, task.worker, task.node = now, worker, worker.node
+        worker.task = task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)

@@ -194,19 +194,22 @@ class History:
 
     def task_ended(self, task: TaskRecord) -> None:
         """A task is FINISHED or FAILED. Drops the oldest finished task if there are too many."""
-        finished = self.finished
-        finished.append(task)
-        if len(finished) > self.limit:
-            old = finished.popleft()
-            returns = old.returns
-            if len(returns) == 1:  # most tasks: one look is quicker than a generator
-                kept = returns[0].number in self.cluster.objects
-            else:
-                kept = any(obj.number in self.cluster.objects for obj in returns)
-            if kept:
-                self.kept_for_values[old.number] = old
-            else:
-                self._drop(old)
+        self.finished.append(task)
+        if len(self.finished) > self.limit:
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """There are too many finished tasks. The oldest leaves the table, or is kept for its values."""
+        old = self.finished.popleft()
+        returns = old.returns
+        if len(returns) == 1:  # most tasks: one look is quicker than a generator
+            kept = returns[0].number in self.cluster.objects
+        else:
+            kept = any(obj.number in self.cluster.objects for obj in returns)
+        if kept:
+            self.kept_for_values[old.number] = old
+        else:
+            self._drop(old)
 
     def value_freed(self, task: TaskRecord) -> None:
         """One of the task's values was freed. Drops a task that was kept for its values if this was the last."""

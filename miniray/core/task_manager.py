@@ -209,7 +209,10 @@ class TaskManager:
                     cluster.references.release_arguments(now, task)
                 else:
                     task.args = None
-                cluster.history.task_ended(task)
+                history = cluster.history
+                history.finished.append(task)  # `History.task_ended`, written out
+                if len(history.finished) > history.limit:
+                    history.drop_oldest()
                 if obj.waiters is not None or obj.dependents is not None:
                     cluster.ready.append(obj)
                 elif not (obj.refs or obj.uses or obj.held):

@@ -28,8 +28,8 @@ class Execution:
     def __init__(
         self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int, instance: Any = None
     ):
-        self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
-        self.instance = instance
+        self.runtime, self.worker, self.task = runtime, worker, task  # at most three: five would make a tuple
+        self.space, self.thread, self.instance = space, thread, instance
         self.trace: Any = None
         self._hex = ""
 

@@ -11,7 +11,7 @@ from .core_lock import core_lock
 
 CHECK = 0xFF  # a mask: a submission adjusts the pace if these bits of `cluster.number` are 0, about once in 256 times
 MANY_TASKS = 500  # with more live tasks than this, the collector runs less often
-RELAXED_THRESHOLDS = 50_000, 10, 10  # for gc.set_threshold
+RELAXED_THRESHOLDS = 200_000, 10, 10  # for gc.set_threshold
 FORGOTTEN_BYTES = 1 << 20  # the tables are searched only if forgotten functions hold at least this much
 
 

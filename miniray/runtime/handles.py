@@ -34,6 +34,7 @@ class WorkerHandle:
         "sent",  # an asynchronous exception has been sent to the thread and may not have been raised yet
         "process",  # the worker's WorkerProcess; all threads of an actor share it
         "context",  # in which all calls of an actor run on this thread, as in Ray; None for a worker of plain tasks
+        "plain_outcome",  # an `outcomes.Outcome` for its results that need no pickling; None before the first
         "environ",  # the actor's environment variables, as an Execution's; unset until somebody reads `os.environ`
     )
 
@@ -53,6 +54,7 @@ class WorkerHandle:
         self.done: Any = None
         self.loop: Any = None
         self.sent = False
+        self.plain_outcome: Any = None
 
 
 def new_handle(worker: WorkerRecord) -> WorkerHandle:

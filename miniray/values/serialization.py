@@ -92,7 +92,8 @@ class Serialized:
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
     def __init__(self, data: Any, buffers: tuple[Any, ...], contained: tuple[Any, ...], size: int, form: str):
-        self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
+        self.data, self.buffers, self.contained = data, buffers, contained  # at most three: five would make a tuple
+        self.size, self.form = size, form
 
 
 COPY, PLAIN, PICKLED, BY_VALUE, ERROR, TASK_ERROR = "copy", "plain", "pickled", "by value", "error", "task error"
@@ -185,6 +186,8 @@ def _to_bytes(value: bytearray | memoryview) -> bytes:
 def _store_plain(value: list[Any] | dict[Any, Any] | set[Any]) -> Serialized:
     # Copy before looking at the items, because another thread may be changing the value.
     copied = value.copy()
+    if type(copied) is list and _NUMBERS.issuperset(map(type, copied)):  # the same, and quicker
+        return Serialized(copied, (), (), 8 * len(copied), COPY)
     size = _size_of_atoms(copied)
     if size >= 0 and type(copied) is dict:
         of_values = _size_of_atoms(copied.values())
