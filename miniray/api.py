@@ -5,19 +5,7 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-    Protocol,
-    Sequence,
-    TypeVar,
-    overload,
-)
+from types import FunctionType
 
 from .actor import ActorClass, ActorHandle, find, make_actor_class
 from .calls.wait import wait as wait, whole_milliseconds
@@ -40,10 +28,13 @@ from .session import (
 )
 
 _new = object.__new__
-T = TypeVar("T")
-R = TypeVar("R")
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
+
+    T = TypeVar("T")
+    R = TypeVar("R")
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
     Streaming = RemoteFunction[ObjectRefGenerator]
 
@@ -67,6 +58,8 @@ if TYPE_CHECKING:
         """The type of `remote(num_returns=...)`. What `.remote()` then returns depends on a value, so it is Any."""
 
         def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
+else:
+    from .generics import overload
 
 
 # ---------------------------------------------------------------- remote, get, put
@@ -123,9 +116,9 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 def _make_remote(decorated: Any, options: dict[str, Any] | None) -> Any:
     # A guard stands in for a function of the standard library, such as os._exit, which is built in and so refused.
-    if inspect.isfunction(decorated) and not replaced.is_guard(decorated):
+    if isinstance(decorated, FunctionType) and not replaced.is_guard(decorated):
         return RemoteFunction(decorated, options)
-    if inspect.isclass(decorated):
+    if isinstance(decorated, type):
         return make_actor_class(decorated, options)
     if not hasattr(decorated, "__module__"):  # the classes of these errors are Ray's
         raise AttributeError(f"@remote is for functions and classes, and {decorated!r} is neither")

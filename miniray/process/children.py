@@ -13,12 +13,15 @@ import signal
 import sys
 from collections.abc import Mapping
 from functools import wraps
-from typing import Any
 
 from . import standard_streams, worker_output
 from .our_code import stands_in
 from .replaced import replace
 from .worker_process import WorkerProcess, here
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OF_THE_WHOLE_PROCESS = ("resource_tracker.py", "forkserver.py")  # of multiprocessing: they serve later workers too
 

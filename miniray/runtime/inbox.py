@@ -12,9 +12,12 @@ from __future__ import annotations
 import os
 import queue
 from collections import deque
-from typing import Any
 
 from .core_lock import HAS_GIL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_PIPES = 64
 SHARE = 8  # pipes take at most one in SHARE of the descriptors that the process may have

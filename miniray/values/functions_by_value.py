@@ -15,11 +15,14 @@ import sys
 import types
 from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
-from typing import Any, Callable, Iterator
 
 from ..process.replaced import Place, place_of
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
 from .spaces import ByIdentity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})

@@ -14,14 +14,18 @@ All tables here hold classes weakly, so a class that is no longer used disappear
 
 from __future__ import annotations
 
+import _pickle as pickle
 import os
-import pickle
 import threading
 import weakref
 from itertools import count
-from typing import Any, Generic, TypeVar
 
+from ..generics import Generic, TypeVar
 from ..process.worker_process import caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 T = TypeVar("T")
 
