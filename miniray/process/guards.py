@@ -139,6 +139,7 @@ def uninstall(lock: Any) -> None:
     global _users
     _users -= 1
     if _users == 0:
+        children.uninstall()
         random_numbers.uninstall()
         lock.follow(False)
         restore_all()  # first: some of the guards stand before what `signal_handlers` has put in place

@@ -88,7 +88,5 @@ def new_inbox() -> Any:
 
 def _pipes_allowed() -> int:
     """How many pipes may be open under the process's present limit of descriptors."""
-    import resource  # only on POSIX
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_PIPES if soft == resource.RLIM_INFINITY else min(MOST_PIPES, soft // SHARE // 2)
+    limit = os.sysconf("SC_OPEN_MAX")  # -1: there is none
+    return MOST_PIPES if limit < 0 else min(MOST_PIPES, limit // SHARE // 2)

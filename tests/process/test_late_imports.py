@@ -10,7 +10,10 @@ from miniray.process import late_imports
 
 HERE = pathlib.Path(__file__).resolve().parents[2]
 # What the first task needs of the standard library must stay short: it is most of the time that a program takes.
-NOT_NEEDED = "argparse ast asyncio copy dataclasses dis inspect logging pickle random re sqlite3 traceback typing zlib"
+NOT_NEEDED = """
+_posixsubprocess argparse ast asyncio copy dataclasses dis inspect logging pickle random re resource sqlite3 traceback
+typing zlib
+"""
 
 
 def run(program: str) -> str:
@@ -29,7 +32,7 @@ import miniray
 miniray.init(num_cpus=1)
 assert miniray.get(miniray.remote(lambda x: x).remote(1)) == 1
 miniray.shutdown()
-print(*sorted(set({NOT_NEEDED.split()}) & (set(sys.modules) - before)))
+print(*sorted({set(NOT_NEEDED.split())} & (set(sys.modules) - before)))
 """
     assert run(program).split() == []
 
@@ -62,6 +65,29 @@ assert not hasattr(random.random, "__wrapped__") and "stream" not in vars(loggin
 assert not any("late_imports" in repr(finder) for finder in sys.meta_path)
 """
     assert "(log_and_draw pid=" in run(program)
+
+
+def test_subprocess_that_is_imported_late_writes_to_the_log_of_the_task():
+    """A process that a task starts writes to the log of its worker. Afterwards `subprocess` has its own function again,
+    also under the name by which some versions of Python keep it."""
+    program = """
+import sys
+import miniray
+miniray.init(num_cpus=1)
+assert "_posixsubprocess" not in sys.modules
+
+@miniray.remote
+def start():
+    import subprocess
+    subprocess.run([sys.executable, "-c", "print('from a process')"], check=True)
+
+miniray.get(start.remote())
+miniray.shutdown()
+import _posixsubprocess, subprocess
+assert not hasattr(_posixsubprocess.fork_exec, "__wrapped__")
+assert getattr(subprocess, "_fork_exec", _posixsubprocess.fork_exec) is _posixsubprocess.fork_exec
+"""
+    assert "(start pid=" in run(program)
 
 
 def test_a_module_whose_import_fails_raises_its_own_error():
