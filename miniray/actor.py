@@ -21,6 +21,7 @@ from .generics import Generic, TypeVar
 from .options import at_call, when_given
 from .options.known_options import ACTOR_OPTIONS
 from .options.resources import actor_resources
+from .core.actor_manager import NameTaken
 from .core.records import ACTOR_CREATION_TASK, ActorRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError
 from .remote_function import export
@@ -152,8 +153,6 @@ class ActorVariant(Generic[T]):
             meta=template,
             options=given,
         )
-        from .core.actor_manager import NameTaken  # not at the top: the core is imported when a session starts
-
         try:
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:
