@@ -35,7 +35,7 @@ event returns, so it needs neither a RunTask action nor a wake-up. scheduler.py 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Iterable
+from collections.abc import Iterable
 
 from .actions import Action, DropValues, KillWorker
 from .actor_manager import ActorManager
@@ -65,6 +65,10 @@ from .task_manager import TaskManager
 from .transitions import TaskStatus, WorkerStatus, move
 from .wakeups import Wakeups
 from .worker_pool import WorkerPool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 NOTHING: list[Action] = []  # the answer of most events; nobody may append to it
 DEAD = WorkerStatus.DEAD

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from ..ids import (
     INDEX_BITS,
@@ -37,6 +36,10 @@ from ..ids import (
     worker_hex,
 )
 from .transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 UNIT = 10_000  # resources are counted in ten-thousandths, so that sums of fractions are exact (Ray: FixedPoint)
 

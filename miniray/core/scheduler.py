@@ -39,7 +39,6 @@ Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from . import devices
 from .actions import RunTask, Say, StartWorker, StopWorker
@@ -58,6 +57,10 @@ from .records import (
 )
 from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER

@@ -10,23 +10,28 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from .records import ACTOR_CREATION_TASK, ActorRecord, TaskRecord, WorkerRecord
 from .transitions import TaskStatus
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FINISHED = TaskStatus.FINISHED
 
 
-@dataclass(slots=True)
 class Event:
-    """One line of the log."""
+    """One line of the log.
 
-    at: float  # seconds on the runtime's clock
-    kind: str  # a short word, such as "node_died"
-    text: str  # one sentence for people
-    about: object = None  # the record of the entity that it is about, or None
+    at: seconds on the runtime's clock. kind: a short word, such as "node_died". text: one sentence for people. about:
+    the record of the entity that it is about, or None.
+    """
+
+    __slots__ = ("at", "kind", "text", "about")
+
+    def __init__(self, at: float, kind: str, text: str, about: object = None):
+        self.at, self.kind, self.text, self.about = at, kind, text, about
 
 
 class EventLog:

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 from .actions import CallLater, InterruptTask, InterruptWait
 from .object_store import INLINE_BYTES
@@ -64,6 +63,10 @@ from .records import (
 )
 from .tables import Tables
 from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SUBMITTED_TO_WORKER = TaskStatus.SUBMITTED_TO_WORKER
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED

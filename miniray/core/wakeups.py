@@ -11,12 +11,14 @@ error, and so on. The worklist turns this recursion, which can be as deep as a c
 
 from __future__ import annotations
 
-from typing import Any, Iterable
-
 from .actions import Wake
 from .records import FAILED, LOST, READY, SPILLED, StreamRecord, Waiter, WorkerRecord
 from .tables import Tables
 from .transitions import WorkerStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
 
 
 class Wakeups:

@@ -6,10 +6,13 @@ import os
 import sys
 import threading
 from contextvars import ContextVar
-from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..exceptions import RaySystemError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class Execution:

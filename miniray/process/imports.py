@@ -10,12 +10,20 @@ import importlib
 import sys
 import threading
 from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _OURS = frozenset({__name__.partition(".")[0], *sys.stdlib_module_names})
 _locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
 """Of the modules that are being imported: by name, weak references to their locks. A module that is still being looked
 for is nowhere else."""
+
+
+def being_imported() -> list[str]:
+    """The names of all modules that some thread is importing, or looking for."""
+    return list(_locks.copy())
 
 
 def unfinished() -> list[str]:

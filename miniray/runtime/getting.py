@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
 from ..core.records import DROPPED, ENDED, FAILED, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord
 from ..exceptions import ObjectLostError, ReferenceCountingAssertionError
 from ..process.worker_process import caller
@@ -13,6 +11,12 @@ from ..values.serialization import COPY, Serialized
 from .spill_folder import SpilledFile
 from .spilling import read_back
 from .waiting import Waiting, of_an_ended_session, refuse_dead_worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, overload
+else:
+    from ..generics import overload
 
 
 class ArgumentLost(Exception):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextvars import Context
-from typing import Any
 
 from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.worker_process import WorkerProcess
 from ..values.spaces import Space
 from . import async_exceptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WorkerHandle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextvars import Context
 from types import GeneratorType
-from typing import Any
 
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
@@ -19,6 +18,10 @@ from .getting import ArgumentLost
 from .handles import actor_handle
 from .runtime import Runtime
 from .spilling import make_room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DEAD = WorkerStatus.DEAD
 # Immutable types whose values all have one size: the sizes of an outcome with such a value.

@@ -9,11 +9,8 @@ in the one context of their thread, as they would in a process: what one call se
 
 from __future__ import annotations
 
-import inspect
-import logging
 from contextvars import Context
-from types import MethodType
-from typing import Any
+from types import CoroutineType, MethodType
 
 from ..core.actor_manager import UNWANTED
 from ..core.cluster import NOTHING
@@ -29,6 +26,10 @@ from .handles import WorkerHandle, actor_handle, settle_interrupt
 from .outcomes import SIZES, Outcome, note_end, outcome_of_error, outcome_of_return, returned
 from .runtime import Runtime
 from .streams import run_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DEAD = WorkerStatus.DEAD
 
@@ -177,9 +178,11 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
         return
     try:
         returned = context.run(hook, instance)
-        if inspect.iscoroutine(returned):
+        if isinstance(returned, CoroutineType):
             returned.close()  # never awaited, as in Ray
     except Exception:
+        import logging  # only for an error
+
         logging.getLogger(__name__).exception("%s.__ray_shutdown__ failed", type(instance).__name__)
 
 

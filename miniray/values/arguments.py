@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..core.records import ENDED, READY, ObjectRecord
 from .errors import loaded
 from .serialization import COPY, Serialized, serialize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # The exact types whose values are sent as they are, because they cannot be told from a copy. bytes of any length too.
 PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None), complex})

@@ -44,17 +44,19 @@ User code (hooks of pickle, metaclasses, imports) can run in every function here
 
 from __future__ import annotations
 
+import _pickle as pickle  # the part of pickle that is written in C; the rest is not needed
 import io
 import marshal
-import pickle
 import threading
-import traceback
-from typing import Any, Callable
 
 from ..exceptions import RayError, RayTaskError
 from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register reducers
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space, loads_into_driver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 __all__ = [
     "Captured",
@@ -338,6 +340,8 @@ class Captured:
             try:
                 made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
             except Exception as error:
+                import traceback  # only for an error
+
                 text = "".join(traceback.format_exception(error))
                 raise RuntimeError(
                     f"The {self._subject} failed to import on the worker. A value that it refers to cannot be rebuilt "
