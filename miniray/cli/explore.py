@@ -19,8 +19,8 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any, Callable
 
-from ..testing.arguments import KINDS, STRATEGIES, real_number, whole_number
-from ..testing.error_text import repr_of
+from ..testing.exploring.arguments import KINDS, STRATEGIES, real_number, whole_number
+from ..testing.exploring.error_text import repr_of
 from .run import load_module, load_script
 
 
@@ -37,7 +37,7 @@ def _type(check: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _choices(text: str) -> list[int]:
-    from ..testing.exploration import choices_in
+    from ..testing.exploring.exploration import choices_in
 
     return choices_in(text)
 
@@ -112,9 +112,16 @@ def run(args: argparse.Namespace) -> int:
     """
     from ..runtime.simulated.schedules import PCT, RandomWalk, Replay, Schedule
     from ..testing import alias_ray
-    from ..testing.fault_plan import FaultPlan
-    from ..testing.exploration import SEEDS, DidNotRepeat, ExplorationFailure, check_replay, explore, pct_length
-    from ..testing.simulation import Run
+    from ..testing.exploring.fault_plan import FaultPlan
+    from ..testing.exploring.exploration import (
+        SEEDS,
+        DidNotRepeat,
+        ExplorationFailure,
+        check_replay,
+        explore,
+        pct_length,
+    )
+    from ..testing.exploring.simulation import Run
 
     words = args.script[1:] if args.script[:1] == ["--"] else args.script
     if not words:

@@ -9,20 +9,20 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .alias import alias_ray, unalias_ray
-    from .exploration import Exploration, ExplorationFailure, explore
-    from .fault_plan import FaultPlan
-    from .simulation import reachable, simulate, sometimes
+    from .exploring.exploration import Exploration, ExplorationFailure, explore
+    from .exploring.fault_plan import FaultPlan
+    from .exploring.simulation import reachable, simulate, sometimes
 
 _MODULES = {
     "alias_ray": "alias",
     "unalias_ray": "alias",
-    "explore": "exploration",
-    "Exploration": "exploration",
-    "ExplorationFailure": "exploration",
-    "FaultPlan": "fault_plan",
-    "simulate": "simulation",
-    "sometimes": "simulation",
-    "reachable": "simulation",
+    "explore": "exploring.exploration",
+    "Exploration": "exploring.exploration",
+    "ExplorationFailure": "exploring.exploration",
+    "FaultPlan": "exploring.fault_plan",
+    "simulate": "exploring.simulation",
+    "sometimes": "exploring.simulation",
+    "reachable": "exploring.simulation",
 }
 __all__ = [
     "Exploration",

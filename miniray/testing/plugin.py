@@ -166,7 +166,7 @@ def _exploring(item: pytest.Item) -> AbstractContextManager[None]:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the test run if it was to replay a run of a function that no test has explored."""
-    exploration = sys.modules.get("miniray.testing.exploration")
+    exploration = sys.modules.get("miniray.testing.exploring.exploration")
     if exploration is not None and exploration.not_replayed() and not session.exitstatus:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -430,7 +430,7 @@ def _without_ours(error: BaseException, seen: frozenset[int] = frozenset()) -> T
 
 def _with_task(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
     """The traceback, continued by the frames of the task that failed, in which a debugger then stops (--pdb)."""
-    from .error_text import attribute_of
+    from .exploring.error_text import attribute_of
 
     frames = attribute_of(error, "task_frames", ())
     return _chained([entry for part in (trace, *frames) for entry in _entries(part)]) if frames else trace

@@ -34,8 +34,8 @@ _explored = pytest.StashKey[bool]()  # whether `explore` has run the test
 
 def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]) -> None:
     """Run the function of a test under many schedules, as its marker says."""
-    from .exploration import explore
-    from .simulation import globals_of
+    from .exploring.exploration import explore
+    from .exploring.simulation import globals_of
 
     for name in item.fixturenames:
         if name.startswith("miniray_cluster"):
@@ -62,8 +62,8 @@ def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]
 
 def _arguments(item: pytest.Function) -> dict[str, Any]:
     """The arguments of `explore` from a test's marker. Fails the test if they are wrong."""
-    from . import arguments
-    from .fault_plan import check_faults
+    from .exploring import arguments
+    from .exploring.fault_plan import check_faults
 
     marker = item.get_closest_marker("simulate")
     assert marker is not None

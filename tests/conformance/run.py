@@ -158,7 +158,7 @@ def package_under_test(options: Options) -> tuple[Any, str]:
 
 def run_simulated(path: pathlib.Path, package: Any, name: str, init: dict[str, Any], seed: int) -> Answer:
     """Run one case in a simulation."""
-    simulation = importlib.import_module("miniray.testing.simulation")
+    simulation = importlib.import_module("miniray.testing.exploring.simulation")
     run = simulation.Run(lambda: run_case(path, package, name, init), seed, watchdog_s=0, keep_log=True).go()
     if run.error is not None:
         return Answer(str(path), f"THE SIMULATION ENDED BY {run.error!r}\n")

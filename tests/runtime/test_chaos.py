@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 from tests.runtime import chaos
 
 

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from miniray.testing import ExplorationFailure, explore
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUGS = sorted((ROOT / "examples" / "bugs").glob("*.py"))

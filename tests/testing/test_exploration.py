@@ -18,7 +18,7 @@ import pytest
 import miniray as ray
 from miniray.process import context
 from miniray.testing import ExplorationFailure, FaultPlan, explore, reachable, simulate, sometimes
-from miniray.testing.exploration import DidNotRepeat
+from miniray.testing.exploring.exploration import DidNotRepeat
 from tests.testing.account import Account
 
 pytest_plugins = "pytester"

@@ -10,7 +10,7 @@ import pytest
 
 import miniray as ray
 from miniray.testing import ExplorationFailure, FaultPlan, explore, faults, simulate, sometimes
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -25,7 +25,7 @@ import pytest
 
 import miniray as ray
 from miniray.testing import ExplorationFailure, explore, simulate
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 from miniray.util.placement_group import placement_group
 from tests.testing.account import Account
 

@@ -33,7 +33,7 @@ class Simulation:
     """One run. seed: of the random numbers; the schedule has its own.
 
     paths: the path of each task by number. runtime: of the session that runs. faults: decides which faults strike, see
-    `testing.fault_plan`. watchdog_s: after how many real seconds without a step the watchdog reports.
+    `testing.exploring.fault_plan`. watchdog_s: after how many real seconds without a step the watchdog reports.
     """
 
     def __init__(

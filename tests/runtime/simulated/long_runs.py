@@ -17,7 +17,7 @@ import time
 
 import miniray as ray
 from miniray.testing import explore
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 from tests.runtime import chaos
 from tests.testing.account import Account
 

@@ -38,7 +38,7 @@ def pytest_runtest_logstart(nodeid: str, location: object) -> None:
 
 def note(runtime: Any) -> None:
     """A session ends: add its log to the digest of the test, if it is simulated."""
-    from miniray.testing.simulation import event_log
+    from miniray.testing.exploring.simulation import event_log
 
     simulation = getattr(runtime, "simulation", None)
     if simulation is not None:

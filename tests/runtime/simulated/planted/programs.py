@@ -19,7 +19,7 @@ from miniray import state
 from miniray.core.invariants import check
 from miniray.process import context
 from miniray.testing import FaultPlan
-from miniray.testing.simulation import Run
+from miniray.testing.exploring.simulation import Run
 from tests.runtime import chaos
 
 LARGE = bytes(150_000)

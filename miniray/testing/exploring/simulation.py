@@ -27,17 +27,17 @@ import sys
 from collections.abc import Coroutine, Iterator
 from typing import Any, Callable
 
-from .. import session
-from ..object_ref import ObjectRef
-from ..process import context
-from ..process.held_signals import HeldSignals
-from ..runtime.core_access import CoreAccess
-from ..runtime.core_lock import HAS_GIL
-from ..runtime.runtime import Runtime
-from ..runtime.simulated import replacing
-from ..runtime.simulated.baton import BEGINNING_S
-from ..runtime.simulated.schedules import RandomWalk, Schedule
-from ..runtime.simulated.simulation import Simulation
+from ... import session
+from ...object_ref import ObjectRef
+from ...process import context
+from ...process.held_signals import HeldSignals
+from ...runtime.core_access import CoreAccess
+from ...runtime.core_lock import HAS_GIL
+from ...runtime.runtime import Runtime
+from ...runtime.simulated import replacing
+from ...runtime.simulated.baton import BEGINNING_S
+from ...runtime.simulated.schedules import RandomWalk, Schedule
+from ...runtime.simulated.simulation import Simulation
 from . import arguments, fault_plan
 from .error_text import text_of
 from .fault_plan import FaultPlan

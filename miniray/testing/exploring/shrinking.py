@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ..runtime.simulated.baton import LimitExceeded
+from ...runtime.simulated.baton import LimitExceeded
 from .error_text import attribute_of
 from .simulation import Run
 

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .. import session
-from ..api import remote
-from ..core.actions import Action
-from ..core.records import NodeRecord, ObjectRecord, TaskRecord, TaskSpec
-from ..process.context import current
-from ..runtime.runtime import Runtime
-from ..runtime.simulated.simulation import Simulation
-from . import faults
+from ... import session
+from ...api import remote
+from ...core.actions import Action
+from ...core.records import NodeRecord, ObjectRecord, TaskRecord, TaskSpec
+from ...process.context import current
+from ...runtime.runtime import Runtime
+from ...runtime.simulated.simulation import Simulation
+from .. import faults
 from .arguments import KINDS, real_number, seconds
 
 

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from ..process import signal_handlers
-from ..runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
+from ...process import signal_handlers
+from ...runtime.simulated.schedules import PCT, DepthFirst, Pruned, RandomWalk, Replay, Schedule
 from . import arguments, shrinking
 from .error_text import attribute_of, of_every_error
 from .fault_plan import FaultPlan, check_faults

@@ -1,0 +1,1 @@
+"""Simulated programs: one run on a seed (`simulation`), many runs (`exploration`), and what explains a failed run."""
