@@ -205,7 +205,11 @@ class Striker:
         self.events = 0
         self.struck: list[str] = []
         self.problem: BaseException | None = None
-        self.quiet = threading.Event()
+        # Opened once, under the core's lock. An Event has a lock of its own, which the driver may hold while it waits:
+        # in a simulation, a thread that has the core's lock must not wait for it.
+        self._rest = threading.Lock()
+        self._rest.acquire()
+        self._has_come_to_rest = False
         self._due: tuple[str, float] | None = None
         self._inside = False
         for name in EVENTS:
@@ -247,7 +251,7 @@ class Striker:
                 if struck is not None or self.events % self.every == 0:
                     self._check()
                 if self.is_quiet():
-                    self.quiet.set()
+                    self._come_to_rest()
             except Exception as problem:  # raised at the end of the run, not in the thread that reported the event
                 self._note(problem)
             return result
@@ -256,7 +260,16 @@ class Striker:
 
     def _note(self, problem: Exception) -> None:
         self.problem = self.problem or problem
-        self.quiet.set()
+        self._come_to_rest()
+
+    def _come_to_rest(self) -> None:
+        if not self._has_come_to_rest:
+            self._has_come_to_rest = True
+            self._rest.release()
+
+    def wait_for_rest(self, timeout: float) -> bool:
+        """Wait until nothing is left to do, or something has gone wrong. Returns False if the time ran out."""
+        return self._rest.acquire(timeout=timeout)
 
     def _check(self) -> None:
         if self.problem is None:
@@ -439,7 +452,7 @@ def play(
         gc.collect()  # the errors of struck attempts are in cycles with their frames, which may hold references
         with runtime.locked():  # this reports the dropped references
             pass
-        assert striker.quiet.wait(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        assert striker.wait_for_rest(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)
