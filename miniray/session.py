@@ -273,6 +273,7 @@ atexit.register(shutdown)
 def _after_fork() -> None:
     """Runs in a forked child. A fork copies no worker threads, so the child starts without a session."""
     global _starting
+    imports.after_fork_in_child()
     runtime, context.session, _starting = context.session, None, threading.RLock()
     dropped.clear()
     if runtime is not None:
@@ -281,7 +282,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=imports.wait_for_others, after_in_child=_after_fork)
+    os.register_at_fork(before=imports.before_fork, after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- the steps of init
