@@ -6,11 +6,10 @@ The running session itself is in `process.context.session`, where the layers bel
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import threading
-from typing import Any, Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
@@ -27,6 +26,10 @@ from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
+
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9  # Ray: ray_constants.py
 
 SIMULATED_CPUS = 4  # a run must not depend on the machine
@@ -34,7 +37,7 @@ clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, un
 _starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
 
-class RayContext(Mapping[str, Any]):
+class RayContext(Mapping[str, "Any"]):
     """The result of `init`: a context manager that shuts the session down, and facts about it.
 
     `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
@@ -274,6 +277,7 @@ atexit.register(shutdown)
 def _after_fork() -> None:
     """Runs in a forked child. A fork copies no worker threads, so the child starts without a session."""
     global _starting
+    imports.after_fork_in_child()
     runtime, context.session, _starting = context.session, None, threading.RLock()
     dropped.clear()
     if runtime is not None:
@@ -282,7 +286,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=imports.wait_for_others, after_in_child=_after_fork)
+    os.register_at_fork(before=imports.before_fork, after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- the steps of init
@@ -322,6 +326,8 @@ def _configure(given: dict[str, Any]) -> None:
     """
     level = given.get("logging_level")
     if level is not None and given.get("configure_logging", True):
+        import logging  # only for its level
+
         logging.getLogger(__package__).setLevel(level.upper() if isinstance(level, str) else level)
     if given.get("_tracing_startup_hook"):
         from .telemetry.tracing.startup import run_hook
@@ -360,6 +366,8 @@ def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
         try:
             from .telemetry.recording import recorder
         except ImportError as problem:  # a Python that was built without SQLite
+            import logging  # only for a warning
+
             logging.getLogger(__package__).warning("This session is not recorded: %s.", problem)
         else:
             recorder.start(runtime, recording)

@@ -39,7 +39,6 @@ Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from . import devices
 from .actions import RunTask, Say, StartWorker, StopWorker
@@ -58,6 +57,10 @@ from .records import (
 )
 from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
@@ -285,7 +288,8 @@ class Scheduler:
                     del waiting[wanted]
                 if task.status is PENDING_NODE_ASSIGNMENT and not task.deps and worker is self.reporting:
                     task.status = SUBMITTED_TO_WORKER  # `_assign`, and `move` in it, written out
-                    task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+                    task.t_leased, task.worker, task.node = now, worker, worker.node
+                    worker.task = task
                 else:
                     self._assign(now, worker, task)
                 return
@@ -546,7 +550,8 @@ class Scheduler:
             task.status = SUBMITTED_TO_WORKER
         else:
             move(task, SUBMITTED_TO_WORKER)
-        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+        task.t_leased, task.worker, task.node = now, worker, worker.node
+        worker.task = task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)

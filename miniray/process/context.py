@@ -6,10 +6,13 @@ import os
 import sys
 import threading
 from contextvars import ContextVar
-from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..exceptions import RaySystemError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class Execution:
@@ -28,8 +31,8 @@ class Execution:
     def __init__(
         self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int, instance: Any = None
     ):
-        self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
-        self.instance = instance
+        self.runtime, self.worker, self.task = runtime, worker, task  # at most three: five would make a tuple
+        self.space, self.thread, self.instance = space, thread, instance
         self.trace: Any = None
         self._hex = ""
 

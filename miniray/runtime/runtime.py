@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from typing import Any, Callable
 
 from ..core import actions as act
 from ..core.cluster import Cluster
@@ -42,6 +41,10 @@ from .getting import Getting
 from .spilling import make_room, spill
 from .verbs import Verbs
 from .waiting import refuse_dead_worker, session_over
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 DRIVER = task_hex(0)
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
-from typing import Any, Callable
 
 from ..core.records import ACTOR_TASK, NORMAL_TASK, ObjectRecord, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -46,6 +45,10 @@ from ..process.our_code import parks_here
 from ..process.worker_process import caller
 from .core_access import CoreAccess
 from .core_lock import writes_with_out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01  # how long a task keeps its CPU while it waits for a task that already runs

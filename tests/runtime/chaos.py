@@ -197,6 +197,19 @@ def under_the_lock(function: Callable) -> Callable:
     return call
 
 
+class Ended(deque):
+    """The finished tasks of a history, oldest first. by_number: the same, and those that have left it."""
+
+    def __init__(self, finished: deque[records.TaskRecord]):
+        super().__init__(finished)
+        self.by_number = {task.number: task for task in finished}
+
+    def append(self, task: records.TaskRecord) -> None:
+        """A task has ended."""
+        self.by_number[task.number] = task
+        super().append(task)
+
+
 class Striker:
     """Called at the end of every event of a cluster: strikes if the plan says so, and checks the invariants."""
 
@@ -216,15 +229,9 @@ class Striker:
             setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
         self.cluster.after_event.append(self._after_event)
         # Let the core forget finished tasks soon, so that a check has less to do. All are kept here, to be explained.
-        self.ended: dict[int, records.TaskRecord] = {}
-        self.cluster.history.limit = 20
-        self._task_ended = self.cluster.history.task_ended
-        self.cluster.history.task_ended = self.task_ended  # type: ignore[method-assign]
-
-    def task_ended(self, task: records.TaskRecord) -> None:
-        """Keep the finished task."""
-        self.ended[task.number] = task
-        self._task_ended(task)
+        history = self.cluster.history
+        history.limit, history.finished = 20, Ended(history.finished)
+        self.ended = history.finished.by_number
 
     def _after_event(self, now: float) -> list:
         due, self._due = self._due, None
@@ -452,7 +459,9 @@ def play(
         gc.collect()  # the errors of struck attempts are in cycles with their frames, which may hold references
         with runtime.locked():  # this reports the dropped references
             pass
-        assert striker.wait_for_rest(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        assert striker.wait_for_rest(30), (
+            f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        )
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)
