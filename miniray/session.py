@@ -19,7 +19,7 @@ from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .options.runtime_env_fields import normalised
 from .process import accelerators, context, doorbell, environment, guards, imports, signal_handlers, trace_context
-from .process.context import current
+from .process.context import current, in_turn
 from .process.held_signals import HeldSignals
 from .process.worker_process import caller
 from .runtime.waiting import session_over
@@ -200,7 +200,9 @@ def init(
     }
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
-    with _starting:
+    if context.simulation is not None:
+        context.simulation.must_take_part()
+    with in_turn(_starting), _starting:
         if context.session is not None:
             refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
             if ignore_reinit_error:
@@ -245,7 +247,7 @@ def session_or_start() -> Runtime:
         ending = context.exit_of_the_program()
         if ending is not None:
             raise ending
-        with _starting:
+        with in_turn(_starting), _starting:
             if context.session is None:
                 init()
             runtime = context.session
@@ -261,7 +263,9 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     """
     if caller() is not None:
         return
-    with _starting:
+    if context.simulation is not None and context.session is not None:
+        context.simulation.must_take_part_to_end()
+    with in_turn(_starting), _starting:
         runtime, context.session = context.session, None
         if runtime is not None:
             end(runtime)

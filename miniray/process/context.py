@@ -55,6 +55,29 @@ at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
 
 
+class _NobodyWaits:
+    """A context manager that does nothing. `contextlib` takes time to import."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+NOBODY_WAITS = _NobodyWaits()
+
+
+def in_turn(lock: Any) -> Any:
+    """A context manager to enter before a real lock that a thread holds while it calls the runtime, or code of the
+    program: `with in_turn(lock), lock:`.
+
+    A thread of a simulation that waited for a real lock would keep the baton, so the thread that has the lock could
+    never go on. So threads of a simulation first take a turn, which is a lock of the simulation.
+    """
+    return NOBODY_WAITS if simulation is None else simulation.turn(lock)
+
+
 def shown_pid() -> int:
     """The process id that rows and the names of logs show: this process's, or the recorded program's."""
     read = recorded.get()
